@@ -22,6 +22,7 @@ from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import present
+from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.callbacks.checkpoint_writer import CheckpointWriter
 from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.callbacks.protocols import SavedAgent
@@ -118,6 +119,7 @@ class Checkpoint(keras.callbacks.Callback):
     [0, 1, 2]
     """
 
+    @refusing_unknown
     def __init__(
         self,
         directory: str | os.PathLike[str],

@@ -12,6 +12,7 @@ from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import present
+from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.callbacks import diagnostic_rules
 from keras_rl2.callbacks.diagnostic_measures import HiddenUnits
@@ -88,6 +89,7 @@ class Diagnostics(keras.callbacks.Callback):
     1.0
     """
 
+    @refusing_unknown
     def __init__(
         self,
         log_dir: str | os.PathLike[str] | None = None,

@@ -6,6 +6,7 @@ import keras
 
 from keras_rl2.basics.arguments import check_has
 from keras_rl2.basics.arguments import check_positive
+from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.callbacks.protocols import Episodes
 
 
@@ -33,6 +34,7 @@ class Evaluation(keras.callbacks.Callback):
     True
     """
 
+    @refusing_unknown
     def __init__(self, episodes: Episodes, frequency: int = 1) -> None:
         super().__init__()
         check_has("an `EvaluationDataset`", "play", episodes=episodes)

@@ -9,6 +9,7 @@ import keras
 
 from keras_rl2.basics.arguments import check_has
 from keras_rl2.basics.arguments import check_text
+from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.callbacks.protocols import rounds_of_fit
 
 
@@ -58,6 +59,7 @@ class OptunaPruning(keras.callbacks.Callback):
         [Akiba et al., 2019](https://arxiv.org/abs/1907.10902).
     """
 
+    @refusing_unknown
     def __init__(self, trial: Any, monitor: str = "val_episode_return") -> None:
         super().__init__()
         check_has("a trial of Optuna", "report", "should_prune", trial=trial)

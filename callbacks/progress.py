@@ -16,6 +16,7 @@ from keras_rl2.basics.arguments import check_above_zero
 from keras_rl2.basics.arguments import check_has
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import present
+from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.callbacks.protocols import env_steps
 from keras_rl2.callbacks.protocols import rollouts_of
 from keras_rl2.callbacks.protocols import rounds_of_fit
@@ -74,6 +75,7 @@ class Progress(keras.callbacks.Callback):
     256 steps in 0:... (... steps/s), episode_return ...
     """
 
+    @refusing_unknown
     def __init__(
         self,
         total_steps: int | None = None,

@@ -18,6 +18,7 @@ from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import present
+from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.callbacks.event_writer import EventWriter
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.video import frames as video
@@ -93,6 +94,7 @@ class RecordVideo(keras.callbacks.Callback):
     ['step-00000064.gif']
     """
 
+    @refusing_unknown
     def __init__(
         self,
         env: str | Callable[[], Any],

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 
 from keras_rl2.basics.arguments import check_has
+from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.updates.skipped_updates import parts_of
 
@@ -42,6 +43,7 @@ class RolloutRefresh(keras.callbacks.Callback):
     True
     """
 
+    @refusing_unknown
     def __init__(self, rollouts: Rounds) -> None:
         super().__init__()
         check_has(

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.updates.target_networks import TargetUpdate
 from keras_rl2.updates.target_networks import check_sync
 
@@ -81,6 +82,7 @@ class TargetNetworkSync(keras.callbacks.Callback):
         `tau` at each update.
     """
 
+    @refusing_unknown
     def __init__(
         self,
         tau: float = 1.0,

@@ -12,6 +12,7 @@ from keras_rl2.basics.arguments import check_at_least
 from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import present
+from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.callbacks import curves
 from keras_rl2.callbacks import histograms
 from keras_rl2.callbacks.diagnostic_measures import RecentSteps
@@ -67,6 +68,7 @@ class TensorBoard(keras.callbacks.Callback):
     1
     """
 
+    @refusing_unknown
     def __init__(
         self,
         log_dir: str | os.PathLike[str],

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 
 from keras_rl2.basics.arguments import present
+from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.callbacks import curves
 
 
@@ -56,6 +57,7 @@ class Tracker(keras.callbacks.Callback):
     (2, 'PPO', 32)
     """
 
+    @refusing_unknown
     def __init__(
         self,
         log: Callable[..., object],

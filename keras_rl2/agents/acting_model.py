@@ -235,6 +235,7 @@ class ActingModel(keras.Model, abc.ABC):
 
     # Acting.
 
+    @arguments.refusing_unknown
     def act(
         self,
         observation: Tree[npt.ArrayLike],

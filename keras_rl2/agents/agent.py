@@ -658,8 +658,16 @@ class Agent(ActingModel):
             overriding.refuse_losses_of_keras(self)
         return minibatch_of(data)
 
-    def _fit(self, x: object = None, **given: Any) -> keras.callbacks.History:
+    def _fit(
+        self, x: object = None, *others: object, **given: Any
+    ) -> keras.callbacks.History:
         """Trains the agent; see `fit`."""
+        if others:
+            raise TypeError(
+                "Expected one dataset, of which each minibatch holds all that "
+                "is learned from: fit(dataset, epochs=...). Received: "
+                f"{1 + len(others)} positional arguments"
+            )
         # An agent that only acts does not import datasets and callbacks.
         from keras_rl2.training import fitting
 

@@ -147,6 +147,12 @@ def _adapt(env: object) -> VectorEnvAdapter:
             return EnvPoolEnv(env)
         return _MODES[_autoreset_mode(env)](env)
     if isinstance(env, gymnasium.Env):
+        for name in ("observation_space", "action_space"):
+            if not hasattr(env, name):
+                raise ValueError(
+                    "Expected an environment with `observation_space` and "
+                    f"`action_space`. Received: {env} without `{name}`"
+                )
         return SingleEnv(env)
     raise ValueError(
         "Expected a gymnasium.Env, a gymnasium.vector.VectorEnv, an EnvPool "

@@ -25,6 +25,7 @@ _MODULES = frozenset(
         "keras.metrics",
         "keras.models",
         "keras.optimizers",
+        "keras.quantizers",
         "keras.optimizers.schedules",
         "keras.random",
         "keras.regularizers",

@@ -20,6 +20,7 @@ import tensorflow as tf
 
 from keras_rl2.agents import Agent
 from keras_rl2.basics.arguments import check_path
+from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.basics.shapes import TensorLike
 from keras_rl2.files import hdf5_arrays
 from keras_rl2.files.checkpoint_folder import CheckpointFolder
@@ -36,6 +37,7 @@ _COUNTERS = ("int32", "int64")
 _LONGEST_REASON = 300
 
 
+@refusing_unknown
 def load(
     path: str | os.PathLike[str],
     custom_objects: Mapping[str, Any] | None = None,

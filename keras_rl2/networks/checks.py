@@ -131,13 +131,21 @@ def check_action_kind(
         kinds: Classes of the supported spaces.
 
     Raises:
-        ValueError: If the space is none of them.
+        ValueError: If the space is none of them, or an unbounded Box.
     """
-    if not isinstance(space, kinds):
+    unbounded = isinstance(space, gymnasium.spaces.Box) and not (
+        space.is_bounded("both")
+    )
+    if not isinstance(space, kinds) or unbounded:
+        names = [
+            "Box with finite bounds"
+            if kind is gymnasium.spaces.Box
+            else kind.__name__
+            for kind in kinds
+        ]
         raise ValueError(
             f"Expected an action space that {agent_class.__name__} can act "
-            f"in, {either(tuple(kind.__name__ for kind in kinds))}; PPO acts "
-            f"in any. Received: {space}"
+            f"in, {either(names)}; PPO acts in any. Received: {space}"
         )
 
 

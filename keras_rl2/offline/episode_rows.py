@@ -145,6 +145,12 @@ def check_actions(
                 f"Expected actions of shape {leaf.shape} in {name}, for "
                 f"{leaf}. Received: {array.shape[1:]}"
             )
+        if array.dtype.kind == "f" and not isinstance(leaf, Box):
+            raise ValueError(
+                f"Expected integers as actions of {leaf} in {name}. Received: "
+                f"dtype {array.dtype}; convert them, e.g. "
+                "`actions.astype('int64')`"
+            )
         outside = ~_inside(leaf, array).reshape(len(array), -1).all(axis=1)
         found = np.flatnonzero(outside & is_step)
         if found.size:

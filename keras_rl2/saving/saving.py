@@ -39,6 +39,11 @@ def save(
         **kwargs: See `keras.Model.save`.
     """
     path = str(filepath)
+    if path.endswith((".h5", ".hdf5")):
+        raise ValueError(
+            "Expected a path that ends in `.keras`: no other file of an agent "
+            f"can be loaded. Received: filepath={path}"
+        )
     packed = path.endswith(_ARCHIVE)
     if (
         _is_elsewhere(path)

@@ -30,6 +30,11 @@ def as_batch(
     Raises:
         ValueError: If its form, or a shape, is not that of the space.
     """
+    if _is_of_reset(spec, observation):
+        raise ValueError(
+            "Expected an observation. Received: (observation, info), as "
+            "`reset` returns; pass the first of the two"
+        )
     if not _same_form(spec, observation):
         raise ValueError(
             f"Expected an observation of the form {_form(spec)}. "
@@ -76,7 +81,23 @@ def _as_array(
             f"Expected {f'{path!r} of ' if path else ''}observations of dtype "
             f"{spec.dtype}. Received: dtype {array.dtype}"
         )
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ValueError(
+            f"Expected {f'{path!r} of ' if path else ''}finite observations. "
+            f"Received: {array.size - np.isfinite(array).sum()} of "
+            f"{array.size} numbers that are NaN or infinite"
+        )
     return array.astype(spec.dtype, copy=False)
+
+
+def _is_of_reset(spec: Tree[ArraySpec], given: object) -> bool:
+    """Returns whether it is what `reset` of an environment returns."""
+    return (
+        isinstance(given, tuple)
+        and len(given) == 2
+        and isinstance(given[1], Mapping)
+        and not (isinstance(spec, tuple) and _same_form(spec, given))
+    )
 
 
 def _same_form(spec: Tree[ArraySpec], tree: object) -> bool:

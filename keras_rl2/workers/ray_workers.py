@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from keras_rl2.basics.arguments import check_in_range
+from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.workers.ray_transport import RayTransport
 from keras_rl2.workers.transport import Transport
 from keras_rl2.workers.workers import Workers
@@ -62,6 +63,7 @@ class RayWorkers(Workers):
     (100, 8, 80)
     """
 
+    @refusing_unknown
     def __init__(
         self,
         count: int,

@@ -8,6 +8,7 @@ from typing import Any
 from keras_rl2.basics.arguments import check_above_zero
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import present
+from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.workers.env_maker import EnvMaker
@@ -40,6 +41,7 @@ class Workers(abc.ABC):
         ValueError: If a number is out of bounds.
     """
 
+    @refusing_unknown
     def __init__(
         self,
         count: int,
