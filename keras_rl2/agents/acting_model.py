@@ -133,6 +133,12 @@ class ActingModel(keras.Model, abc.ABC):
         """Returns the policy head of an action space."""
         return policy_head(action_space)
 
+    def _own_policy_head(
+        self, action_space: gymnasium.Space[Any]
+    ) -> PolicyHead:
+        """Returns the policy head by the settings of this agent."""
+        return self.make_policy_head(action_space)
+
     # The spaces.
 
     def _bind_requested(self) -> None:
@@ -165,7 +171,7 @@ class ActingModel(keras.Model, abc.ABC):
             return
         spaces.check_observation_space(observation_space)
         spaces.check_action_space(action_space)
-        head = self.make_policy_head(action_space)
+        head = self._own_policy_head(action_space)
         self._task = Task(observation_space, action_space, head)
         try:
             self._build()

@@ -2,8 +2,11 @@
 
 import operator
 from collections.abc import Callable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import Literal
+from typing import Self
 from typing import cast
 
 import gymnasium
@@ -14,6 +17,7 @@ from keras import ops
 from keras_rl2 import losses
 from keras_rl2 import returns
 from keras_rl2.agents.stochastic_policy import StochasticPolicy
+from keras_rl2.basics.arguments import check_choice
 from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.shapes import Tensor
@@ -72,6 +76,9 @@ class OnPolicyAgent(StochasticPolicy):
             clipped; None for no clipping. Defaults to `0.5`.
         initial_log_std: float. Initial log standard deviation of a Box policy.
             Defaults to `0.0`.
+        action_units: str. Units of the Gaussian of a Box: `"half_range"`, in
+            which finite bounds are -1 and 1, or `"environment"`. Defaults to
+            `"half_range"`.
         observation_space: `gymnasium.Space` or its config. Space of one
             environment's observations; None to take it from the first
             environment. Defaults to `None`.
@@ -114,6 +121,7 @@ class OnPolicyAgent(StochasticPolicy):
         normalize_advantages: bool = False,
         max_gradient_norm: float | None = 0.5,
         initial_log_std: float = 0.0,
+        action_units: Literal["half_range", "environment"] = "half_range",
         observation_space: GivenSpace | None = None,
         action_space: GivenSpace | None = None,
         seed: int | None = None,
@@ -130,6 +138,7 @@ class OnPolicyAgent(StochasticPolicy):
         if max_gradient_norm is not None:
             check_in_range(max_gradient_norm=(max_gradient_norm, 1e-12, np.inf))
         check_flag(normalize_advantages=normalize_advantages)
+        check_choice(action_units=(action_units, ("half_range", "environment")))
         super().__init__(
             observation_space=observation_space,
             action_space=action_space,
@@ -143,6 +152,7 @@ class OnPolicyAgent(StochasticPolicy):
         self.actor = actor
         self.critic = critic
         self.initial_log_std = initial_log_std
+        self.action_units = action_units
         self.gamma = gamma
         self.gae_lambda = gae_lambda
         self.entropy_coefficient = entropy_coefficient
@@ -374,6 +384,20 @@ class OnPolicyAgent(StochasticPolicy):
             build.actor(build.head.parameter_sizes[0], actor_seed),
             build.network("critic", 1, critic_seed),
         )
+
+    @classmethod
+    def from_config(
+        cls,
+        config: dict[str, Any],
+        custom_objects: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Makes an agent from `get_config`.
+
+        Agents that were saved without `action_units` act in the environment's.
+        """
+        if "action_units" in cls.argument_names():
+            config = {"action_units": "environment", **config}
+        return super().from_config(config, custom_objects)
 
     def given_networks(self) -> dict[str, keras.Model | None]:
         """Returns the networks, keyed by constructor argument."""

@@ -65,6 +65,9 @@ class PPO(OnPolicyAgent):
             clipped; None for no clipping. Defaults to `0.5`.
         initial_log_std: float. Initial log standard deviation of a Box policy.
             Defaults to `0.0`.
+        action_units: str. Units of the Gaussian of a Box: `"half_range"`, in
+            which finite bounds are -1 and 1, or `"environment"`. Defaults to
+            `"half_range"`.
         observation_space: `gymnasium.Space` or its config. Space of one
             environment's observations; None to take it from the first
             environment. Defaults to `None`.
@@ -124,6 +127,7 @@ class PPO(OnPolicyAgent):
         value_coefficient: float = 0.5,
         max_gradient_norm: float | None = 0.5,
         initial_log_std: float = 0.0,
+        action_units: Literal["half_range", "environment"] = "half_range",
         observation_space: GivenSpace | None = None,
         action_space: GivenSpace | None = None,
         seed: int | None = None,
@@ -149,6 +153,7 @@ class PPO(OnPolicyAgent):
             value_coefficient=value_coefficient,
             max_gradient_norm=max_gradient_norm,
             initial_log_std=initial_log_std,
+            action_units=action_units,
             observation_space=observation_space,
             action_space=action_space,
             seed=seed,
@@ -186,6 +191,7 @@ class PPO(OnPolicyAgent):
         value_coefficient: float = 0.5,
         max_gradient_norm: float | None = 0.5,
         initial_log_std: float = 0.0,
+        action_units: Literal["half_range", "environment"] = "half_range",
         seed: int | None = None,
         name: str | None = None,
         dtype: str | None = None,
@@ -242,6 +248,9 @@ class PPO(OnPolicyAgent):
                 are clipped; None for no clipping. Defaults to `0.5`.
             initial_log_std: float. Initial log standard deviation of a Box
                 policy. Defaults to `0.0`.
+            action_units: str. Units of the Gaussian of a Box: `"half_range"`,
+                in which finite bounds are -1 and 1, or `"environment"`.
+                Defaults to `"half_range"`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
             name: str or None. Name of the model. Defaults to `None`.

@@ -1,5 +1,8 @@
 """Agents with a distribution of actions from a network."""
 
+from typing import Any
+
+import gymnasium
 import keras
 from keras import ops
 
@@ -10,6 +13,8 @@ from keras_rl2.networks.inputs import inputs_for
 from keras_rl2.networks.inputs import run_network
 from keras_rl2.networks.outputs import as_logits
 from keras_rl2.networks.outputs import check_policy_ending
+from keras_rl2.policy_heads import PolicyHead
+from keras_rl2.policy_heads import policy_head
 from keras_rl2.spaces.trees import Tree
 
 
@@ -23,9 +28,19 @@ class StochasticPolicy(Agent):
     """
 
     actor: keras.Model
+    #: Units of the Gaussian's actions, `"half_range"` or `"environment"`.
+    action_units = "environment"
     #: Log standard deviation `[A]` apart from the network, or None.
     log_std: keras.Variable | None = None
     _gives_probabilities = False
+
+    def _own_policy_head(
+        self, action_space: gymnasium.Space[Any]
+    ) -> PolicyHead:
+        """Returns the policy head, with actions in `action_units`."""
+        if self.action_units == "half_range":
+            return policy_head(action_space, scaled=True)
+        return self.make_policy_head(action_space)
 
     def _check_actor_ending(self, squash: bool = False) -> None:
         """Checks the final activation of the actor.

@@ -204,7 +204,9 @@ def _on_policy(
 ) -> Agent:
     """Makes an agent of PPO or A2C."""
     agent: agents.PPO = kind(
-        *sb3_networks.actor_critic(layers, seen), **arguments
+        *sb3_networks.actor_critic(layers, seen),
+        action_units="environment",
+        **arguments,
     )
     if agent.log_std is not None:
         agent.log_std.assign(layers.array("log_std"))

@@ -44,9 +44,11 @@ class BoxHead(PolicyHead):
         shape: Sequence of int. Shape of the environment's action.
         dtype: str. Floating dtype of the space. Defaults to `"float32"`.
         squash: bool. Whether tanh squashes the Gaussian into the unit box, as
-            SAC has it; else actions are in the environment's own units, and
-            clipped on their way there only, as PPO has it. Defaults to
-            `False`.
+            SAC has it; else actions are clipped to the bounds only on their
+            way to the environment, as PPO has it. Defaults to `False`.
+        scaled: bool. Without `squash`: whether a dimension with finite bounds
+            is in units of half their distance around their middle, instead of
+            the environment's own units. Defaults to `False`.
 
     Raises:
         ValueError: If the dtype is not floating, the bounds do not fit the
@@ -80,6 +82,7 @@ class BoxHead(PolicyHead):
         shape: Sequence[int],
         dtype: str = "float32",
         squash: bool = False,
+        scaled: bool = False,
     ) -> None:
         if not np.issubdtype(np.dtype(dtype), np.floating):
             raise ValueError(
@@ -88,6 +91,7 @@ class BoxHead(PolicyHead):
         self.shape = tuple(int(size) for size in shape)
         self.dtype = str(dtype)
         self.squash = bool(squash)
+        self.scaled = bool(scaled)
         self.low = _bounds(low, -math.inf, self.shape)
         self.high = _bounds(high, math.inf, self.shape)
         size = math.prod(self.shape)
@@ -98,6 +102,7 @@ class BoxHead(PolicyHead):
         self._check_bounds()
         bounded = np.isfinite(self.low) | np.isfinite(self.high)
         self._bounded = bool(bounded.any())
+        self._centre, self._half = self._units()
         unit = self.squash and np.all(self.low == -1) and np.all(self.high == 1)
         same = unit if self.squash else not self._bounded
         self.changes_action = not (same and len(self.shape) == 1)
@@ -125,7 +130,7 @@ class BoxHead(PolicyHead):
         return DiagonalGaussian(parameters, log_std)
 
     def to_environment(self, action: Tensor) -> Tensor:
-        """Stretches to the bounds if squashed, and clips.
+        """Converts to the environment's units, and clips to the bounds.
 
         Actions outside the unit box, by noise that was added, become the
         bound. Both bounds can be reached exactly.
@@ -138,26 +143,24 @@ class BoxHead(PolicyHead):
         """
         action = ops.cast(action, "float32")
         low, high = self.low.ravel(), self.high.ravel()
-        if self.squash:
-            centre, half = _centre_and_half(low, high)
-            action = action * half + centre
+        if self.squash or self.scaled:
+            action = action * self._half + self._centre
         if self._bounded:
             lowest, highest = _float32_within(low, high)
             action = ops.minimum(ops.maximum(action, lowest), highest)
         return reshape_action(action, self.shape)
 
     def from_environment(self, action: Tensor) -> Tensor:
-        """Flattens, and shrinks to the unit box if squashed: `[B, A]`."""
+        """Flattens, and converts to the policy's units: `[B, A]`."""
         # [B, *shape] -> [B, A]
         action = ops.reshape(
             ops.cast(action, "float32"), (-1, *self.action_shape)
         )
-        if self.squash:
-            centre, half = _centre_and_half(self.low.ravel(), self.high.ravel())
+        if self.squash or self.scaled:
             # A dimension with equal bounds has only one action.
-            half = np.where(half > 0, half, np.float32(1.0))
-            action = ops.clip((action - centre) / half, -1.0, 1.0)
-        return action
+            half = np.where(self._half > 0, self._half, np.float32(1.0))
+            action = (action - self._centre) / half
+        return ops.clip(action, -1.0, 1.0) if self.squash else action
 
     def random_action(
         self,
@@ -185,7 +188,11 @@ class BoxHead(PolicyHead):
         low, high = self.low.ravel(), self.high.ravel()
         action = _draw_within(generator, shape, low, high)
         lowest, highest = _float32_within(low, high)
-        return np.clip(action, lowest, highest).astype("float32")
+        action = np.clip(action, lowest, highest).astype("float32")
+        if self.scaled:
+            half = np.where(self._half > 0, self._half, np.float32(1.0))
+            action = (action - self._centre) / half
+        return action
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments as plain JSON."""
@@ -195,7 +202,18 @@ class BoxHead(PolicyHead):
             "shape": list(self.shape),
             "dtype": self.dtype,
             "squash": self.squash,
+            "scaled": self.scaled,
         }
+
+    def _units(
+        self,
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Returns the zero and the unit `[A]` of the policy's own actions."""
+        low, high = self.low.ravel(), self.high.ravel()
+        finite = np.isfinite(low) & np.isfinite(high)
+        return _centre_and_half(
+            np.where(finite, low, -1.0), np.where(finite, high, 1.0)
+        )
 
     def _check_bounds(self) -> None:
         """Raises an error if bounds are not in order, or have no width."""

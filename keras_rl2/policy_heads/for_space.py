@@ -1,5 +1,6 @@
 """The head of an action space."""
 
+import functools
 from typing import Any
 
 import gymnasium
@@ -14,7 +15,7 @@ from keras_rl2.policy_heads.policy_head import PolicyHead
 
 
 def policy_head(
-    space: gymnasium.Space[Any], squash: bool = False
+    space: gymnasium.Space[Any], squash: bool = False, scaled: bool = False
 ) -> PolicyHead:
     """Makes the head for an action space.
 
@@ -24,6 +25,8 @@ def policy_head(
             or `Tuple` of such.
         squash: bool. Of a `Box`: whether actions come from the unit box, by
             tanh (see `BoxHead`). No other space knows it. Defaults to `False`.
+        scaled: bool. Of a `Box`: whether actions are in units of half the
+            range of finite bounds. Defaults to `False`.
 
     Returns:
         `PolicyHead`.
@@ -48,14 +51,18 @@ def policy_head(
         space.dtype, np.floating
     ):
         return BoxHead(
-            space.low, space.high, space.shape, str(space.dtype), squash
+            space.low,
+            space.high,
+            space.shape,
+            str(space.dtype),
+            squash,
+            scaled,
         )
+    part = functools.partial(policy_head, squash=squash, scaled=scaled)
     if isinstance(space, spaces.Dict) and len(space):
-        return CompositeHead(
-            {key: policy_head(each, squash) for key, each in space.items()}
-        )
+        return CompositeHead({key: part(each) for key, each in space.items()})
     if isinstance(space, spaces.Tuple) and len(space):
-        return CompositeHead([policy_head(each, squash) for each in space])
+        return CompositeHead([*map(part, space)])
     raise ValueError(
         "Expected a Discrete, MultiDiscrete, MultiBinary or floating-point Box "
         "action space, or a Dict or Tuple of such. "

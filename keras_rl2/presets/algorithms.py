@@ -85,6 +85,7 @@ _ON_POLICY = {
     "normalize_advantages": FLAG,
     "max_gradient_norm": _OPTIONAL_NUMBER,
     "initial_log_std": NUMBER,
+    "action_units": one_of("half_range", "environment"),
 }
 _PPO = {
     **_ON_POLICY,

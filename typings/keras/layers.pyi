@@ -18,7 +18,6 @@ class Layer:
     supports_masking: bool
     input_spec: Any
     input: Any
-    output: Any
     dtype_policy: DTypePolicy
     def __init__(
         self,
