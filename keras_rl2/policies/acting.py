@@ -9,6 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 import numpy.typing as npt
+import tensorflow as tf
 
 from keras_rl2.basics import seeds
 from keras_rl2.collecting.checks import check_actions
@@ -41,6 +42,7 @@ class Acting:
         self._agent = agent
         self._noise = seeds.generator(seed)
         self._functions: dict[tuple[Any, ...], PolicyFunction] = {}
+        self._called: dict[tuple[bool, bool], Any] = {}
         self._told_of_state = False
 
     def function(
@@ -117,8 +119,7 @@ class Acting:
         memory = self._memory(state, count)
         if memory and state is None:
             self._tell_of_state(count)
-        function = self.function(deterministic, with_log_prob=with_log_prob)
-        outputs = [*function(*inputs, *memory)]
+        outputs = self._outputs((deterministic, with_log_prob), inputs + memory)
         check_actions(outputs[0].numpy(), batch)
         after = [outputs.pop() for _ in memory[1:]][::-1]
         log_prob = outputs.pop() if with_log_prob else None
@@ -136,6 +137,14 @@ class Acting:
         if state is not None:
             given.append(tuple(each.numpy() for each in after))
         return tuple(given) if len(given) > 1 else given[0]
+
+    def _outputs(self, key: tuple[bool, bool], inputs: list[Any]) -> list[Any]:
+        """Runs the policy: `function`, without TensorFlow's choice by types."""
+        if key not in self._called:
+            function = self.function(key[0], with_log_prob=key[1])
+            self._called[key] = function.get_concrete_function()
+        # Implicit conversion takes four times as long.
+        return [*self._called[key](*map(tf.constant, inputs))]
 
     def get_state(self) -> dict[str, Any]:
         """Returns the state of the noise of later calls of `act`."""

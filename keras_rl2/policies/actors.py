@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import logging
+import math
 import os
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -34,6 +35,9 @@ logger = logging.getLogger(__name__)
 
 # Number of actions that are compared to check a conversion.
 _COMPARED_ACTIONS = 16
+# Multiplications of a call's convolutions from which TensorFlow is faster:
+# 8.6 per nanosecond by the interpreter, about 40 after 0.1 ms by TensorFlow.
+_MOST_CONVOLVED = 1_000_000
 
 
 class ActorSnapshot(PolicyActor):
@@ -45,8 +49,10 @@ class ActorSnapshot(PolicyActor):
     the weights as inputs: following the agent is a copy of arrays. A policy
     that does not convert, or acts differently when converted, is run as a
     `tf.function` instead, and a line of the log reports it. The same holds for
-    networks that compute in half precision (`mixed_float16`, `mixed_bfloat16`)
-    or in float64, for which LiteRT has no operations.
+    convolutions of pictures, which the interpreter computes several times as
+    slowly where weights are inputs, and for networks that compute in half
+    precision (`mixed_float16`, `mixed_bfloat16`) or in float64, for which
+    LiteRT has no operations.
 
     The snapshot acts with the weights of the last `sync()`, whatever happens
     to the agent in between.
@@ -186,7 +192,9 @@ def sent_policy(
     # The interpreter's results for a single row differ in the last bit.
     batch = num_envs if sees_pictures(agent) else max(num_envs, 2)
     variables = list(agent.acting_variables)
-    runner = _make_runner(agent, batch, False, variables, with_log_prob)
+    runner = _make_runner(
+        agent, batch, False, variables, with_log_prob, tensorflow=False
+    )
     if not isinstance(runner, LiteRTRunner):
         raise ValueError(
             "Expected a policy that converts to LiteRT: workers act without "
@@ -216,14 +224,14 @@ def litert_policy(agent: Policy) -> LiteRTPolicy | None:
         `LiteRTPolicy` with the present weights; None where the policy does
         not convert.
     """
-    actor = ActorSnapshot(agent, num_envs=1, deterministic=True)
-    runner = actor._runner
+    variables = list(agent.acting_variables)
+    runner = _make_runner(agent, 1, True, variables, tensorflow=False)
     if not isinstance(runner, LiteRTRunner):
         return None
     return LiteRTPolicy(
         runner.converted,
         # Copies: keeping a reference to an array makes each update allocate.
-        [np.array(weight) for weight in weights_of(actor.variables)],
+        [np.array(weight) for weight in weights_of(variables)],
         runner.threads,
         agent.observation_spec,
         runner.observations,
@@ -244,7 +252,8 @@ class _TensorFlowRunner:
     backend = "tensorflow"
 
     def __init__(self, function: Any) -> None:
-        self._function = function
+        # Without TensorFlow's choice of a trace by the types of arguments.
+        self._function = function.get_concrete_function()
         self._weights: list[Any] = []
 
     def set_weights(self, weights: list[np.ndarray]) -> None:
@@ -272,8 +281,12 @@ def _make_runner(
     deterministic: bool,
     variables: list[keras.Variable],
     with_log_prob: bool = False,
+    tensorflow: bool = True,
 ) -> _Runner:
-    """Converts the policy, checks it once against TensorFlow, or falls back."""
+    """Converts the policy, checks it once against TensorFlow, or falls back.
+
+    With `tensorflow`, policies that are faster there are not converted.
+    """
     function = policy_function(
         agent,
         deterministic,
@@ -281,6 +294,12 @@ def _make_runner(
         variables,
         actions_and_log_prob if with_log_prob else None,
     )
+    if tensorflow and _convolved(function) > _MOST_CONVOLVED:
+        logger.info(
+            "The policy acts through tf.function, which is faster for its "
+            "convolutions than LiteRT."
+        )
+        return _TensorFlowRunner(function)
     seen = input_specs(agent.observation_spec)
     names = [str(spec.name) for spec in seen]
     threads = os.cpu_count() if sees_pictures(agent) else 1
@@ -314,6 +333,17 @@ def _make_runner(
             return fallback
     keep(key, converted)
     return runner
+
+
+def _convolved(function: Any) -> int:
+    """Returns how many multiplications the convolutions of a call make."""
+    total = 0
+    for op in function.get_concrete_function().graph.get_operations():
+        if op.type in ("Conv2D", "Conv3D", "DepthwiseConv2dNative"):
+            # [height, width, channels, filters], of each number of the output
+            *kernel, _ = op.inputs[1].shape
+            total += math.prod(op.outputs[0].shape) * math.prod(kernel)
+    return total
 
 
 def sees_pictures(agent: Policy) -> bool:
