@@ -11,7 +11,7 @@ from keras_rl2.policies import agent_protocols
 from keras_rl2.policies import policy
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.spaces.array_spec import ArraySpec
-from support.agents import EVERY_AGENT
+from support.agents import KINDS
 from support.agents import make_agent
 from support.agents import make_env
 from support.agents import make_replay
@@ -29,16 +29,13 @@ def members(protocol):
 
 def parameters(function):
     """Returns the names of a function's parameters, `self` left out."""
-    return [
-        name
-        for name in inspect.signature(function).parameters
-        if (name != "self")
-    ]
+    names = inspect.signature(function).parameters
+    return [name for name in names if name != "self"]
 
 
-@pytest.mark.parametrize("name", EVERY_AGENT)
+@pytest.mark.parametrize("name", KINDS)
 def test_agents_have_all_that_is_asked_for(name):
-    case = EVERY_AGENT[name]
+    case = KINDS[name]
     protocol = (
         agent_protocols.RolloutAgent
         if case.on_policy
