@@ -1,7 +1,6 @@
 import warnings
 
 import numpy as np
-import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
@@ -18,21 +17,17 @@ from support.probe_envs import WalkEnv
 from support.transitions import play
 
 
-@pytest.mark.parametrize(
-    "env",
-    [
+def test_gymnasium_accepts_them():
+    for env in (
         *(probe() for probe in PROBES.values()),
         WalkEnv(start=1),
         ActionSpaceEnv(spaces.MultiDiscrete([2, 3])),
         ImageEnv(),
-    ],
-    ids=lambda env: type(env).__name__,
-)
-def test_gymnasium_accepts_them(env):
-    with warnings.catch_warnings():
-        # It advises against infinite bounds, and actions beyond [-1, 1].
-        warnings.simplefilter("ignore")
-        check_env(env, skip_render_check=True, skip_close_check=True)
+    ):
+        with warnings.catch_warnings():
+            # It advises against infinite bounds, and actions beyond [-1, 1].
+            warnings.simplefilter("ignore")
+            check_env(env, skip_render_check=True, skip_close_check=True)
 
 
 def rewards(env, steps, action=0):
@@ -58,12 +53,11 @@ def test_rewards_are_as_documented():
     np.testing.assert_allclose(env.step(np.float32([[0.2]]))[1], [-0.09], 1e-6)
 
 
-@pytest.mark.parametrize("key", ["observation", "reward"])
-def test_the_adapter_hands_on_what_is_not_finite(key):
+def test_the_adapter_hands_on_what_is_not_finite():
     # The collector refuses it: once for a rollout, and not in every step.
-    env = as_vector_env(NonFiniteEnv(at=2, key=key))
-    env.reset()
-    for finite in (True, False, True):
-        observation, reward, *_ = env.step(np.zeros(1, np.int32))
-        value = observation if key == "observation" else reward
-        assert np.isfinite(value).all() == finite
+    for index, key in enumerate(("observation", "reward")):
+        env = as_vector_env(NonFiniteEnv(at=2, key=key))
+        env.reset()
+        for finite in (True, False, True):
+            value = env.step(np.zeros(1, np.int32))[index]
+            assert np.isfinite(value).all() == finite, key
