@@ -1,7 +1,5 @@
 """Datasets take whatever has the members that they say they ask for."""
 
-import inspect
-
 import keras
 import numpy as np
 import pytest
@@ -11,8 +9,6 @@ from keras_rl2.policies import agent_protocols
 from keras_rl2.policies import policy
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.spaces.array_spec import ArraySpec
-from support.agents import KINDS
-from support.agents import make_agent
 from support.agents import make_env
 from support.agents import make_replay
 from support.agents import make_rollouts
@@ -25,30 +21,6 @@ def members(protocol):
         if base.__module__ in (agent_protocols.__name__, policy.__name__):
             names |= {*vars(base), *vars(base).get("__annotations__", ())}
     return {name for name in names if not name.startswith("_")}
-
-
-def parameters(function):
-    """Returns the names of a function's parameters, `self` left out."""
-    names = inspect.signature(function).parameters
-    return [name for name in names if name != "self"]
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_agents_have_all_that_is_asked_for(name):
-    case = KINDS[name]
-    protocol = (
-        agent_protocols.RolloutAgent
-        if case.on_policy
-        else agent_protocols.ReplayAgent
-    )
-    agent = make_agent(case, make_env(case.pair))
-    asked = members(protocol)
-    assert {"bind", "draw_noise", "env_steps", "gamma"} < asked
-    for member in asked:
-        assert hasattr(agent, member), member
-        one = inspect.getattr_static(protocol, member, None)
-        if inspect.isfunction(one):
-            assert parameters(getattr(agent, member)) == parameters(one)
 
 
 class Preferring:

@@ -12,6 +12,7 @@ from gymnasium.wrappers import RecordEpisodeStatistics
 from gymnasium.wrappers import TimeLimit
 
 from keras_rl2.data import Trajectory
+from keras_rl2.data import unpack
 from keras_rl2.envs import as_vector_env
 from support import vector_envs
 from support.agents import AGENTS
@@ -344,6 +345,13 @@ def test_a_time_limit_is_a_truncation():
         trajectory.final_observation - trajectory.observation[[4, 9], 0]
     )
     assert motion.max() < 2.0
+
+
+def test_a_packed_trajectory_is_unpacked_as_it_was():
+    trajectory = bound(counting(AutoresetMode.SAME_STEP)).collect()
+    unpacked = unpack(trajectory.packed_arrays(with_final=True))
+    for name in ("observation", "reward", "terminated", "valid"):
+        np.testing.assert_array_equal(unpacked[name], getattr(trajectory, name))
 
 
 def test_state_is_plain_and_repeats_noise_and_shuffling():

@@ -11,6 +11,7 @@ from support.discrete import of_32_bits
 from support.probe_envs import ActionSpaceEnv
 from support.probe_envs import CountingEnv
 from support.probe_envs import ImageEnv
+from support.probe_envs import NonFiniteEnv
 from support.probe_envs import TimeLimitProbe
 from support.probe_envs import WalkEnv
 from support.transitions import assert_same
@@ -258,3 +259,13 @@ def test_close():
     as_vector_env(Closing()).close()
     sync(lambda index: Closing(), MODES[0], 2).close()
     assert len(closed) == 3
+
+
+def test_what_is_not_finite_is_handed_on():
+    # The collector refuses it: once for a rollout, and not in every step.
+    for index, key in enumerate(("observation", "reward")):
+        env = as_vector_env(NonFiniteEnv(at=2, key=key))
+        env.reset()
+        for finite in (True, False, True):
+            value = env.step(np.zeros(1, np.int32))[index]
+            assert np.isfinite(value).all() == finite, key
