@@ -4,13 +4,11 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from gymnasium import spaces
 
 import keras_rl2 as rl
 from keras_rl2.files import plain_data
 from support import vector_envs
 from support.agents import OFF_POLICY
-from support.agents import AnySpaceEnv
 from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_replay
@@ -84,11 +82,10 @@ def test_settings_of_replay():
     assert "seed" not in settings
 
 
-@pytest.mark.parametrize("prioritized", [False, True])
-def test_elements_are_as_documented(prioritized):
+def test_elements_are_as_documented():
     env = make_env("act_box_matrix")
     agent = make_eager_agent(SAC, env)
-    replay = make_replay(env, prioritized=prioritized)
+    replay = make_replay(env, prioritized=True)
     batches = replay.as_dataset(agent)
     replay.refresh()
     batch = next(iter(batches))
@@ -99,31 +96,14 @@ def test_elements_are_as_documented(prioritized):
         "discount": ([8], "float32"),
         "next_observation": ([8, 3], "float32"),
         "weight": ([8], "float32"),
-        **(
-            {"index": ([8], "int64"), "position": ([], "int32")}
-            if prioritized
-            else {}
-        ),
+        "index": ([8], "int64"),
+        "position": ([], "int32"),
     }
     assert batches.element_spec.keys() == batch.keys()
     for key, value in replay.sample(5).items():
         if key != "index":
             assert value.shape == (5, *batch[key].shape[1:])
             assert value.dtype == batch[key].dtype
-
-
-def test_bytes_stay_bytes():
-    space = spaces.Box(0, 255, (6,), np.uint8)
-    env = AnySpaceEnv(space, spaces.Discrete(2))
-    agent = make_eager_agent(DQN, env)
-    replay = make_replay(env)
-    batches = iter(replay.as_dataset(agent))
-    replay.refresh()
-    for key in ("observation", "next_observation"):
-        assert next(batches)[key].dtype == tf.uint8
-    state = replay.buffer.get_state()
-    assert state["observation"].dtype == np.uint8
-    assert state["final_observation"].dtype == np.uint8
 
 
 @pytest.mark.parametrize(
@@ -310,19 +290,6 @@ def test_transitions_are_those_of_the_environments(mode, n_step, prioritized):
         for key in ("action", "reward", "discount", "next_observation"):
             expected = [by_observation[row][key] for row in rows]
             np.testing.assert_allclose(batch[key], expected, 1e-5, 1e-5)
-
-
-def test_the_oldest_are_overwritten():
-    env, truth = recorded(vector_envs.MODES[0], num_envs=2)
-    replay = make_replay(env, capacity=20)
-    replay.bind(greedy_agent(env))
-    for _ in range(4):
-        replay.refresh()
-    assert len(replay.buffer) <= 20
-    drawn = {tuple(row) for row in replay.sample(512)["observation"]}
-    assert len(drawn) == len(replay.buffer)
-    newest = [step.observation for steps in truth for step in steps[-10:]]
-    assert drawn <= {tuple(row) for row in newest}
 
 
 # Handing over.

@@ -10,7 +10,6 @@ from gymnasium.vector import AutoresetMode
 import keras_rl2 as rl
 from keras_rl2.spaces.supported import observation_spec
 from keras_rl2.spaces.supported import space_tree
-from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
 from support.agents import AGENTS
@@ -155,43 +154,6 @@ def test_masks_are_what_a_plain_loop_sees(mode):
     assert len(final) == (
         0 if mode is AutoresetMode.NEXT_STEP else trajectory.ended.sum()
     )
-
-
-@pytest.mark.parametrize(
-    "mode",
-    # In SAME_STEP Gymnasium itself keeps no copy of the last one. None is an
-    # environment that is in no vector.
-    [AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED, None],
-    ids=str,
-)
-def test_an_array_that_an_environment_writes_to_is_copied(mode):
-    class Reusing(StructuredEnv):
-        """Writes to the same arrays for ever."""
-
-        def reset(self, **kwargs):
-            observation, info = super().reset(**kwargs)
-            if not hasattr(self, "kept"):
-                self.kept = map_leaves(np.array, observation)
-            return self._into(observation), info
-
-        def step(self, action):
-            observation, *others = super().step(action)
-            return self._into(observation), *others
-
-        def _into(self, observation):
-            for one, other in zip(
-                leaves(self.kept), leaves(observation), strict=True
-            ):
-                one[...] = other
-            return self.kept
-
-    space = OBSERVATIONS["nested"]
-    env = rl.envs.as_vector_env(Reusing(space))
-    if mode is not None:
-        env = vector(functools.partial(Reusing, space), mode)
-    trajectory, _, seed = collected(env)
-    plain = functools.partial(StructuredEnv, space)
-    assert_as_plain(trajectory, plain, seed)
 
 
 def test_rounds_go_on_where_the_last_one_ended():

@@ -257,19 +257,6 @@ def test_each_fault_is_raised_in_time_and_leaves_nothing(
     assert descriptors() <= before
 
 
-@pytest.mark.slow
-def test_fit_without_a_timeout_ends_by_what_cannot_be_pickled():
-    env = failing_envs.in_processes(
-        makers(failing_envs.raises_what_cannot_be_pickled, at=9)
-    )
-    agent = rl.PPO.for_env(env, hidden=(4,), seed=0)
-    rollouts = rl.RolloutDataset(env, horizon=16)
-    with pytest.raises(WorkerError, match="environment 1, which raised"):
-        agent.fit(rollouts, epochs=2, verbose=0)
-    assert not children()
-    rollouts.close()
-
-
 def test_a_timeout_needs_processes():
     for env in (FailingEnv(), SyncVectorEnv(makers(failing_envs.hangs))):
         for make in (rl.RolloutDataset, rl.ReplayDataset, rl.EvaluationDataset):

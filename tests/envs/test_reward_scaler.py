@@ -156,15 +156,6 @@ def test_invalid_rows_leave_no_trace():
     assert masked.moments.get_state() == dense.moments.get_state()
 
 
-def test_an_invalid_row_amid_an_episode_leaves_no_trace():
-    scaler = RewardScaler(0.5, 1)
-    scaler(np.array([4.0]), np.array([False]))
-    moments = scaler.moments.get_state()
-    scaler(np.array([7.0]), np.array([True]), np.array([False]))
-    np.testing.assert_array_equal(scaler.returns, [4.0])
-    assert scaler.moments.get_state() == moments
-
-
 def test_invalid_environment_beside_valid_ones():
     # Hand-computed: only the 4 of the first environment counts, so n is
     # 1.0001, the mean 4 / 1.0001 and the variance as below.

@@ -35,4 +35,4 @@ def test_steps_and_resets_are_measured():
     with pytest.raises(ValueError, match="Expected an action"):
         timed.step(np.zeros((3, 3)))
     clock.now += 1.0
-    assert stopwatch.seconds()["rest"] == 1.0
+    assert stopwatch.seconds()["rest"] == 6.0

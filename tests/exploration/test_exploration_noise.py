@@ -96,15 +96,6 @@ def test_equal_are_those_of_one_class_and_config():
     assert OrnsteinUhlenbeckNoise(dt=0.1) != OrnsteinUhlenbeckNoise()
 
 
-def test_repr_is_the_call_that_makes_it():
-    assert repr(GaussianNoise()) == "GaussianNoise(scale=0.1)"
-    noise = OrnsteinUhlenbeckNoise(0.5, dt=1.0)
-    assert repr(noise) == (
-        "OrnsteinUhlenbeckNoise(scale=0.5, theta=0.15, dt=1.0)"
-    )
-    assert "PolynomialDecay" in repr(GaussianNoise(DECAY))
-
-
 def test_settings_do_not_change():
     noise = OrnsteinUhlenbeckNoise()
     for setting in ("scale", "theta", "dt"):
@@ -180,11 +171,6 @@ def test_gaussian_noise_is_independent_and_of_the_scale():
     beside = np.corrcoef(noise[..., 0].ravel(), noise[..., 1].ravel())[0, 1]
     assert abs(following) < 0.015
     assert abs(beside) < 0.02
-
-
-def test_no_scale_is_no_noise():
-    for noise in (GaussianNoise(0.0), OrnsteinUhlenbeckNoise(0.0)):
-        assert not noise.draw(generator(), (5, 3, 2))[0].any()
 
 
 def test_ornstein_uhlenbeck_noise_by_hand():

@@ -2,7 +2,6 @@
 
 import json
 
-import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -80,13 +79,6 @@ def test_a_config_gives_the_space_back_through_json():
         assert space_to_config(again) == json.loads(text), space
 
 
-def test_configs_of_environments_of_gymnasium():
-    for name in ("CartPole-v1", "Pendulum-v1", "Acrobot-v1"):
-        env = gymnasium.make(name)
-        for space in (env.observation_space, env.action_space):
-            assert space_from_config(space_to_config(space)) == space
-
-
 def test_what_configs_say():
     assert space_to_config(spaces.Box(0, 255, (84, 84, 4), np.uint8)) == {
         "type": "Box",
@@ -161,70 +153,49 @@ def refusal_of(config):
 
 
 HOSTILE = [
-    None,
-    "Box",
-    [],
-    {},
-    {"type": "Dict"},
-    {"type": ["Box"]},
+    *(None, "Box", [], {}, {"type": "Dict"}, {"type": ["Box"]}),
     {"type": "builtins.eval"},
-    {**BOX, "extra": 1},
     {key: value for key, value in BOX.items() if key != "high"},
+    *({**config, "extra": 1} for config in (BOX, TUPLE)),
     {**BOX, 3: 1},
-    {**BOX, "low": None},
-    {**BOX, "low": "nan"},
-    {**BOX, "low": float("nan")},
-    {**BOX, "low": "0"},
-    {**BOX, "low": [0.0, 0.0]},
-    {**BOX, "low": [0.0, 0.0, [0.0]]},
-    {**BOX, "low": [[0.0, 0.0, 0.0]]},
-    {**BOX, "low": 2.0},
-    {**BOX, "low": {"a": 1}},
-    {**BOX, "dtype": "object"},
-    {**BOX, "dtype": "O"},
-    {**BOX, "dtype": "<f4"},
-    {**BOX, "dtype": "complex64"},
-    {**BOX, "dtype": 3},
-    {**BOX, "shape": 3},
-    {**BOX, "shape": [-1]},
-    {**BOX, "shape": [True]},
-    {**BOX, "shape": [3.0]},
-    {**BOX, "shape": [2**40]},
-    {**BOX, "shape": [2**20, 2**20]},
-    {**BOX, "shape": [1] * 40},
+    *(
+        {**BOX, "low": low}
+        for low in (
+            *(None, "nan", float("nan"), "0", 2.0, {"a": 1}, nested(100)),
+            *([0.0, 0.0], [0.0, 0.0, [0.0]], [[0.0, 0.0, 0.0]]),
+        )
+    ),
+    *({**BOX, "dtype": d} for d in ("object", "O", "<f4", "complex64", 3)),
     {**BOX, "dtype": "uint8", "low": -1},
     {**BOX, "dtype": "int32", "low": "-inf"},
-    {**DISCRETE, "n": 0},
-    {**DISCRETE, "n": True},
-    {**DISCRETE, "n": 2.0},
-    {**DISCRETE, "n": 10**30},
-    {**DISCRETE, "n": [2]},
+    *(
+        {**BOX, "shape": shape}
+        for shape in (
+            *(3, [-1], [True], [3.0], [2**40], [2**20, 2**20], [1] * 40),
+        )
+    ),
+    *({**DISCRETE, "n": n} for n in (0, True, 2.0, 10**30, [2])),
     {**DISCRETE, "start": "0"},
     {**DISCRETE, "dtype": "float32"},
     {**DISCRETE, "dtype": "int8", "n": 1000},
     {**DISCRETE, "dtype": "uint8", "start": -1},
-    {**MULTI_DISCRETE, "nvec": 3},
-    {**MULTI_DISCRETE, "nvec": [0, 3]},
-    {**MULTI_DISCRETE, "nvec": [2, [3]]},
-    {**MULTI_DISCRETE, "nvec": [2, "3"]},
-    {**MULTI_DISCRETE, "nvec": []},
+    *(
+        {**MULTI_DISCRETE, "nvec": nvec}
+        for nvec in (3, [0, 3], [2, [3]], [2, "3"], [])
+    ),
     {**MULTI_DISCRETE, "start": [0]},
     {**MULTI_DISCRETE, "dtype": "float32"},
     {**MULTI_DISCRETE, "nvec": nested(100), "start": nested(100)},
-    {**BOX, "low": nested(100)},
-    {**MULTI_BINARY, "shape": [0]},
-    {**MULTI_BINARY, "shape": []},
-    {**MULTI_BINARY, "shape": [2**30]},
+    *({**MULTI_BINARY, "shape": shape} for shape in ([0], [], [2**30])),
     {**MULTI_BINARY, "n": 3},
-    {**DICT, "spaces": {}},
-    {**DICT, "spaces": [DISCRETE]},
-    {**DICT, "spaces": {"a": 3}},
-    {**DICT, "spaces": {3: DISCRETE}},
-    {**DICT, "spaces": {"a": {**DICT, "spaces": 3}}},
-    {**DICT, "spaces": {"a": {**BOX, "extra": 1}}},
-    {**TUPLE, "spaces": []},
-    {**TUPLE, "spaces": {"a": DISCRETE}},
-    {**TUPLE, "extra": 1},
+    *(
+        {**DICT, "spaces": inner}
+        for inner in (
+            *({}, [DISCRETE], {"a": 3}, {3: DISCRETE}),
+            *({"a": {**DICT, "spaces": 3}}, {"a": {**BOX, "extra": 1}}),
+        )
+    ),
+    *({**TUPLE, "spaces": inner} for inner in ([], {"a": DISCRETE})),
     {**TUPLE, "spaces": [{**BOX, "shape": [2**24]}] * 2},
 ]
 # fmt: off
@@ -374,10 +345,10 @@ def test_same_space_of_other_width_or_bounds():
 
 def test_describe_is_one_short_line():
     low = np.arange(100, dtype=np.float32)
-    assert (
-        describe(spaces.Box(low, low + 1)) == "Box([0, 100], (100,), float32)"
-    )
-    assert describe(SPACES[1]) == "Box([-inf, inf], (2, 3), float64)"
-    assert describe(SPACES[6]) == str(SPACES[6])
-    assert describe(SPACES[12]) == str(SPACES[12])
-    assert describe(None) == "None"
+    for space, said in (
+        (spaces.Box(low, low + 1), "Box([0, 100], (100,), float32)"),
+        (SPACES[1], "Box([-inf, inf], (2, 3), float64)"),
+        (SPACES[12], str(SPACES[12])),
+        (None, "None"),
+    ):
+        assert describe(space) == said

@@ -60,7 +60,6 @@ def test_equals_its_record(name: str) -> None:
     ],
 )
 def test_equals_the_package(name: str, episodes: int, rewards: int) -> None:
-    pytest.importorskip("minatar")
     settings: list[dict[str, Any]] = [
         {},
         {"sticky_action_prob": 0.5, "use_minimal_action_set": False},
@@ -74,7 +73,6 @@ def test_equals_the_package(name: str, episodes: int, rewards: int) -> None:
 
 @pytest.mark.slow
 def test_asterix_where_it_is_most_difficult() -> None:
-    pytest.importorskip("minatar")
     ramps = []
 
     def player(game: Any) -> int | None:
@@ -111,7 +109,6 @@ def test_asterix_where_it_is_most_difficult() -> None:
 
 @pytest.mark.slow
 def test_asterix_in_a_long_game() -> None:
-    pytest.importorskip("minatar")
 
     def begin(game: Any) -> dict[str, int]:
         """Lets nothing enter but once."""
@@ -123,7 +120,6 @@ def test_asterix_in_a_long_game() -> None:
 
 @pytest.mark.slow
 def test_breakout_where_walls_are_cleared() -> None:
-    pytest.importorskip("minatar")
     walls = []
 
     def player(game: Any) -> int:
@@ -141,14 +137,12 @@ def test_breakout_where_walls_are_cleared() -> None:
 
 @pytest.mark.slow
 def test_freeway_in_a_whole_episode() -> None:
-    pytest.importorskip("minatar")
     counts = check_equals_package("freeway", num_envs=2, steps=2510)
     assert counts["episodes"] == 2
 
 
 @pytest.mark.slow
 def test_freeway_where_roads_are_crossed() -> None:
-    pytest.importorskip("minatar")
     settings: list[dict[str, Any]] = [
         {},
         {"sticky_action_prob": 0.5, "use_minimal_action_set": False},
@@ -189,7 +183,6 @@ def seaquest_with(**values: int) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize("spawn_interval", [1, 3])
 def test_seaquest_among_many_enemies(spawn_interval: int) -> None:
-    pytest.importorskip("minatar")
     counts = []
 
     def player(game: Any) -> int | None:
@@ -230,7 +223,6 @@ def test_seaquest_among_many_enemies(spawn_interval: int) -> None:
 
 @pytest.mark.slow
 def test_seaquest_at_the_surface() -> None:
-    pytest.importorskip("minatar")
     counts, ramps = [], []
 
     def player(game: Any) -> int:
@@ -254,7 +246,6 @@ def test_seaquest_at_the_surface() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("rescued", [0, 5])
 def test_seaquest_where_divers_are_rescued(rescued: int) -> None:
-    pytest.importorskip("minatar")
     counts = []
 
     def player(game: Any) -> int | None:
@@ -280,7 +271,6 @@ def test_seaquest_where_divers_are_rescued(rescued: int) -> None:
 
 @pytest.mark.slow
 def test_seaquest_without_oxygen() -> None:
-    pytest.importorskip("minatar")
     counts = check_equals_package(
         "seaquest",
         steps=60,
@@ -306,7 +296,6 @@ def space_invaders_with(aliens: list[tuple[int, int]]) -> Any:
 def test_space_invaders_where_waves_are_shot(
     difficulty_ramping: bool,
 ) -> None:
-    pytest.importorskip("minatar")
     ramps = []
 
     def player(game: Any) -> int | None:
@@ -330,7 +319,6 @@ def test_space_invaders_where_waves_are_shot(
 
 @pytest.mark.slow
 def test_space_invaders_where_aliens_land() -> None:
-    pytest.importorskip("minatar")
     # Far from the cannon, which stands still.
     counts = check_equals_package(
         "space_invaders",
