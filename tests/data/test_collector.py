@@ -2,14 +2,12 @@
 
 import functools
 
-import gymnasium
 import keras
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers import RecordEpisodeStatistics
-from gymnasium.wrappers import TimeLimit
 
 from keras_rl2.data import Trajectory
 from keras_rl2.data import unpack
@@ -232,29 +230,6 @@ def test_advantages_by_hand(counter):
         )
 
 
-def test_final_observations_belong_to_their_environment():
-    """Two environments, of which the second is cut off in step 0."""
-    env = vector([ChainProbe] * 2, AutoresetMode.SAME_STEP)
-    agent = make_eager_agent(PPO, env, hidden=(), gamma=0.5, gae_lambda=0.0)
-    agent.critic.set_weights([np.ones((1, 1)), np.zeros(1)])
-    observation = np.zeros((3, 2, 1), "float32")
-    truncated = np.array([[False, True], [False, False]])
-    samples, statistics = agent.prepare(
-        Trajectory(
-            observation=observation,
-            action=np.zeros((2, 2), "int32"),
-            reward=np.zeros((2, 2), "float32"),
-            terminated=np.zeros((2, 2), bool),
-            truncated=truncated,
-            valid=np.ones((2, 2), bool),
-            final_observation=np.array([[6.0]], "float32"),
-            final_index=np.array([1], "int32"),
-        )
-    )
-    np.testing.assert_allclose(samples["returns"], [0.0, 3.0, 0.0, 0.0])
-    assert set(statistics) == {"explained_variance"}
-
-
 # Sharing an environment, and breaking off.
 
 
@@ -332,19 +307,6 @@ def test_errors_of_an_environment_keep_their_type(vectorised):
             agent.fit(rollouts, epochs=1, verbose=0)
     agent.fit(rollouts, epochs=1, verbose=0)
     assert agent.env_steps == steps + rollouts.steps_per_round
-
-
-def test_a_time_limit_is_a_truncation():
-    env = as_vector_env(TimeLimit(gymnasium.make("Pendulum-v1").unwrapped, 5))
-    trajectory = bound(env, horizon=10).collect()
-    assert not trajectory.terminated.any()
-    assert np.flatnonzero(trajectory.truncated).tolist() == [4, 9]
-    assert trajectory.final_index.tolist() == [4, 9]
-    # The final observation belongs before the reset: it continues the motion.
-    motion = np.abs(
-        trajectory.final_observation - trajectory.observation[[4, 9], 0]
-    )
-    assert motion.max() < 2.0
 
 
 def test_a_packed_trajectory_is_unpacked_as_it_was():

@@ -138,26 +138,6 @@ def test_each_array_is_that_of_a_flat_buffer(kind, next_step, n_step):
                 one.sample(20)
 
 
-def test_shapes_and_dtypes_of_a_batch():
-    buffer = make()
-    buffer.extend(streamed())
-    batch = buffer.sample(5)
-    for key in ("observation", "next_observation"):
-        found = map_leaves(lambda a: (a.shape, a.dtype.name), batch[key])
-        assert found == {
-            "vector": ((5, 3), "float32"),
-            "inner": (
-                ((5, 2, 3), "uint8"),
-                {"number": ((5,), "int32")},
-            ),
-        }
-    # A copy: what is drawn is nobody else's.
-    for array in leaves(batch["observation"]):
-        array[:] = 0
-    again = buffer.sample(200)["observation"]
-    assert all(array.any() for array in leaves(again))
-
-
 def test_arrays_that_differ_break_episodes_off():
     """Each in the environment that it is of, and in no other."""
     trajectory = streamed(8, num_envs=3, seed=4)

@@ -85,8 +85,7 @@ def assert_as_plain(trajectory, make, seed, start=0):
         for t, each in zip(steps, expected, strict=True):
             observation, reward, terminated, truncated, following = each
             assert_trees_equal(
-                row(trajectory.observation, (t, b)),
-                stored(space, observation),
+                row(trajectory.observation, (t, b)), stored(space, observation)
             )
             assert_trees_equal(
                 following_of(trajectory, t, b), stored(space, following)
@@ -160,10 +159,7 @@ def test_rounds_go_on_where_the_last_one_ended():
     make = functools.partial(StructuredEnv, OBSERVATIONS["nested"])
     first, rollouts, _ = collected(vector(make), horizon=7)
     second = rollouts.collect()
-    assert_trees_equal(
-        row(second.observation, 0),
-        row(first.observation, -1),
-    )
+    assert_trees_equal(row(second.observation, 0), row(first.observation, -1))
     # What was given away is not written to again.
     kept = map_leaves(np.array, first.observation)
     rollouts.collect()
@@ -188,14 +184,14 @@ def test_whole_episodes(mode):
         )
 
 
-def test_samples_and_minibatches_are_rows_of_the_trajectory():
+def test_samples_are_rows_of_the_trajectory():
     make = functools.partial(StructuredEnv, OBSERVATIONS["nested"])
     env = vector(make, AutoresetMode.SAME_STEP)
     agent = make_eager_agent(AGENTS["PPO"], env)
     rollouts = rl.RolloutDataset(
         env, 8, passes=4, batch_size=4, scale_rewards=False, seed=0
     )
-    batches = rollouts.as_dataset(agent)
+    rollouts.bind(agent)
     trajectories = []
     agent.observers.add(trajectories.append)
     rollouts.refresh()
@@ -212,21 +208,6 @@ def test_samples_and_minibatches_are_rows_of_the_trajectory():
     np.testing.assert_allclose(
         policy.log_prob(samples["action"]), samples["log_prob"], rtol=1e-5
     )
-    # Each row of each array comes from the same step as its action.
-    angle = samples["observation"]["arm"]["angle"]
-    count = 0
-    for batch in batches.take(rollouts.updates_per_round).as_numpy_iterator():
-        for index in range(4):
-            mine = batch["observation"]["arm"]["angle"][index]
-            (source,) = np.flatnonzero((angle == mine).all(1))
-            assert_trees_equal(
-                row(batch["observation"], index),
-                row(samples["observation"], source),
-            )
-            for key in ("action", "returns", "log_prob"):
-                assert batch[key][index] == samples[key][source]
-            count += 1
-    assert count == 4 * 16
 
 
 def test_a_number_that_is_not_finite_is_named():

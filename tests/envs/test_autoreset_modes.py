@@ -99,18 +99,6 @@ def test_reset_while_an_async_env_has_a_reset_pending():
         env.close()
 
 
-def test_terminated_and_truncated_are_kept_apart():
-    # By hand: lengths 3, 1, 9 cut at 5; the second is truncated by the
-    # environment, the third by its time limit.
-    (transitions,) = play(sync(counting, MODES[0], 1), 14, coin)
-    ends = [(t[3], t[4], t[5][1], t[5][2]) for t in transitions if t[3] or t[4]]
-    assert ends[:3] == [
-        (True, False, 0.0, 3.0),
-        (False, True, 1.0, 1.0),
-        (False, True, 2.0, 5.0),
-    ]
-
-
 def test_terminated_and_truncated_at_once_are_both_kept():
     def make(index):
         return TimeLimit(CountingEnv(lengths=(3,), truncates=(False,)), 3)

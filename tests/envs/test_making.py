@@ -4,7 +4,6 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
-from gymnasium.vector import AutoresetMode
 from gymnasium.vector import SyncVectorEnv
 
 from keras_rl2.envs import GaussianBanditVectorEnv
@@ -67,10 +66,7 @@ def test_a_single_environment_is_the_one_trained_on():
         ("CartPole-v1", {"wrappers": [Doubled, short]}),
         ("Acrobot-v1", {"wrappers": [short]}),
         ("MountainCar-v0", {"env_kwargs": {"goal_velocity": 0.01}}),
-        (
-            "keras_rl2/GaussianBandit-v0",
-            {"env_kwargs": {"reward": "payoff"}},
-        ),
+        ("keras_rl2/GaussianBandit-v0", {"env_kwargs": {"reward": "payoff"}}),
     ):
         single = played(make_env(env_id, **options))
         trained = played_as_in_training(as_vector_env(env_id, **options))
@@ -208,33 +204,6 @@ class TestAtari:
         expected = played_as_in_training(trained, 60)
         assert any(map(any, expected[2]))
         np.testing.assert_equal(played(single, 60), expected)
-
-    def test_pictures_are_of_the_same_state(self):
-        def small(picture):
-            """Returns fewer and larger points."""
-            return [
-                [part.mean() for part in np.array_split(row, 12, 1)]
-                for row in np.array_split(picture, 12)
-            ]
-
-        env = make_env("ALE/Pong-v5", render_mode="rgb_array")
-        assert env.metadata["render_fps"] == 15
-        observation, _ = env.reset(seed=1)
-        for _ in range(30):
-            picture = env.render()
-            assert (picture.shape, picture.dtype) == ((210, 160, 3), np.uint8)
-            grey = small(picture @ np.array([0.299, 0.587, 0.114]))
-            # The newest frame.
-            np.testing.assert_allclose(grey, small(observation[-1]), atol=12)
-            observation = env.step(env.action_space.sample())[0]
-        env.close()
-
-    def test_wrappers_wrap_what_the_id_means(self):
-        env = as_vector_env("ALE/Pong-v5", 2, wrappers=[Doubled])
-        assert env.observation_space.shape == (4, 84, 84)
-        assert env.reset(seed=0).shape == (2, 4, 84, 84)
-        assert env.env.metadata["autoreset_mode"] == AutoresetMode.SAME_STEP
-        env.close()
 
     def test_a_mode_that_there_is_not(self):
         with pytest.raises(ValueError, match="render_mode='human'"):

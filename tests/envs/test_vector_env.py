@@ -6,14 +6,12 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector import SyncVectorEnv
 
 from keras_rl2.envs import as_vector_env
-from keras_rl2.spaces.array_spec import ArraySpec
 from support.discrete import of_32_bits
 from support.probe_envs import ActionSpaceEnv
 from support.probe_envs import CountingEnv
 from support.probe_envs import ImageEnv
 from support.probe_envs import NonFiniteEnv
 from support.probe_envs import TimeLimitProbe
-from support.probe_envs import WalkEnv
 from support.transitions import assert_same
 from support.transitions import play
 from support.vector_envs import MODES
@@ -77,40 +75,6 @@ def test_an_action_is_copied_before_an_environment_gets_it():
         env.reset()
         env.step(action)
         np.testing.assert_array_equal(action, [[0.0]])
-
-
-def test_discrete_observations():
-    start = 1
-
-    def make(index):
-        return WalkEnv(start=start)
-
-    def policy(i, episode, step):
-        return np.int32(start + (i + episode) % 2)
-
-    for env in (as_vector_env(make(0)), *(sync(make, m, 2) for m in MODES)):
-        assert env.observation_spec == ArraySpec((), "int32")
-        walk = play(env, 8, policy)[0]
-        states = [(int(t[0]), int(t[5]), float(t[2]), t[3]) for t in walk]
-        assert states[:4] == [
-            (2, 1, 0.0, False),
-            (1, 0, 0.0, True),
-            (2, 3, 0.0, False),
-            (3, 4, 1.0, True),
-        ]
-
-
-def test_images_stay_bytes():
-    def make(index):
-        return ImageEnv()
-
-    for env in (as_vector_env(make(0)), *(sync(make, m, 2) for m in MODES)):
-        for transitions in play(env, 9, coin):
-            for observation, *_ in transitions:
-                assert observation.dtype == np.uint8
-                assert observation.shape == (36, 36, 1)
-            rows = [int(t[5][:, 0, 0].argmax()) for t in transitions]
-            assert rows[:5] == [1, 2, 3, 4, 1]
 
 
 def test_scalar_observations_and_old_rewards():

@@ -144,36 +144,6 @@ def test_draws_ahead_are_those_after_further_steps(before, discards):
     )
 
 
-def test_adding_steps_is_the_same_as_extending():
-    trajectory, _ = stream(np.random.default_rng(3), 50, 2, False)
-    one, other = (make(60, 2, (2,), n_step=3) for _ in range(2))
-    one.extend(trajectory)
-    finals = dict(
-        zip(
-            trajectory.final_index.tolist(),
-            trajectory.final_observation,
-            strict=True,
-        )
-    )
-    for t in range(50):
-        final = np.full((2, 2), np.nan, np.float32)
-        for b in range(2):
-            final[b] = finals.get(t * 2 + b, final[b])
-        other.add(
-            trajectory.observation[t], trajectory.action[t],
-            trajectory.reward[t], trajectory.terminated[t],
-            trajectory.truncated[t], trajectory.valid[t],
-            trajectory.observation[t + 1],
-            None if np.isnan(final).all() else final,
-        )  # fmt: skip
-    batch, other_batch = one.sample(500), other.sample(500)
-    for key, value in batch.items():
-        np.testing.assert_array_equal(value, other_batch[key])
-    state, other_state = one.get_state(), other.get_state()
-    for key in ("observation", "reward", "span", "slot", "final_observation"):
-        np.testing.assert_array_equal(state[key], other_state[key])
-
-
 def test_uniform_over_all_that_can_be_drawn():
     # 40 rows in a ring of 50; in NEXT_STEP some of them are mere resets.
     trajectory, truth = stream(np.random.default_rng(1), 50, 1, True)

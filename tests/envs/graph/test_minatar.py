@@ -108,17 +108,6 @@ def test_asterix_where_it_is_most_difficult() -> None:
 
 
 @pytest.mark.slow
-def test_asterix_in_a_long_game() -> None:
-
-    def begin(game: Any) -> dict[str, int]:
-        """Lets nothing enter but once."""
-        game.spawn_speed = game.spawn_timer = 1000
-        return {"spawn_interval": 1000, "spawn_timer": 1000}
-
-    check_equals_package("asterix", num_envs=2, steps=1000, begin=begin)
-
-
-@pytest.mark.slow
 def test_breakout_where_walls_are_cleared() -> None:
     walls = []
 
@@ -149,9 +138,7 @@ def test_freeway_where_roads_are_crossed() -> None:
     ]
     for each in settings:
         counts = check_equals_package(
-            "freeway",
-            player=lambda game: 2 if game.pos > 1 else None,
-            **each,
+            "freeway", player=lambda game: 2 if game.pos > 1 else None, **each
         )
         assert counts["rewards"] > 10
 
@@ -293,9 +280,7 @@ def space_invaders_with(aliens: list[tuple[int, int]]) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("difficulty_ramping", [True, False])
-def test_space_invaders_where_waves_are_shot(
-    difficulty_ramping: bool,
-) -> None:
+def test_space_invaders_where_waves_are_shot(difficulty_ramping: bool) -> None:
     ramps = []
 
     def player(game: Any) -> int | None:
