@@ -34,7 +34,6 @@ REPLAY = {
 AGENTS = {
     "PPO": (rl.PPO, {}, ROLLOUTS),
     "PPO that remembers": (rl.PPO, {"memory": True}, ROLLOUTS),
-    "A2C": (rl.A2C, {}, ROLLOUTS),
     "REINFORCE": (rl.REINFORCE, {}, ROLLOUTS),
     "DQN": (rl.DQN, {}, {**REPLAY, "n_step": 3}),
     "DQN, prioritized": (rl.DQN, {}, {**REPLAY, "prioritized": True}),
@@ -225,7 +224,7 @@ def test_by_default_it_is_raised_and_nothing_is_left():
         assert agent.env_steps == 0
 
 
-def test_what_always_fails_is_raised():
+def test_an_environment_that_always_fails_is_raised():
     env = FailingEnv(probability=1.0)
     agent, data = made("PPO", env)
     with pytest.raises(EnvCrash) as caught:
@@ -235,7 +234,7 @@ def test_what_always_fails_is_raised():
     assert agent.optimizer.iterations.numpy() == 0
 
 
-def test_what_never_comes_to_anything_is_refused():
+def test_an_environment_without_usable_steps_is_refused():
     class Short(FailingEnv):
         def step(self, action):
             if self._step == 2:
@@ -261,7 +260,7 @@ def test_processes_that_cannot_be_made_again():
     assert not multiprocessing.active_children()
 
 
-def test_what_is_not_finite_is_no_failure():
+def test_numbers_that_are_not_finite_are_no_failure():
     class NotFinite(FailingEnv):
         def _observation(self):
             if self._steps > 5:
@@ -275,7 +274,7 @@ def test_what_is_not_finite_is_no_failure():
         agent.fit(data, epochs=1, verbose=0)
 
 
-def test_the_choice_is_between_two():
+def test_on_env_error_is_raise_or_restart():
     for make in (rl.RolloutDataset, rl.ReplayDataset):
         with pytest.raises(ValueError, match="'raise' or 'restart'"):
             make("CartPole-v1", on_env_error="ignore")

@@ -81,7 +81,7 @@ def test_minibatches_are_rows_of_the_samples_that_the_agent_names():
     assert seen != sorted(seen)
 
 
-def test_it_lives_as_long_as_what_was_made_of_it():
+def test_a_dataset_lives_as_long_as_its_minibatches():
     for make, chain in (
         (make_rollouts, lambda batches: iter(batches.map(dict).prefetch(1))),
         (make_replay, lambda batches: batches),
@@ -139,11 +139,9 @@ def test_one_agent_on_two_rollouts():
     assert agent.optimizer.iterations.numpy() == 2 + 3 + 2
 
 
-@pytest.mark.parametrize("memory", [None, keras.layers.LSTMCell])
-def test_samples_are_the_same_where_an_agent_runs_eagerly(memory):
+def test_samples_are_the_same_where_an_agent_runs_eagerly():
     env = rl.envs.as_vector_env(CountingEnv(lengths=(6,)))
-    given = {} if memory is None else {"memory": memory(4)}
-    agent = make_agent(PPO, env, **given)
+    agent = make_agent(PPO, env, memory=keras.layers.LSTMCell(4))
     # An episode ends in the second rollout alone.
     rollouts = make_rollouts(env, horizon=4, batch_size=4)
     rollouts.bind(agent)
@@ -201,7 +199,7 @@ def test_what_is_not_given_is_the_algorithms_own(choosing):
             assert f"{name}={getattr(rollouts, name)}{star}" in repr(rollouts)
 
 
-def test_what_is_not_known_yet_is_named():
+def test_settings_are_unknown_before_an_agent_is_bound():
     rollouts = rl.RolloutDataset("CartPole-v1", passes=2)
     assert repr(rollouts) == (
         "<RolloutDataset CartPole-v1: num_envs=1, rounds_per_epoch=1>"

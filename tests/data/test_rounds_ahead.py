@@ -63,7 +63,7 @@ def test_runs_repeat_bit_for_bit():
     assert_equal_weights(*agents)
 
 
-def test_who_plays_there_meanwhile_is_not_learned_from():
+def test_steps_of_an_evaluation_are_not_learned_from():
     agent, replay = made(rl.LocalWorkers(1), rounds_per_epoch=1)
     seen = []
     agent.observers.add(seen.append)

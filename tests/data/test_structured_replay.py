@@ -253,7 +253,9 @@ def test_a_picture_is_stored_once():
         pytest.param("DQN", False, MODES[2], marks=pytest.mark.slow),
     ],
 )
-def test_what_is_drawn_happened(name, prioritized, mode):
+def test_drawn_transitions_are_those_of_the_environments(
+    name, prioritized, mode
+):
     """Both observations of a transition are those of one moment each."""
     case = OFF_POLICY_KINDS[name]
     make_one = functools.partial(

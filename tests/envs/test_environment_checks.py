@@ -74,7 +74,7 @@ def test_wrong_first_steps():
         assert "Lying" in said
 
 
-def test_agents_learn_nothing_of_it():
+def test_agents_learn_nothing_of_a_mismatch():
     env = Lying(step=step(np.array([0.0, 255.0])))
     agent = rl.PPO.for_env(env, hidden=(4,), seed=0)
     rollouts = rl.RolloutDataset(env, horizon=8, seed=0, on_env_error="restart")
@@ -117,7 +117,7 @@ def test_wrong_keys():
         assert re.search(words, raised_by(first_step, as_vector_env(env)))
 
 
-def test_what_passes():
+def test_values_near_their_space_pass():
     for space, inside in (
         (BOX, np.array([10.9, -9.9])),
         (spaces.Box(-np.inf, np.inf, (2,)), np.array([1e30, 0.0])),

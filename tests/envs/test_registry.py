@@ -38,7 +38,7 @@ def _ids():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("env_id", _ids())
-def test_it_is_trained_or_refused_in_words(env_id):
+def test_registered_environments_are_trained_or_refused(env_id):
     try:
         env = rl.envs.make_env(env_id)
     except (ImportError, gym.error.Error, AttributeError, TypeError) as error:
