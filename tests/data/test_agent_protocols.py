@@ -147,11 +147,10 @@ def test_rollouts():
         make_rollouts(make_env()).bind(agent)
 
 
-@pytest.mark.parametrize("prioritized", [False, True])
-def test_replay(prioritized):
+def test_replay():
     agent = PreferringReplay(3)
     arguments = {
-        "prioritized": prioritized,
+        "prioritized": True,
         "warm_up": 16,
         "batch_size": "auto",
         "updates_per_round": None,
@@ -162,10 +161,9 @@ def test_replay(prioritized):
     assert replay.updates_per_round == 2
     assert agent.env_steps == 32
     assert replay.logs()["preference"] == 1.0
-    if prioritized:
-        agent._td_errors.assign(np.ones((2, 8), "float32"))
-        replay.refresh()
-        assert replay.buffer.largest_priority > 1.0
+    agent._td_errors.assign(np.ones((2, 8), "float32"))
+    replay.refresh()
+    assert replay.buffer.largest_priority > 1.0
     resumed = make_replay(make_env(), **arguments)
     resumed.bind(PreferringReplay(3))
     resumed.set_state(replay.get_state())

@@ -10,7 +10,6 @@ from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers import RecordEpisodeStatistics
 
 from keras_rl2.data import Trajectory
-from keras_rl2.data import unpack
 from keras_rl2.envs import as_vector_env
 from support import vector_envs
 from support.agents import AGENTS
@@ -307,13 +306,6 @@ def test_errors_of_an_environment_keep_their_type(vectorised):
             agent.fit(rollouts, epochs=1, verbose=0)
     agent.fit(rollouts, epochs=1, verbose=0)
     assert agent.env_steps == steps + rollouts.steps_per_round
-
-
-def test_a_packed_trajectory_is_unpacked_as_it_was():
-    trajectory = bound(counting(AutoresetMode.SAME_STEP)).collect()
-    unpacked = unpack(trajectory.packed_arrays(with_final=True))
-    for name in ("observation", "reward", "terminated", "valid"):
-        np.testing.assert_array_equal(unpacked[name], getattr(trajectory, name))
 
 
 def test_state_is_plain_and_repeats_noise_and_shuffling():

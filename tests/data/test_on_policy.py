@@ -140,21 +140,6 @@ def stateless_action(agent, weights, observation, noise):
         return agent.sample_action(observation, noise).numpy()
 
 
-def test_samples_are_prepared_with_the_acting_weights():
-    """The recorded log-probabilities are those of the actions taken."""
-    env = make_env("act_box")
-    rollouts = make_rollouts(env)
-    agent = make_eager_agent(PPO, env)
-    agent.fit(rollouts, verbose=0)
-    rollouts.refresh()
-    policy, _ = agent.policy_and_value(rollouts.samples["observation"])
-    np.testing.assert_allclose(
-        policy.log_prob(rollouts.samples["action"]).numpy(),
-        rollouts.samples["log_prob"],
-        rtol=1e-5,
-    )
-
-
 def test_nothing_is_read_ahead_of_a_refresh():
     env = make_env()
     agent = make_agent(PPO, env)

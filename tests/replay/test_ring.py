@@ -30,12 +30,6 @@ class Noting(ReplayBuffer):
         return changes
 
 
-class Large(ReplayBuffer):
-    """A buffer that needs memory for each transition beside its ring."""
-
-    _bytes_beside = 2**13
-
-
 def make(kind=ReplayBuffer):
     return kind(
         20, NUM_ENVS, ArraySpec((2,), "float32"), (), np.int32, n_step=3,
@@ -89,13 +83,6 @@ def test_a_state_that_does_not_fit_changes_nothing(trajectory):
     np.testing.assert_equal(ring.get_state(), after)
     ring.set_state(before)
     np.testing.assert_equal(ring.get_state(), before)
-
-
-def test_memory_beside_the_ring_counts(monkeypatch):
-    monkeypatch.setattr("keras_rl2.replay.ring.available_memory", lambda: 2**16)
-    make()
-    with pytest.raises(MemoryError, match="20 transitions"):
-        make(Large)
 
 
 @pytest.fixture
