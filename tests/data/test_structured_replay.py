@@ -6,12 +6,10 @@ import functools
 
 import numpy as np
 import pytest
-from gymnasium import spaces
 
 from keras_rl2.replay.prioritized_replay_buffer import PrioritizedReplayBuffer
 from keras_rl2.replay.replay_buffer import ReplayBuffer
 from keras_rl2.spaces.array_spec import ArraySpec
-from keras_rl2.spaces.supported import observation_spec
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
@@ -225,24 +223,6 @@ def test_trees_that_do_not_fit():
                     dataclasses.replace(trajectory, **{which: changed})
                 )
             assert len(buffer) == buffer.steps == 0
-
-
-def test_a_picture_is_stored_once():
-    """A frame of each step, and next to nothing beside it."""
-    space = spaces.Dict(
-        {
-            "image": spaces.Box(0, 255, (84, 84, 4), np.uint8),
-            "speed": spaces.Box(-1.0, 1.0, (8,), np.float32),
-            "gear": spaces.Discrete(5),
-            "action_mask": spaces.MultiBinary(6),
-        }
-    )
-    steps = 10_000
-    for kind in KINDS:
-        buffer = make(kind, observation_spec(space), capacity=steps)
-        assert buffer.capacity == steps
-        frames = steps * 84 * 84 * 4
-        assert frames < buffer.nbytes <= 1.1 * frames
 
 
 @pytest.mark.parametrize(

@@ -225,6 +225,20 @@ def test_last_observations_outlive_a_reset_by_others():
     assert (item["next_observation"], item["discount"]) == (1, 0)
 
 
+def test_final_observations_are_those_of_their_steps():
+    """Few episodes end at first, and then each step ends one."""
+    buffer = make(60)
+    for t in range(200):
+        ended = t % 7 == 0 or t > 100
+        final = [-t] if ended else None
+        buffer.add([t], [0], [1.0], [ended], [False], [True], [t + 1], final)
+        if t in (90, 110, 130, 199):
+            for number, item in by_number(buffer).items():
+                ended = number % 7 == 0 or number > 100
+                following = -number if ended else number + 1
+                assert item["next_observation"] == following
+
+
 def test_state_goes_on_exactly():
     trajectory, truth = stream(np.random.default_rng(2), 130, 2, False)
     buffer, resumed = (make(60, 2, (2,), n_step=3) for _ in range(2))

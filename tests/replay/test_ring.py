@@ -17,21 +17,8 @@ from support.replay_reference import stream
 NUM_ENVS = 2
 
 
-class Noting(ReplayBuffer):
-    """A buffer that reads which transitions came and went."""
-
-    def __init__(self, *arguments, **settings):
-        self._changes = []
-        super().__init__(*arguments, **settings)
-
-    def noted(self):
-        changes = np.unique(np.concatenate(self._changes))
-        self._changes.clear()
-        return changes
-
-
-def make(kind=ReplayBuffer):
-    return kind(
+def make():
+    return ReplayBuffer(
         20, NUM_ENVS, ArraySpec((2,), "float32"), (), np.int32, n_step=3,
         gamma=0.9, seed=0,
     )  # fmt: skip
@@ -52,23 +39,6 @@ def test_numbers_and_places(trajectory):
         held = np.arange(ring.oldest, buffer.steps)
         assert len(held) == min(20, NUM_ENVS * (t + 1))
         np.testing.assert_array_equal(ring.index_of(held % 22), held)
-
-
-def test_what_came_and_went_is_noted(trajectory):
-    buffer = make(Noting)
-    places = np.arange(buffer._ring.places)
-    known = np.zeros(places.size, np.bool_)
-    for start in range(0, 60, 4):
-        buffer.extend(part(trajectory, start, start + 4))
-        if start == 32:
-            buffer.cut()
-        if start == 40:
-            buffer.discard_episodes(np.array([True, False]))
-        now = buffer._is_drawable(places)
-        # Nothing changes that is not noted.
-        assert np.isin(np.flatnonzero(known != now), buffer.noted()).all()
-        known = now
-        assert len(buffer) == np.count_nonzero(now)
 
 
 def test_a_state_that_does_not_fit_changes_nothing(trajectory):
@@ -175,3 +145,4 @@ def test_rings_are_copied_as_before():
     del rows
     write(one, 1, 2)
     assert gone() is None
+    assert not one._late
