@@ -123,29 +123,3 @@ def test_probe_7_gives_no_bogus_transition():
             assert terminated == (after[0] == ChainProbe.FINAL)
             assert reward == float(terminated)
             assert not truncated
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_final_observation_holds_only_the_rows_that_ended(mode):
-    def make(index):
-        return CountingEnv(index, lengths=(2 + index,), truncates=(False,))
-
-    env = sync(make, mode)
-    env.reset(seed=0)
-    action = np.zeros(3, np.int32)
-    *_, final = env.step(action)
-    assert final is None
-    observation, _, terminated, truncated, final = env.step(action)
-    np.testing.assert_array_equal(terminated, [True, False, False])
-    np.testing.assert_array_equal(truncated, [False, False, False])
-    if env.masks_reset_rows:
-        assert final is None
-        np.testing.assert_array_equal(observation[:, 2], [2, 2, 2])
-        np.testing.assert_array_equal(env.pending_reset, [True, False, False])
-        observation, reward, terminated, *_ = env.step(action)
-        np.testing.assert_array_equal(observation[:, 2], [0, 3, 3])
-        np.testing.assert_array_equal(reward, [0, 103, 203])
-        np.testing.assert_array_equal(terminated, [False, True, False])
-    else:
-        np.testing.assert_array_equal(final[0, :3], [0, 0, 2])
-        np.testing.assert_array_equal(observation[:, 2], [0, 2, 2])
