@@ -27,7 +27,7 @@ from support.vector_envs import MODES
 
 ACTION = np.zeros(3, np.int32)
 # Longer than any step takes, of a busy machine too.
-_LIMIT = 1.0
+_LIMIT = 2.0
 
 
 def makers(fail, at=4, failing=1, num_envs=3):
