@@ -10,7 +10,6 @@ from gymnasium.vector import AutoresetMode
 
 import keras_rl2 as rl
 from keras_rl2.policy_heads import CompositeHead
-from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from support.agents import ACTOR_CRITICS
 from support.agents import AGENTS
@@ -33,7 +32,6 @@ from support.structured_envs import right_number
 from support.structured_envs import row
 from support.structured_envs import structured
 from support.structured_envs import vector
-from support.vector_envs import MODES
 
 SPACE = HYBRID_ACTIONS["dict"]
 
@@ -65,11 +63,19 @@ def trained():
         ),
     ],
 )
-def test_trained_evaluated_saved_and_loaded(name, action, trained, tmp_path):
+def test_trained_agents_act_and_are_saved(name, action, trained, tmp_path):
     agent, before = trained(name, action)
     for old, new in zip(before, agent.get_weights(), strict=True):
         assert np.isfinite(new).all()
         assert (old != new).any()
+    batch = batch_of(agent.observation_space, 6)
+    for deterministic in (False, True):
+        actions = agent.act(batch, deterministic)
+        assert_members(agent.action_space, actions, (6,))
+        one = agent.act(row(batch, 0), deterministic)
+        assert_members(agent.action_space, one)
+        assert agent.action_space.contains(one)
+    assert_trees_equal(one, row(actions, 0), rtol=1e-5, atol=1e-6)
     results = agent.evaluate(structured("tuple", action), episodes=4, seed=0)
     assert results["episode_length"] == 2.0
     agent.save(tmp_path / "agent.keras")
@@ -81,19 +87,6 @@ def test_trained_evaluated_saved_and_loaded(name, action, trained, tmp_path):
         loaded.act(batch, deterministic=True),
         agent.act(batch, deterministic=True),
     )
-
-
-@pytest.mark.parametrize("action", HYBRID_ACTIONS)
-def test_actions_are_members_of_their_space(action, trained):
-    agent, _ = trained("PPO", action)
-    batch = batch_of(agent.observation_space, 6)
-    for deterministic in (False, True):
-        actions = agent.act(batch, deterministic)
-        assert_members(agent.action_space, actions, (6,))
-        one = agent.act(row(batch, 0), deterministic)
-        assert_members(agent.action_space, one)
-        assert agent.action_space.contains(one)
-    assert_trees_equal(one, row(actions, 0), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -137,9 +130,7 @@ def test_log_prob_of_act_is_the_sum_of_its_parts(trained):
     one, own = agent.act(row(batch, 0), return_log_prob=True)
     assert_members(agent.action_space, one)
     assert own.shape == ()
-
-
-def test_log_probs_of_samples_are_those_of_the_policy():
+    # And those of samples.
     env = structured("multi_binary", "tuple")
     agent = make_eager_agent(AGENTS["PPO"], env)
     rollouts = AGENTS["PPO"].make_dataset(env)
@@ -154,7 +145,7 @@ def test_log_probs_of_samples_are_those_of_the_policy():
     )
 
 
-def test_a_log_std_that_the_agent_keeps_is_of_the_numbers_only():
+def test_the_log_std_is_of_the_numbers_only():
     env = structured("multi_binary", "dict")
     agent = make_eager_agent(AGENTS["PPO"], env, initial_log_std=-1.0)
     np.testing.assert_allclose(agent.log_std, [-1.0, -1.0])
@@ -170,10 +161,7 @@ def test_a_log_std_that_the_agent_keeps_is_of_the_numbers_only():
     )
     assert wheel.mode().shape == (2, 2)
 
-
-def test_a_network_may_give_the_log_std():
-    env = structured("multi_binary", "dict")
-
+    # Or a network gives it.
     def network(units):
         return keras.Sequential(
             [
@@ -214,7 +202,7 @@ def test_action_spaces_that_are_refused():
             rl.PPO.for_env(env)
 
 
-def test_the_head_of_a_tree_comes_back_from_its_config():
+def test_heads_of_trees_convert_actions_and_come_back_from_configs():
     for space in HYBRID_ACTIONS.values():
         head = rl.policy_heads.policy_head(space)
         again = CompositeHead.from_config(head.get_config())
@@ -226,36 +214,12 @@ def test_the_head_of_a_tree_comes_back_from_its_config():
             map_leaves(np.array, again.to_environment(own)),
             map_leaves(np.array, head.to_environment(own)),
         )
-
-
-def test_actions_of_the_environment_and_of_the_policy():
-    for space in HYBRID_ACTIONS.values():
-        head = rl.policy_heads.policy_head(space)
         batch = batch_of(space, 20)
         own = head.from_environment(batch)
         assert own.shape == (20, *head.action_shape)
         assert_trees_equal(
             map_leaves(np.array, head.to_environment(own)), batch, rtol=1e-6
         )
-
-
-def test_random_actions_are_everywhere_in_their_space():
-    head = rl.policy_heads.policy_head(SPACE)
-    own = head.random_action(np.random.default_rng(0), (3000,))
-    action = map_leaves(np.array, head.to_environment(own))
-    assert_members(
-        SPACE,
-        map_leaves(
-            lambda array, like: array.astype(like.dtype),
-            action,
-            batch_of(SPACE, 1),
-        ),
-        (3000,),
-    )
-    gears = np.bincount(action["gear"], minlength=5)[2:] / 3000
-    np.testing.assert_allclose(gears, 1 / 3, atol=0.04)
-    np.testing.assert_allclose(action["lights"].mean(0), 0.5, atol=0.04)
-    np.testing.assert_allclose(action["wheel"].mean(0), 0.5, atol=0.06)
 
 
 # Masks within.
@@ -304,8 +268,6 @@ def test_parts_that_are_choices_can_be_forbidden():
     with raises("allows at least one action", "environment 0"):
         agent.act(batch)
 
-
-def test_a_mask_has_the_flags_of_the_parts_that_can_be_forbidden():
     class Longer(MaskedHybrid):
         def __init__(self):
             super().__init__()
@@ -347,29 +309,3 @@ def test_the_right_gear_and_the_right_number_are_learned():
     assert number < 0.2
     results = agent.evaluate(BanditEnv(), episodes=30, seed=0)
     assert results["episode_return"] > 0.8
-
-
-def test_a_native_vector_of_one_is_recorded_with_hybrid_actions():
-    """`FirstOfVectorEnv` hands on trees, as videos are made of them."""
-    from keras_rl2.envs.first_of_vector_env import FirstOfVectorEnv
-
-    for mode in MODES:
-        make = functools.partial(
-            StructuredEnv, OBSERVATIONS["tuple"], SPACE, lengths=(2, 1)
-        )
-        env = FirstOfVectorEnv(vector(make, mode, num_envs=1).env)
-        plain = make()
-        ours, _ = env.reset(seed=3)
-        theirs, _ = plain.reset(seed=3)
-        SPACE.seed(0)
-        for _ in range(6):
-            assert_trees_equal(ours, theirs)
-            action = SPACE.sample()
-            ours, reward, *ended, _ = env.step(action)
-            theirs, expected, *truly, _ = plain.step(action)
-            assert (reward, ended) == (pytest.approx(expected), truly)
-            if any(truly):
-                assert_trees_equal(ours, theirs)
-                ours, _ = env.reset()
-                theirs, _ = plain.reset()
-        assert len(leaves(ours)) == 3

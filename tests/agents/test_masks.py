@@ -12,13 +12,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from gymnasium import spaces
-from gymnasium.envs.toy_text import TaxiEnv
 from gymnasium.vector import AutoresetMode
 
 import keras_rl2 as rl
-from keras_rl2.envs import ActionMask
 from keras_rl2.envs import as_vector_env
-from keras_rl2.policies.epsilon_greedy import EpsilonGreedy
 from keras_rl2.spaces.trees import leaves
 from support.agents import EVERY_AGENT
 from support.agents import make_agent
@@ -144,33 +141,6 @@ def test_environments_that_wait_for_others_go_on_as_they_may(mode):
     assert agent.env_steps == 4 * (1 + 9)
 
 
-def test_environments_in_processes_of_their_own():
-    env = vector(MaskedEnv, asynchronous=True)
-    agent, case = take("PPO", env)
-    dataset = case.make_dataset(env)
-    dataset.bind(agent)
-    for _ in range(2):
-        dataset.refresh()
-    env.close()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["PPO", "REINFORCE", "DQN", "SAC"])
-def test_nothing_forbidden_in_many_steps(name):
-    env = vector(MaskedEnv, num_envs=4)
-    agent, case = take(name, env, make_agent)
-    sizes = (
-        {"horizon": 256, "batch_size": 256}
-        if case.on_policy
-        else {"steps_per_round": 1024, "warm_up": 1024, "capacity": 4096}
-    )
-    agent.fit(case.make_dataset(env, **sizes), total_steps=8_000, verbose=0)
-    # Mere resets were taken, too.
-    assert agent.env_steps > 6_000
-    agent.evaluate(vector(MaskedEnv), episodes=100)
-    agent.evaluate(vector(MaskedEnv), episodes=100, deterministic=False)
-
-
 #: More than a million steps in all; an update of SAC takes its time.
 MILLION = {
     "PPO": 200_000,
@@ -215,7 +185,7 @@ def test_nothing_forbidden_in_a_million_steps(name, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["DQN", "SAC", *map(slow, sorted({*TAKERS} - {"DQN", "SAC"}))]
+    "name", ["SAC", *map(slow, sorted({*TAKERS} - {"SAC"}))]
 )
 def test_nothing_forbidden_in_act(name):
     env = vector(MaskedEnv)
@@ -227,12 +197,9 @@ def test_nothing_forbidden_in_act(name):
         for index in range(5):
             one = agent.act(row(batch, index), deterministic)
             assert batch["action_mask"][index, one - 1] == 1
-
-
-@pytest.mark.parametrize("name", ["PPO", slow("DQN"), slow("SAC")])
-def test_greedy_actions_are_the_best_of_those_allowed(name):
-    agent, _ = take(name, vector(MaskedEnv))
-    batch = masked_batch()
+    if agent(batch).shape[1] != 5:
+        return
+    # Greedy ones are the best of those allowed.
     scores = np.where(batch["action_mask"] > 0, agent(batch), -np.inf)
     actions = agent.act(batch, deterministic=True)
     np.testing.assert_array_equal(actions - 1, scores.argmax(axis=1))
@@ -241,24 +208,8 @@ def test_greedy_actions_are_the_best_of_those_allowed(name):
     assert (actions - 1 != free).mean() > 0.3
 
 
-@pytest.mark.parametrize("name", ["PPO", slow("SAC")])
-def test_stochastic_actions_have_the_probabilities_of_those_allowed(name):
-    agent, _ = take(name, vector(MaskedEnv))
-    # The first layer of a policy is nearly indifferent; this one is not.
-    agent.actor.set_weights([3.0 * w for w in agent.actor.get_weights()])
-    one = row(masked_batch(count=6, seed=3), 0)
-    one["action_mask"] = np.array([1, 0, 1, 1, 0], np.int8)
-    count = 20_000
-    many = {key: np.stack([value] * count) for key, value in one.items()}
-    drawn = np.bincount(agent.act(many) - 1, minlength=5) / count
-    logits = agent({key: value[None] for key, value in one.items()})[0]
-    weights = np.exp(logits) * one["action_mask"]
-    np.testing.assert_allclose(drawn, weights / weights.sum(), atol=0.02)
-    assert drawn[1] == drawn[4] == 0.0
-
-
 @pytest.mark.parametrize("name", ["SAC", slow("PPO")])
-def test_log_probs_are_those_of_what_is_allowed(name):
+def test_log_probs_and_entropies_are_of_what_is_allowed(name):
     agent, _ = take(name, vector(MaskedEnv))
     batch = masked_batch(count=50)
     actions, log_prob = agent.act(batch, return_log_prob=True)
@@ -269,6 +220,10 @@ def test_log_probs_are_those_of_what_is_allowed(name):
     only = mask.sum(axis=1) == 1
     assert only.any()
     np.testing.assert_allclose(log_prob[only], 0.0, atol=1e-6)
+    probs = np.exp(logits - normal[:, None]) * mask
+    entropy = agent.distribution(batch).entropy()
+    expected = normal - (probs * logits).sum(axis=1)
+    np.testing.assert_allclose(entropy, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("warm_up", [True, slow(False)])
@@ -296,20 +251,7 @@ def test_random_actions_are_even_among_those_allowed(warm_up):
     assert flags[:, [1, 4]].sum() == 0
 
 
-def test_exploring_without_a_mask_is_as_it_was():
-    """The same random numbers, so that seeds give what they gave."""
-    plain = EpsilonGreedy(0.5)
-    noise = plain.draw(np.random.default_rng(0), (100,), 3, 0)
-    assert set(np.unique(noise)) == {0.0, np.float32(1e30)}
-    assert ((noise > 0).sum(axis=1) <= 1).all()
-    ranked = plain.draw(np.random.default_rng(0), (100,), 3, 0, ranked=True)
-    explores = (ranked > 0).all(axis=1)
-    np.testing.assert_array_equal(explores, (noise > 0).any(axis=1))
-    assert (ranked[~explores] == 0).all()
-    assert ranked.max() <= 1e30
-
-
-@pytest.mark.parametrize("name", ["multi_discrete", "multi_binary"])
+@pytest.mark.parametrize("name", ["multi_discrete", slow("multi_binary")])
 def test_several_choices_and_switches(name):
     space = MASKED_ACTIONS[name]
     env = vector(functools.partial(MaskedEnv, space), num_envs=2)
@@ -326,15 +268,6 @@ def test_several_choices_and_switches(name):
 
 
 # Learning.
-
-
-def test_entropy_of_a_policy_is_that_of_what_is_allowed():
-    agent, _ = take("PPO", vector(MaskedEnv))
-    batch = masked_batch(count=40)
-    entropy = agent.distribution(batch).entropy().numpy()
-    # A new policy is nearly indifferent.
-    expected = np.log(batch["action_mask"].sum(axis=1))
-    np.testing.assert_allclose(entropy, expected, atol=1e-2)
 
 
 def linear_q(values):
@@ -444,60 +377,6 @@ def test_values_of_sac_are_those_of_what_is_allowed():
     )
 
 
-def test_a_hot_temperature_makes_no_number_infinite():
-    agent = rl.SAC(
-        linear_q([0, 7, 1]), linear_q([1, 5, 3]), temperature=1000.0, seed=0
-    )
-    bind(agent)
-    batch = tf.nest.map_structure(tf.constant, transition([1, 0, 1]))
-    batch["observation"] = batch["next_observation"]
-    for _ in range(2):
-        logs = agent.train_step(batch)
-    assert all(np.isfinite(value) for value in logs.values())
-    assert all(np.isfinite(each).all() for each in agent.get_weights())
-
-
-def test_what_is_learned_of_is_what_was_allowed():
-    """Updates with and without a forbidden third action are the same."""
-    outcome = {}
-    for n in (2, 3):
-        mask = [1, 1, 0][:n]
-        kernel = np.array([[0.1, 0.2, 5.0]])[:, :n] * np.ones((3, 1))
-        actor = linear_q([0.3, 0.1, 9.0][:n])
-        actor.layers[-1].set_weights([kernel, actor.get_weights()[1]])
-        agent = rl.PPO(actor, linear_q([0.0]), entropy_coefficient=0.1, seed=0)
-        env = MaskedEnv(spaces.Discrete(n), mask=mask)
-        agent.bind(env.observation_space, env.action_space)
-        agent.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
-        generator = np.random.default_rng(0)
-        count = 16
-        batch = {
-            "observation": {
-                "position": generator.normal(size=(count, 3)).astype("f"),
-                "action_mask": np.array([mask] * count, np.int8),
-            },
-            "action": generator.integers(2, size=count).astype("int32"),
-            "log_prob": np.full(count, np.log(0.5), "float32"),
-            "advantage": generator.normal(size=count).astype("float32"),
-            "returns": generator.normal(size=count).astype("float32"),
-            "value": np.zeros(count, "float32"),
-            "weight": np.ones(count, "float32"),
-        }
-        logs = agent.train_step(tf.nest.map_structure(tf.constant, batch))
-        outcome[n] = (
-            agent.actor.get_weights()[0][:, :2],
-            {key: float(value) for key, value in logs.items()},
-        )
-        if n == 3:
-            # Nothing has been learned of what nobody could do.
-            np.testing.assert_allclose(
-                agent.actor.get_weights()[0][:, 2], kernel[:, 2], rtol=1e-6
-            )
-    np.testing.assert_allclose(outcome[2][0], outcome[3][0], rtol=1e-5)
-    for key, value in outcome[2][1].items():
-        assert outcome[3][1][key] == pytest.approx(value, rel=1e-4), key
-
-
 # Refusals.
 
 
@@ -575,7 +454,7 @@ class Stuck(MaskedEnv):
     ("name", "mode"),
     [
         ("PPO", AutoresetMode.NEXT_STEP),
-        ("DQN", AutoresetMode.DISABLED),
+        slow("DQN", AutoresetMode.DISABLED),
         slow("REINFORCE", AutoresetMode.SAME_STEP),
         slow("SAC", AutoresetMode.SAME_STEP),
     ],
@@ -628,36 +507,13 @@ def test_one_choice_of_several_without_anything_allowed():
     batch["action_mask"][2, 3:5] = 0
     with raises("allows at least one action", "environment 2"):
         agent.act(batch)
-
-
-def test_switches_may_all_be_forbidden():
-    """Off is what is left."""
+    # Switches may all be forbidden: off is what is left.
     space = MASKED_ACTIONS["multi_binary"]
     agent, _ = take("PPO", MaskedEnv(space))
     batch = masked_batch(space, count=3)
     batch["action_mask"][:] = 0
     for deterministic in (False, True):
         assert not agent.act(batch, deterministic).any()
-
-
-def test_taxi_by_its_wrapper():
-    env = vector(lambda: ActionMask(TaxiEnv()))
-    agent, case = take("DQN", env, epsilon=0.5)
-    replay = case.make_dataset(env, warm_up=16)
-    allowed, observe = [], agent.observe
-
-    def keep(trajectory):
-        masks = trajectory.observation["action_mask"][:-1]
-        taken = np.take_along_axis(masks, trajectory.action[..., None], -1)
-        allowed.extend(taken[trajectory.valid].ravel().tolist())
-        observe(trajectory)
-
-    agent.observe = keep
-    replay.bind(agent)
-    for _ in range(2):
-        replay.refresh()
-    assert len(allowed) == 48
-    assert min(allowed) == 1
 
 
 @pytest.mark.parametrize(

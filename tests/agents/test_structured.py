@@ -115,7 +115,7 @@ def test_every_array_is_learned_from_and_matters(name, observed, trained):
 
 
 @over_cases
-def test_act_on_one_and_on_many(name, observed, trained):
+def test_acts_is_evaluated_saved_and_loaded(name, observed, trained, tmp_path):
     agent = trained(name, observed)[0]
     batch = batch_of(agent.observation_space, 6)
     for deterministic in (False, True):
@@ -125,11 +125,6 @@ def test_act_on_one_and_on_many(name, observed, trained):
         one = agent.act(row(batch, index), deterministic=True)
         assert_members(agent.action_space, one)
         np.testing.assert_allclose(one, actions[index], rtol=1e-5, atol=1e-6)
-
-
-@over_cases
-def test_evaluated_saved_and_loaded(name, observed, trained, tmp_path):
-    agent = trained(name, observed)[0]
     before = weights_of(agent)
     results = agent.evaluate(env_for(name, observed), episodes=4, seed=0)
     # Two environments with episodes of 3 and 1 steps.
@@ -143,24 +138,6 @@ def test_evaluated_saved_and_loaded(name, observed, trained, tmp_path):
     np.testing.assert_array_equal(
         *(one.act(batch, deterministic=True) for one in (loaded, agent))
     )
-
-
-@pytest.mark.parametrize(
-    ("name", "observed"), [("PPO", "dict"), slow("SAC", "nested")]
-)
-def test_actors_run_by_litert(name, observed):
-    env = env_for(name, observed)
-    agent = make_agent(EVERY_AGENT[name], env)
-    actor = rl.data.ActorSnapshot(agent, num_envs=4, deterministic=True)
-    assert actor.backend == "litert"
-    batch = map_leaves(
-        lambda spec, array: array.astype(spec.dtype),
-        agent.observation_spec,
-        batch_of(agent.observation_space, 4),
-    )
-    _, actions = actor(batch)
-    expected = agent.act(batch, deterministic=True)
-    np.testing.assert_allclose(actions, expected, rtol=1e-4, atol=1e-5)
 
 
 # Default networks.
@@ -190,14 +167,6 @@ def test_one_encoder_for_each_array():
     # Two pictures of 256 features, 48 numbers, 2, and 5 of one-hot rows.
     (joined,) = [each for each in agent.actor.layers if each.name == "joined"]
     assert joined.output.shape == (None, 256 + 256 + 48 + 2 + 5)
-
-
-def test_a_mask_is_no_input_of_default_networks():
-    for name in ("PPO", "SAC"):
-        agent = make_eager_agent(EVERY_AGENT[name], MaskedEnv())
-        critics = [agent.critic] if name == "PPO" else agent.critics
-        for network in (agent.actor, *critics):
-            assert [each.name for each in network.inputs] == ["position"]
 
 
 # Normalization.
@@ -247,24 +216,6 @@ def test_normalization_of_each_array(name, monkeypatch):
         np.testing.assert_allclose(
             layer.running_variance, expected.var(0), rtol=1e-3, atol=1e-6
         )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("observed", ["multi_discrete", "multi_binary"])
-def test_normalization_of_the_only_array(observed):
-    case, env = AGENTS["PPO"], structured(observed)
-    agent = make_eager_agent(case, env, normalize_observations=True)
-    dataset = case.make_dataset(env)
-    dataset.bind(agent)
-    dataset.refresh()
-    (layer,) = layers_by_key(agent.actor).values()
-    rows = map_leaves(
-        lambda array: array[dataset.valid_rows], dataset.samples["observation"]
-    )
-    expected = agent.task.encode(rows).numpy().mean(0)
-    np.testing.assert_allclose(
-        layer.running_mean, expected, rtol=1e-4, atol=1e-6
-    )
 
 
 def test_normalization_that_is_meant_for_no_array():
@@ -398,9 +349,20 @@ def test_an_input_gets_the_array_that_it_is_named_after():
         agent = rl.PPO(make(3), make(1), seed=0)
         agent.bind(env.observation_space, env.action_space)
         np.testing.assert_allclose(agent(batch), agent.actor(given), rtol=1e-6)
+    # And those of critics the action.
+    env = structured("dict", "box")
+    agent = rl.SAC(by_names(2), [critic_by_names(), critic_by_keys()])
+    agent.bind(env.observation_space, env.action_space)
+    batch = batch_of(env.observation_space, 3)
+    actions = keras.ops.ones((3, 1))
+    encoded = agent.task.encode(batch)
+    first = agent.critics[0]([actions, encoded["position"]])
+    second = agent.critics[1]({"action": actions, "gear": encoded["gear"]})
+    values = action_values(agent.critics, encoded, actions)
+    np.testing.assert_allclose(values[0], first[:, 0], rtol=1e-6)
+    np.testing.assert_allclose(values[1], second[:, 0], rtol=1e-6)
 
-
-def test_inputs_are_named_after_paths_and_positions():
+    # Names may be paths, and positions.
     env = structured("nested")
     angle = keras.Input((2,), name="arm.angle")
     choices = keras.Input((5,), name="hands.0")
@@ -451,7 +413,13 @@ def test_an_only_array_needs_no_name():
         )
 
 
-def test_a_subclassed_model_gets_the_tree_without_the_mask():
+def test_networks_get_the_mask_only_if_they_ask_for_it():
+    for name in ("PPO", "SAC"):
+        agent = make_eager_agent(EVERY_AGENT[name], MaskedEnv())
+        critics = [agent.critic] if name == "PPO" else agent.critics
+        for network in (agent.actor, *critics):
+            assert [each.name for each in network.inputs] == ["position"]
+
     class Asking(keras.Model):
         def __init__(self, units):
             super().__init__()
@@ -473,8 +441,6 @@ def test_a_subclassed_model_gets_the_tree_without_the_mask():
     agent.evaluate(More(), episodes=2)
     assert agent.value(batch_of(agent.observation_space, 2)).shape == (2,)
 
-
-def test_a_network_may_ask_for_the_mask():
     mask = keras.Input((5,), name="action_mask")
     position = keras.Input((3,), name="position")
     x = keras.layers.Concatenate()([position, mask])
@@ -487,20 +453,6 @@ def test_a_network_may_ask_for_the_mask():
     np.testing.assert_allclose(
         agent(batch), agent.q_network([batch["position"], as_floats])
     )
-
-
-def test_a_pair_of_critics_by_names():
-    env = structured("dict", "box")
-    agent = rl.SAC(by_names(2), [critic_by_names(), critic_by_keys()])
-    agent.bind(env.observation_space, env.action_space)
-    batch = batch_of(env.observation_space, 3)
-    actions = keras.ops.ones((3, 1))
-    encoded = agent.task.encode(batch)
-    first = agent.critics[0]([actions, encoded["position"]])
-    second = agent.critics[1]({"action": actions, "gear": encoded["gear"]})
-    values = action_values(agent.critics, encoded, actions)
-    np.testing.assert_allclose(values[0], first[:, 0], rtol=1e-6)
-    np.testing.assert_allclose(values[1], second[:, 0], rtol=1e-6)
 
 
 def test_targets_of_networks_that_configs_cannot_describe():
@@ -611,7 +563,7 @@ def untrained():
     return make_agent(AGENTS["PPO"], structured("dict"))
 
 
-def test_act_on_what_does_not_fit(untrained):
+def test_what_does_not_fit_the_tree_of_an_agent(untrained):
     batch = batch_of(untrained.observation_space, 4)
     for change, expected, received in BAD.values():
         for observation in (batch, row(batch, 0)):
@@ -619,6 +571,24 @@ def test_act_on_what_does_not_fit(untrained):
                 untrained.act(change(observation))
     with raises("'position' of .*'B', 3", r"\(3, 3\)"):
         untrained.act({**batch, "position": batch["position"][:3]})
+    agent = make_eager_agent(AGENTS["PPO"], structured("tuple"))
+    observation = row(batch_of(agent.observation_space, 1), 0)
+    with raises("an array, an array, an array", "an array, an array"):
+        agent.act(observation[:2])
+    with raises("an array, an array, an array", "an array"):
+        agent.act(np.zeros(3))
+    # Agents are bound to a tree.
+    agent = make_eager_agent(AGENTS["PPO"], structured("dict"))
+    for other in ("nested", "tuple", "multi_binary"):
+        env = structured(other)
+        with raises("observation space that", "."):
+            agent.evaluate(env, episodes=1)
+    assert sorted(agent.observation_spec) == ["camera", "gear", "position"]
+    assert [spec.dtype for spec in leaves(agent.observation_spec)] == [
+        "uint8",
+        "int32",
+        "float32",
+    ]
 
 
 def test_act_on_what_can_be_cast(untrained):
@@ -634,15 +604,6 @@ def test_act_on_what_can_be_cast(untrained):
             untrained.act(map_leaves(change, batch), deterministic=True),
             expected,
         )
-
-
-def test_act_on_a_tuple_of_another_length():
-    agent = make_eager_agent(AGENTS["PPO"], structured("tuple"))
-    observation = row(batch_of(agent.observation_space, 1), 0)
-    with raises("an array, an array, an array", "an array, an array"):
-        agent.act(observation[:2])
-    with raises("an array, an array, an array", "an array"):
-        agent.act(np.zeros(3))
 
 
 class Misfit(StructuredEnv):
@@ -676,7 +637,7 @@ def test_environments_that_give_what_does_not_fit(untrained):
     assert_equal_weights(untrained, before)
 
 
-def test_arrays_nobody_can_use_are_refused_with_a_wrapper_against_them():
+def test_spaces_that_cannot_be_used_are_refused():
     text, choice = spaces.Text(3), spaces.Discrete(2)
     for space, kept in (
         (spaces.Dict({"a": choice, "say": text}), r"\['a'\]"),
@@ -695,9 +656,7 @@ def test_arrays_nobody_can_use_are_refused_with_a_wrapper_against_them():
     env = gymnasium.wrappers.FilterObservation(env, ["a"])
     agent = make_eager_agent(AGENTS["PPO"], env)
     assert_members(env.action_space, agent.act({"a": 1}))
-
-
-def test_trees_without_names_are_refused():
+    # Nor can they be used without names, or with those of others.
     for space in (
         spaces.Dict({}),
         spaces.Tuple([]),
@@ -743,17 +702,3 @@ def test_any_key_will_do(tmp_path):
         *(one.act(batch, deterministic=True) for one in (loaded, agent))
     )
     assert_litert_acts_alike(agent, batch)
-
-
-def test_agents_are_bound_to_a_tree():
-    agent = make_eager_agent(AGENTS["PPO"], structured("dict"))
-    for other in ("nested", "tuple", "multi_binary"):
-        env = structured(other)
-        with raises("observation space that", "."):
-            agent.evaluate(env, episodes=1)
-    assert sorted(agent.observation_spec) == ["camera", "gear", "position"]
-    assert [spec.dtype for spec in leaves(agent.observation_spec)] == [
-        "uint8",
-        "int32",
-        "float32",
-    ]
