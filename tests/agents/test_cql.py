@@ -101,6 +101,7 @@ def test_what_does_not_fit():
             rl.CQL.for_env(env, num_samples=number)
 
 
+@pytest.mark.slow
 def test_alpha_is_saved_and_learned_on(tmp_path):
     env = make_env(PAIRS["box"])
     agent = rl.CQL.for_env(env, hidden=(8,), seed=0, threshold=1.0, alpha=0.5)
@@ -124,8 +125,8 @@ def test_without_its_penalty_it_is_what_it_is_made_of():
         ("box", {}),
         ("discrete", {"double": True, "dueling": True}),
     ):
-        plain, expected = trained(PLAIN[kind], kind, **settings)
-        agent, logs = trained(rl.CQL, kind, alpha=0.0, **settings)
+        plain, expected = trained(PLAIN[kind], kind, 2, **settings)
+        agent, logs = trained(rl.CQL, kind, 2, alpha=0.0, **settings)
         for one, other in zip(
             agent.get_weights(), plain.get_weights(), strict=True
         ):

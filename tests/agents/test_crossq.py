@@ -329,7 +329,7 @@ def test_statistics_move_in_rounds_that_are_one_call(whole, single):
 def trained():
     agent = small_agent(rl.CrossQ, policy_delay=1)
     agent.compile(run_eagerly=True)
-    agent.fit(small_replay(), verbose=0)
+    agent.fit(small_replay(updates_per_round=2), verbose=0)
     return agent
 
 

@@ -44,7 +44,7 @@ def slow(*values):
     ("double", "dueling", "kind"),
     [
         (True, True, "categorical"),
-        (False, True, "quantile"),
+        slow(False, True, "quantile"),
         slow(True, False, None),
         slow(False, True, None),
         slow(False, False, "categorical"),

@@ -55,7 +55,7 @@ def trained():
     ("name", "action"),
     [
         ("PPO", "dict"),
-        ("PPO", "tuple"),
+        pytest.param("PPO", "tuple", marks=pytest.mark.slow),
         *(
             pytest.param(name, "dict", marks=pytest.mark.slow)
             for name in ACTOR_CRITICS
@@ -290,6 +290,7 @@ def error_of(agent):
     return number, (action["gear"] != shown + 2).sum()
 
 
+@pytest.mark.slow
 def test_the_right_gear_and_the_right_number_are_learned():
     env = vector(BanditEnv, num_envs=8)
     agent = make_agent(

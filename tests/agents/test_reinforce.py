@@ -220,7 +220,7 @@ class PoisonedAfterwards(CountingEnv):
 def test_what_comes_after_an_episode_has_no_effect(mode):
     """Not even if it is not finite, which within an episode is refused."""
     weights = []
-    for poison in (0.0, 1e6, np.inf):
+    for poison in (0.0, np.inf):
         makers = [
             functools.partial(
                 PoisonedAfterwards, i, (n,), (i == 0,), poison=poison
@@ -233,8 +233,7 @@ def test_what_comes_after_an_episode_has_no_effect(mode):
         agent.fit(make_rollouts(env, batch_size=None), verbose=0)
         assert differ(agent.get_weights(), start)
         weights.append(agent.get_weights())
-    for others in weights[1:]:
-        assert_equal_weights(others, weights[0])
+    assert_equal_weights(*weights)
     with pytest.raises(ValueError, match=r"observation=inf.* at step 0 "):
         agent.fit(make_rollouts(env), verbose=0)
 

@@ -205,12 +205,10 @@ def test_targets_move_with_the_policy():
 # Counts, in `fit`.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "delay"),
-    [
-        ({"jit_compile": False}, 3),
-        pytest.param({"jit_compile": True}, 2, marks=pytest.mark.slow),
-    ],
+    [({"jit_compile": False}, 3), ({"jit_compile": True}, 2)],
     ids=["graph", "xla"],
 )
 def test_compiled_updates_are_those_of_eager_ones(mode, delay):
