@@ -19,7 +19,7 @@ def trained(algorithm, workers=None, epochs=4, env=ENV, **kwargs):
     agent = getattr(rl, algorithm).for_env(
         rollouts.env, hidden=(8,), seed=0, **kwargs
     )
-    agent.compile(keras.optimizers.SGD(0.01), run_eagerly=True)
+    agent.compile(keras.optimizers.SGD(0.01))
     history = agent.fit(rollouts, epochs=epochs, verbose=0).history
     rollouts.close()
     return agent, history
