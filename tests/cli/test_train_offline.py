@@ -75,49 +75,37 @@ def test_schedules_span_the_updates(data, tmp_path):
     assert rates == pytest.approx([0.05, 0.0])
 
 
-class TestWhatIsAskedFor:
-    def test_the_preset_of_the_environment(self, asked, data, tmp_path):
-        assert train(tmp_path, "--data", data) == 0
-        ((preset, folder, options),) = asked
-        assert preset == presets.find("CQL", "CartPole-v1")
-        assert folder.path == tmp_path / "CQL-CartPole-v1" / "seed-0"
-        assert options["data"] == str(data)
-
-    @pytest.mark.parametrize("algorithm", ["dqn", "iql"])
-    def test_presets_for_steps_become_some_for_updates(
-        self, algorithm, asked, data, tmp_path
-    ):
+def test_presets_are_for_updates(asked, data, tmp_path):
+    assert train(tmp_path, "--data", data) == 0
+    preset, folder, options = asked.pop()
+    assert preset == presets.find("CQL", "CartPole-v1")
+    assert folder.path == tmp_path / "CQL-CartPole-v1" / "seed-0"
+    assert options["data"] == str(data)
+    # Those for steps become some for updates.
+    for algorithm in ("dqn", "iql"):
         options = ["--data", data, "--updates", "1e3"]
         assert train(tmp_path, *options, algorithm=algorithm) == 0
-        ((preset, _, _),) = asked
+        preset, _, _ = asked.pop()
         assert (preset.updates, preset.total_steps) == (1000, 0)
 
 
-DATA = ["--data", "DATA"]
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "options", "text"),
-    [
+def test_what_is_wrong_is_said(data, tmp_path, refused, asked):
+    given = ["--data", data]
+    for algorithm, options, text in (
         ("cql", [], "expected --data FOLDER"),
         ("bc", [], "expected --data FOLDER"),
         ("iql", ["--resume"], "expected --data FOLDER"),
         ("td3bc", ["--preset", "default"], "expected --data FOLDER"),
-        ("ppo", DATA, "PPO does not learn from --data"),
-        ("cql", [*DATA, "--steps", "9"], "expected --updates instead"),
-        ("cql", [*DATA, "--envs", "2"], "--envs does not go with --data"),
+        ("ppo", given, "PPO does not learn from --data"),
+        ("cql", [*given, "--steps", "9"], "expected --updates instead"),
+        ("cql", [*given, "--envs", "2"], "--envs does not go with --data"),
         ("dqn", ["--updates", "9"], "--updates is for --data"),
         ("cql", ["--data", "nowhere"], "nowhere: no such file"),
-        ("cql", [*DATA, "--set", "dataset.capacity=9"], "dataset.batch_size"),
-        ("cql", [*DATA, "--set", "total_steps=9"], "Expected either"),
-    ],
-)
-def test_what_is_wrong_is_said(
-    algorithm, options, text, data, tmp_path, refused, asked
-):
-    options = [data if each == "DATA" else each for each in options]
-    typed = ["train", algorithm, "CartPole-v1", "--logdir", tmp_path / "runs"]
-    assert text in refused(*typed, *options)
+        ("cql", [*given, "--set", "dataset.capacity=9"], "dataset.batch_size"),
+        ("cql", [*given, "--set", "total_steps=9"], "Expected either"),
+    ):
+        typed = ["train", algorithm, "CartPole-v1", "--logdir", tmp_path / "a"]
+        assert text in refused(*typed, *options), (algorithm, options)
     assert not asked
 
 

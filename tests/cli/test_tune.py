@@ -135,9 +135,9 @@ class TestWhatIsAskedFor:
         assert not planned
         assert not (tmp_path / "tuning").exists()
 
-    @pytest.mark.parametrize(
-        ("options", "said"),
-        [
+    def test_what_is_wrong_is_refused(self, refused, tmp_path):
+        gamma = "agent.gamma=[0,1]"
+        for options, said in (
             (["--trials", "0"], "--trials: expected a number of at least 1"),
             (["--trials", "many"], "--trials: expected a whole number"),
             (["--seeds", "0"], "--seeds"),
@@ -148,7 +148,7 @@ class TestWhatIsAskedFor:
             (["--search", "agent.gamma"], "expected KEY=VALUE"),
             (["--set", "agent.gama=0.9"], "perhaps 'agent.gamma'"),
             (
-                ["--set", "agent.gamma=1", "--search", "agent.gamma=[0,1]"],
+                ["--set", "agent.gamma=1", "--search", gamma],
                 "agent.gamma: expected either a value",
             ),
             (
@@ -159,53 +159,36 @@ class TestWhatIsAskedFor:
             (["--storage", "nonsense://x"], "--storage nonsense://x: expected"),
             (["--preset", "Pendulum-v9"], "environment with a preset of PPO"),
             (["--env-kwargs", "nonsense=1"], "nonsense"),
-        ],
-    )
-    def test_what_is_wrong_is_refused(self, options, said, refused, tmp_path):
-        assert said in refused("tune", "ppo", "CartPole-v1", *options)
+        ):
+            assert said in refused("tune", "ppo", "CartPole-v1", *options)
+        for algorithm, options, said in (
+            ("ppoo", [], "Expected an algorithm"),
+            ("cql", [], "CQL learns from recorded data"),
+            ("a2c", ONE_RATE, "is one of PPO, not of A2C"),
+        ):
+            assert said in refused("tune", algorithm, "CartPole-v1", *options)
         assert not (tmp_path / "tuning" / "PPO-CartPole-v1").exists()
 
-    @pytest.mark.parametrize(
-        ("options", "searched"),
-        [
-            ([], [False, True]),
-            (["--set", "networks.normalize_observations=true"], None),
-            (["--search", "networks.normalize_observations=null"], None),
-        ],
-    )
-    def test_normalization_where_the_doctor_asks_for_it(
-        self, options, searched, planned, capsys
-    ):
+    def test_normalization_where_the_doctor_asks_for_it(self, planned, capsys):
         assert main(["doctor", "MountainCar-v0"]) == 1
         assert "use normalize_observations=True" in capsys.readouterr().out
-        assert tune(*options, env="MountainCar-v0") == 0
-        ((_, plan, *_),) = planned
         name = "networks.normalize_observations"
-        assert plan.space.ranges.get(name) == searched
         said = f"{name}: searched too: some observations deviate by"
-        assert (said in capsys.readouterr().out) == bool(searched)
-
-    @pytest.mark.parametrize(
-        ("algorithm", "env", "said"),
-        [
-            ("ppoo", "CartPole-v1", "Expected an algorithm"),
-            ("cql", "CartPole-v1", "CQL learns from recorded data"),
-            ("ppo", "CartPol-v1", "nearest: CartPole-v1"),
-        ],
-    )
-    def test_of_whom_and_where(self, algorithm, env, said, refused):
-        assert said in refused("tune", algorithm, env)
-
-    def test_a_space_of_another_algorithm_is_refused(self, refused):
-        line = refused("tune", "a2c", "CartPole-v1", *ONE_RATE)
-        assert "is one of PPO, not of A2C" in line
+        for options, searched in (
+            (["--study", "a"], [False, True]),
+            (["--study", "b", "--set", f"{name}=true"], None),
+            (["--study", "c", "--search", f"{name}=null"], None),
+        ):
+            assert tune(*options, env="MountainCar-v0") == 0
+            _, plan, *_ = planned.pop()
+            assert plan.space.ranges.get(name) == searched
+            assert (said in capsys.readouterr().out) == bool(searched)
 
 
 @pytest.mark.parametrize(
     "storage",
     [
         None,
-        pytest.param("trials.journal", marks=pytest.mark.slow),
         pytest.param("sqlite:///x.db", marks=pytest.mark.slow),
     ],
 )
@@ -226,31 +209,23 @@ def test_the_same_command_goes_on(storage, trials, capsys, tmp_path):
         assert (tmp_path / storage.removeprefix("sqlite:///")).is_file()
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        (None, "other.journal"),
-        pytest.param("other.journal", None, marks=pytest.mark.slow),
-        pytest.param(None, "sqlite:///other.db", marks=pytest.mark.slow),
-    ],
-)
 def test_another_storage_does_not_write_over_what_was_found(
-    first, second, trials, refused, tmp_path
+    trials, refused, tmp_path
 ):
-    storages = [["--storage", each] if each else [] for each in (first, second)]
-    assert tune(*ONE_RATE, *storages[0], "--trials", 2) == 0
+    other = ["--storage", "other.journal"]
+    assert tune(*ONE_RATE, "--trials", 2) == 0
     folder = tmp_path / "tuning" / "PPO-CartPole-v1"
     before = {path: path.read_bytes() for path in folder.iterdir()}
     assert "best.json" in {path.name for path in before}
-    command = ["tune", "ppo", "CartPole-v1", *ONE_RATE, *storages[1]]
+    command = ["tune", "ppo", "CartPole-v1", *ONE_RATE, *other]
     for more in ([], ["--overwrite"]):
         line = refused(*command, *more, "--trials", 1)
         assert "--study or --logdir keeps others apart" in line
         assert {p: p.read_bytes() for p in before} == before
     # Under another name both are kept, and the first one goes on.
-    assert tune(*ONE_RATE, *storages[1], "--study", "b", "--trials", 1) == 0
+    assert tune(*ONE_RATE, *other, "--study", "b", "--trials", 1) == 0
     assert (tmp_path / "tuning" / "b" / "best.json").is_file()
-    assert tune(*ONE_RATE, *storages[0], "--trials", 3) == 0
+    assert tune(*ONE_RATE, "--trials", 3) == 0
     assert len(trials.rates) == 4
 
 
@@ -262,7 +237,6 @@ def test_a_folder_may_be_moved_with_its_journal(trials, tmp_path):
     assert len(trials.rates) == 2
 
 
-# In the default layer, `test_the_same_command_goes_on` draws nothing twice.
 @pytest.mark.slow
 def test_going_on_draws_what_would_have_been_drawn(trials):
     # Optuna draws the first ten at random, and then by those that are there.
@@ -285,7 +259,7 @@ def test_two_processes_do_not_draw_the_same(trials):
     assert len(set(trials.rates)) == 2
 
 
-def test_what_is_found(trials, capsys, tmp_path):
+def test_the_best_is_a_preset_for_train(trials, asked, capsys, tmp_path):
     trials.prune = True
     assert tune(*ONE_RATE, "--trials", 10) == 0
     folder = tmp_path / "tuning" / "PPO-CartPole-v1"
@@ -303,14 +277,9 @@ def test_what_is_found(trials, capsys, tmp_path):
         "final": 0.0,
     }
     assert "best of 10 trials" in best.source
-
-
-def test_the_best_is_a_preset_for_train(trials, asked):
-    assert tune(*ONE_RATE, "--trials", 2) == 0
-    best = "tuning/PPO-CartPole-v1/best.json"
-    assert main(["train", "ppo", "CartPole-v1", "--preset", best]) == 0
-    ((preset, _, _),) = asked
-    assert preset == presets.read(best)
+    path = str(folder / "best.json")
+    assert main(["train", "ppo", "CartPole-v1", "--preset", path]) == 0
+    assert asked[0][0] == best
 
 
 @pytest.mark.parametrize(
@@ -362,7 +331,6 @@ def test_overwriting_removes_what_the_study_wrote(trials, tmp_path):
     assert (folder / "notes.txt").is_file()
 
 
-@pytest.mark.slow
 def test_a_study_of_somebody_else_is_refused(refused):
     study = optuna.create_study(
         storage="sqlite:///x.db", study_name="PPO-CartPole-v1"
