@@ -118,6 +118,18 @@ def test_a_sequential_learns_in_on_policy_agents(name):
     assert share_right(agent) > 0.9
 
 
+def test_a_critic_that_is_a_softmax_of_one_unit_is_warned_of():
+    critic = keras.Sequential(
+        [keras.Input((4,)), keras.layers.Dense(1, activation="softmax")]
+    )
+    actor = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+    agent = rl.PPO(actor, critic)
+    with pytest.warns(
+        UserWarning, match=r"(?s)softmax of one unit.*no activation"
+    ):
+        agent.bind(FirstNumber.observation_space, FirstNumber.action_space)
+
+
 def test_a_softmax_policy_learns_by_reinforce_in_a_loop():
     keras.utils.set_random_seed(0)
     model = tf.keras.Sequential(
