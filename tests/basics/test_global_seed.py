@@ -34,7 +34,7 @@ def trained(algorithm):
 
 @pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize(
-    "algorithm", [pytest.param("PPO", marks=pytest.mark.slow), "SAC"]
+    "algorithm", ["PPO", pytest.param("SAC", marks=pytest.mark.slow)]
 )
 def test_the_global_seed_repeats_a_training(algorithm):
     agents = []

@@ -58,34 +58,6 @@ class TestBootstrapInterval:
             bootstrap_interval(np.ones((2, 1)), confidence=95)
 
 
-@pytest.mark.slow
-def test_numbers_are_those_of_scipy():
-    stats = pytest.importorskip("scipy.stats")
-    for seeds in (1, 3, 4, 5, 8, 10):
-        values = np.random.default_rng(seeds).normal(size=(seeds, 7))
-        # It leaves out whole values only, of four times as many a quarter.
-        fourfold = np.repeat(values, 4, axis=0)
-        np.testing.assert_allclose(
-            interquartile_mean(values),
-            stats.trim_mean(fourfold, 0.25, axis=0),
-            atol=1e-12,
-        )
-    values = np.random.default_rng(0).normal(size=(40, 3))
-    bootstrapped = stats.bootstrap(
-        (values,),
-        lambda sample, axis: stats.trim_mean(sample, 0.25, axis=axis),
-        method="percentile",
-        n_resamples=10_000,
-        rng=np.random.default_rng(1),
-    )
-    expected = bootstrapped.confidence_interval
-    actual = bootstrap_interval(values, resamples=10_000)
-    # Two drawings differ by four per cent of it, as standard deviation.
-    within = 0.15 * bootstrapped.standard_error
-    assert (np.abs(actual[0] - expected.low) < within).all()
-    assert (np.abs(actual[1] - expected.high) < within).all()
-
-
 def test_curves_are_compared_at_common_steps():
     steps, values = on_common_steps(
         [

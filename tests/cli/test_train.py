@@ -40,11 +40,11 @@ def test_what_it_writes(trained):
     preset = json.loads((trained / "preset.json").read_text())
     assert preset["algorithm"] == "PPO"
     assert preset["environment"] == "CartPole-v1"
-    assert preset["total_steps"] == 2000
+    assert preset["total_steps"] == 1024
     rows = rows_of(trained)
     agent = keras.models.load_model(trained / "agent.keras")
     assert isinstance(agent, rl.PPO)
-    assert int(rows[-1]["env_steps"]) == agent.env_steps >= 2000
+    assert int(rows[-1]["env_steps"]) == agent.env_steps > 900
     assert float(rows[-1]["episode_return"]) > 8
     assert float(rows[-1]["steps_per_second"]) > 0
     assert float(rows[-1]["approx_kl"]) >= 0
@@ -88,18 +88,15 @@ def test_settings_reach_the_agent(tmp_path):
 def test_the_total_is_that_of_whole_rounds(tmp_path, monkeypatch):
     """Of what ends with an episode nobody knows it: that is what was asked."""
     shown = []
-
-    class Shown(training_run.Progress):
-        def __init__(self, total_steps=None):
-            super().__init__(total_steps)
-            shown.append(total_steps)
-
-    monkeypatch.setattr(training_run, "Progress", Shown)
+    made = training_run.Progress
+    monkeypatch.setattr(
+        training_run, "Progress", lambda *a: shown.append(a) or made(*a)
+    )
     options = ["--steps", "64", "--evaluate", "0", "--checkpoint", "0"]
     options += ["--set", "networks.hidden=[4]"]
     for algorithm in ("a2c", "reinforce"):
         assert train(tmp_path, *options, algorithm=algorithm) == 0
-    assert shown == [None, 64]
+    assert shown == [(None,), (64,)]
 
 
 DEFAULTS = {
@@ -195,7 +192,7 @@ class TestResume:
     def test_goes_on_to_the_total_steps(self, run_folder):
         first = rows_of(run_folder)
         logdir = run_folder.parents[1]
-        more = ["--resume", "--steps", "5000", "--evaluate", "0"]
+        more = ["--resume", "--steps", "4000", "--evaluate", "0"]
         assert train(logdir, *more) == 0
         rows = rows_of(run_folder)
         assert rows[: len(first)] == first
@@ -203,17 +200,16 @@ class TestResume:
         assert steps == sorted(set(steps))
         agent = keras.models.load_model(run_folder / "agent.keras")
         # The resets of a NEXT_STEP environment count as steps of `fit`.
-        assert agent.env_steps == steps[-1] > 4500
+        assert agent.env_steps == steps[-1] > 3600
         preset = json.loads((run_folder / "preset.json").read_text())
-        assert preset["total_steps"] == 5000
+        assert preset["total_steps"] == 4000
         # Schedules span the steps asked for. The learning rate, 1e-3 at
-        # first, had come down to 0; now half to two thirds are behind it.
+        # first, had come down to 0; now more than half are behind it.
         rates = [float(row["learning_rate"]) for row in rows]
         assert rates[len(first) - 1] == 0.0
-        assert 3e-4 < rates[len(first)] < 5e-4
+        assert 3.5e-4 < rates[len(first)] < 5e-4
         assert rates[-1] < 1e-4
 
-    @pytest.mark.usefixtures("eagerly")
     def test_a_little_more_than_was_done(self, run_folder, capsys):
         """Resets of NEXT_STEP environments were no steps: some are left."""
         before = int(rows_of(run_folder)[-1]["env_steps"])
@@ -300,13 +296,13 @@ def test_an_interrupted_training_can_be_resumed(tmp_path, monkeypatch, capsys):
     with monkeypatch.context() as patch:
         patch.setattr(ProgressFile, "on_epoch_end", interrupt)
         small = ["--set", "networks.hidden=[8]", "dataset.passes=1"]
-        assert train(tmp_path, "--steps", "1500", *small) == 130
+        assert train(tmp_path, "--steps", "800", *small) == 130
     assert "interrupted" in capsys.readouterr().err
     folder = tmp_path / "PPO-CartPole-v1" / "seed-0"
     assert len(rows_of(folder)) == 2
     assert train(tmp_path, "--resume") == 0
     # The resets of a NEXT_STEP environment count as steps of `fit`.
-    assert int(rows_of(folder)[-1]["env_steps"]) > 1400
+    assert int(rows_of(folder)[-1]["env_steps"]) > 700
 
 
 @pytest.mark.usefixtures("eagerly")

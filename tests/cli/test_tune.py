@@ -1,10 +1,7 @@
 """`keras-rl2 tune`: its plan, resuming, and the best preset."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -205,6 +202,11 @@ def test_the_same_command_goes_on(storage, trials, capsys, tmp_path):
     assert len(trials.rates) == 5
     out = capsys.readouterr().out
     assert f"return {max(trials.rates):.1f}, trial" in out
+    # The folder may be moved with its journal.
+    (tmp_path / "tuning").rename(tmp_path / "elsewhere")
+    moved = ["--logdir", "elsewhere", "--trials", 6]
+    assert tune(*options, *moved) == 0
+    assert len(trials.rates) == 6
     if storage:
         assert (tmp_path / storage.removeprefix("sqlite:///")).is_file()
 
@@ -227,14 +229,6 @@ def test_another_storage_does_not_write_over_what_was_found(
     assert (tmp_path / "tuning" / "b" / "best.json").is_file()
     assert tune(*ONE_RATE, "--trials", 3) == 0
     assert len(trials.rates) == 4
-
-
-def test_a_folder_may_be_moved_with_its_journal(trials, tmp_path):
-    assert tune(*ONE_RATE, "--trials", 1) == 0
-    (tmp_path / "tuning").rename(tmp_path / "elsewhere")
-    options = ["--logdir", "elsewhere", "--trials", 2]
-    assert tune(*ONE_RATE, *options) == 0
-    assert len(trials.rates) == 2
 
 
 @pytest.mark.slow
@@ -304,7 +298,9 @@ def test_a_trial_that_was_broken_off_comes_first_again(number, trials, capsys):
     assert states == ["COMPLETE", "COMPLETE", "FAIL", "COMPLETE", "COMPLETE"]
 
 
-def test_trials_of_another_kind_are_not_mixed_in(trials, refused, capsys):
+def test_trials_of_another_kind_are_not_mixed_in(
+    trials, refused, capsys, tmp_path
+):
     assert tune(*ONE_RATE, "--trials", 1) == 0
     capsys.readouterr()
     more = ["--set", "agent.gamma=0.5", "--seeds", "3"]
@@ -314,18 +310,13 @@ def test_trials_of_another_kind_are_not_mixed_in(trials, refused, capsys):
     assert len(trials.rates) == 1
     # Trials and pruner may be others.
     assert tune(*ONE_RATE, "--trials", 2, "--pruner", "none") == 0
-    assert tune(*ONE_RATE, *more, "--trials", 1, "--overwrite") == 0
-    assert len(trials.rates) == 3
-    assert "resumed" not in capsys.readouterr().out.splitlines()[-4]
-
-
-@pytest.mark.slow
-def test_overwriting_removes_what_the_study_wrote(trials, tmp_path):
-    assert tune(*ONE_RATE, "--trials", 5) == 0
     folder = tmp_path / "tuning" / "PPO-CartPole-v1"
     (folder / "notes.txt").write_text("mine")
     (folder / "trials" / "0004").mkdir(parents=True)
-    assert tune(*ONE_RATE, "--trials", 1, "--overwrite") == 0
+    assert tune(*ONE_RATE, *more, "--trials", 1, "--overwrite") == 0
+    assert len(trials.rates) == 3
+    assert "resumed" not in capsys.readouterr().out.splitlines()[-4]
+    # What the study wrote is removed, and nothing else.
     assert not (folder / "trials").exists()
     assert "of 1 trials" in presets.read(folder / "best.json").source
     assert (folder / "notes.txt").is_file()
@@ -371,35 +362,3 @@ def test_a_short_tune_of_three_trials(tmp_path, capsys):
     arguments = ["train", "ppo", "CartPole-v1", "--preset", best]
     assert main([*arguments, "--logdir", str(tmp_path / "runs")]) == 0
     assert "agent.keras: return" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("eagerly")
-def test_ctrl_c_and_going_on(tmp_path, capsys):
-    options = ["--steps", "512", "--reports", "2", "--seeds", "1", *ONE_RATE]
-    options += ["--set", "networks.hidden=[8]", "dataset.passes=1"]
-    command = [sys.executable, "-u", "-m", "keras_rl2.cli", "tune"]
-    process = subprocess.Popen(
-        [*command, "ppo", "CartPole-v1", *options, "--trials", "1000"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-        # A shell that runs tests in the background has them ignore it.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    try:
-        for line in process.stdout:
-            if "Trial 1 finished" in line:
-                process.send_signal(signal.SIGINT)
-                break
-        out, _ = process.communicate()
-    finally:
-        process.kill()
-    assert process.returncode == 130, out
-    assert "Traceback" not in out
-    assert "best.json" in out
-    done = int(next(x for x in out.splitlines() if " trials, " in x).split()[0])
-    assert tune(*options, "--trials", done + 1) == 0
-    assert f"resumed at trial {done}" in capsys.readouterr().out

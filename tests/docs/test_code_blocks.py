@@ -84,12 +84,11 @@ _FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 class Block:
     """A block of a page.
 
-    Args:
+    Attributes:
         language: str. What stands behind its fence, nothing perhaps.
         code: str. What stands between its fences.
         line: int. The line of the page that the code begins with.
-        marks: What comments before it say: pairs of a word of `MARKS` and
-            what follows.
+        marks: Pairs of a word of `MARKS` and what follows it.
     """
 
     language: str

@@ -245,25 +245,21 @@ def test_a_run_on_recorded_data_goes_on_to_its_updates(tmp_path):
     assert float(agent.optimizer.learning_rate.numpy()) == 0.0
     with pytest.raises(ValueError, match="more than the 40 made so far"):
         training.run()
-    training.close()
-
-
-def test_an_epoch_is_no_longer_than_the_run(tmp_path):
-    preset = preset_of("CQL", "CartPole-v1", {**SMALL, "updates": 7})
-    data = recorded(tmp_path)
-    training = rl.Training.from_preset(preset, seed=0, data=data)
-    assert training.preset.dataset["updates_per_epoch"] == 7
     with pytest.raises(ValueError, match="no `total_steps` on recorded data"):
         training.run(total_steps=9)
+    training.close()
+    # An epoch is no longer than the run.
+    preset = preset.with_settings({"updates": 7})
+    training = rl.Training.from_preset(preset, seed=0, data=data)
+    assert training.preset.dataset["updates_per_epoch"] == 7
 
 
 def test_updates_want_data_and_steps_want_none(tmp_path):
     offline = presets.find("CQL", "CartPole-v1")
-    with pytest.raises(ValueError, match="Expected `data` with a preset"):
-        rl.Training.from_preset(offline)
     online = presets.find("DQN", "CartPole-v1")
-    with pytest.raises(ValueError, match="Expected `data` with a preset"):
-        rl.Training.from_preset(online, data="anywhere")
+    for preset, data in ((offline, None), (online, "anywhere")):
+        with pytest.raises(ValueError, match="Expected `data` with a preset"):
+            rl.Training.from_preset(preset, data=data)
     data = recorded(tmp_path, "Acrobot-v1")
     with pytest.raises(ValueError, match="Expected data of CartPole-v1, whose"):
         rl.Training.from_preset(offline, data=data)

@@ -74,6 +74,7 @@ def share_right(agent):
     return np.mean(agent.act(seen, deterministic=True) == right)
 
 
+@pytest.mark.slow
 def test_a_subclassed_model_learns_in_dqn():
     keras.utils.set_random_seed(0)
     agent = rl.DQN(ActionValues(), epsilon=0.2, seed=0)

@@ -197,51 +197,10 @@ def test_the_same_networks_learn_in_our_agent():
     )
     history = agent.fit(rollouts, epochs=16, verbose=0).history
     assert history["episode_return"][0] < 60
-    assert sampled_return(agent) > 100
-
-
-def sampled_return(agent):
-    """Mean of twenty episodes of the policy as it acts while it learns."""
-    return agent.evaluate(
-        "CartPole-v1", episodes=20, num_envs=10, deterministic=False, seed=7
-    )["episode_return"]
-
-
-# In the default layer, `test_step_by_step.py` learns from batches of one's own.
-@pytest.mark.slow
-def test_own_batches_train_our_agent():
-    agent = own_agent(seed=0)
-    rng = np.random.default_rng(0)
-    driver = Driver(lambda s: agent.act(s, return_log_prob=True), seed=0)
-    # As many as in a `fit` of the agent.
-    for _ in range(16):
-        rollout = driver.play(512)
-        values, following = (
-            agent.value(rollout[key]) for key in ("state", "next_state")
-        )
-        advantage, target = rl.returns.generalized_advantage_estimation(
-            rollout["reward"],
-            GAMMA * (1.0 - rollout["terminated"]),
-            values,
-            following,
-            DECAY,
-            truncated=rollout["truncated"],
-        )
-        samples = {
-            "observation": rollout["state"],
-            "action": rollout["action"],
-            "log_prob": rollout["log_prob"],
-            "advantage": advantage.numpy(),
-            "returns": target.numpy(),
-        }
-        for _ in range(10):
-            for rows in rng.permutation(512).reshape(-1, 128):
-                logs = agent.train_on_batch(
-                    {key: array[rows] for key, array in samples.items()},
-                    return_dict=True,
-                )
-    assert logs["entropy"] < np.log(2.0)
-    assert sampled_return(agent) > 100
+    episodes = rl.EvaluationDataset(
+        "CartPole-v1", 20, num_envs=10, deterministic=False, seed=7
+    )
+    assert agent.evaluate(episodes)["episode_return"] > 100
 
 
 def a_minibatch(dtype="float32"):

@@ -10,7 +10,6 @@ records a pass of its own, and what is kept between updates is what happened
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from gymnasium import spaces
 
 import keras_rl2 as rl
@@ -63,44 +62,6 @@ def greedy(outputs):
 
 
 ALL_CELLS = np.eye(CELLS, dtype="float32")
-
-
-def test_an_update_after_every_step_learns():
-    model, adam = network(2, seed=0), keras.optimizers.Adam(3e-3)
-    adam.build(model.trainable_variables)
-
-    @tf.function(autograph=False)
-    def update(cell, action, reward, discount, next_cell):
-        with tf.GradientTape() as tape:
-            # One pass for both, of the weights as they are now.
-            values = model(tf.concat([cell, next_cell], axis=0))
-            error = rl.losses.q_learning(
-                values[:1], action, reward, discount, values[1:]
-            )
-            loss = tf.reduce_mean(rl.losses.huber(error))
-        gradients = tape.gradient(loss, model.trainable_variables)
-        adam.apply(gradients, model.trainable_variables)
-        return loss
-
-    rng, corridor = np.random.default_rng(0), Corridor()
-    for _ in range(1000):
-        seen, action = corridor.look(), rng.integers(2)
-        reward, ended = corridor.step(action)
-        # Here control is back in Python, as it is after each step.
-        update(
-            tf.constant(seen[None]),
-            tf.constant([action]),
-            tf.constant([reward]),
-            tf.constant([GAMMA * (not ended)]),
-            tf.constant(corridor.look()[None]),
-        )
-        if ended:
-            corridor.begin()
-    values = model(ALL_CELLS).numpy()
-    assert (greedy(values) == RIGHT).all()
-    np.testing.assert_allclose(
-        values[:4, RIGHT], [GAMMA**3, GAMMA**2, GAMMA, 1.0], atol=0.15
-    )
 
 
 def test_trajectories_kept_by_hand_train_an_agent():

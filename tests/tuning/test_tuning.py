@@ -26,18 +26,17 @@ class Trial:
         return self.reports[-1][0] >= self.pruned_at
 
 
-class Logs(keras.callbacks.Callback):
+class Scores(keras.callbacks.Callback):
     """Keeps what evaluations gave, by the steps of the agent."""
 
     def __init__(self):
         super().__init__()
-        self.scores = []
+        self.found = []
 
     def on_epoch_end(self, epoch, logs=None):
         if "val_episode_return" in logs:
-            self.scores.append(
-                (self.model.env_steps, logs["val_episode_return"])
-            )
+            score = logs["val_episode_return"]
+            self.found.append((self.model.env_steps, score))
 
 
 @pytest.fixture
@@ -54,7 +53,7 @@ def ppo(seed, horizon=32):
 
 
 def test_the_mean_over_seeds_is_reported_at_the_same_steps(episodes):
-    trial, logs = Trial(), [Logs(), Logs()]
+    trial, logs = Trial(), [Scores(), Scores()]
     value = fit_seeds(
         trial,
         [ppo(0), ppo(1)],
@@ -63,7 +62,7 @@ def test_the_mean_over_seeds_is_reported_at_the_same_steps(episodes):
         episodes=episodes,
         callbacks=[[each] for each in logs],
     )
-    first, second = (each.scores for each in logs)
+    first, second = (each.found for each in logs)
     assert [steps for steps, _ in first] == [64, 128]
     assert [steps for steps, _ in second] == [64, 128]
     means = [(a + b) / 2 for (_, a), (_, b) in zip(first, second, strict=True)]
@@ -102,7 +101,7 @@ def test_a_pruned_trial_ends_all_its_seeds(episodes):
 
 @pytest.mark.slow
 def test_rounds_longer_than_a_report_are_not_trained_twice(episodes):
-    trial, logs = Trial(), Logs()
+    trial, logs = Trial(), Scores()
     fit_seeds(
         trial,
         [ppo(0, horizon=96)],
@@ -111,8 +110,8 @@ def test_rounds_longer_than_a_report_are_not_trained_twice(episodes):
         episodes=episodes,
         callbacks=[[logs]],
     )
-    assert [steps for steps, _ in logs.scores] == [96, 192]
-    (_, first), (_, last) = logs.scores
+    assert [steps for steps, _ in logs.found] == [96, 192]
+    (_, first), (_, last) = logs.found
     assert trial.reports == [(32, first), (64, first), (96, first), (128, last)]
 
 
@@ -126,10 +125,10 @@ def test_nothing_is_reported_within_a_warm_up(episodes):
 
 @pytest.mark.slow
 def test_weights_that_diverge_give_up_the_trial(episodes):
-    class Diverging(keras.callbacks.Callback):
-        def on_epoch_end(self, epoch, logs=None):
-            raise FloatingPointError("Expected finite gradients")
+    def diverge(*_):
+        raise FloatingPointError("Expected finite gradients")
 
+    diverging = keras.callbacks.LambdaCallback(on_epoch_end=diverge)
     with pytest.raises(optuna.TrialPruned, match="diverged before 32 steps"):
         fit_seeds(
             Trial(),
@@ -137,7 +136,7 @@ def test_weights_that_diverge_give_up_the_trial(episodes):
             total_steps=64,
             reports=2,
             episodes=episodes,
-            callbacks=[[Diverging()]],
+            callbacks=[[diverging]],
         )
 
 
