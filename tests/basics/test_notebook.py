@@ -14,18 +14,6 @@ from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_rollouts
 
-CELLS = (
-    "import keras_rl2 as rl",
-    """
-rollouts = rl.RolloutDataset("CartPole-v1", num_envs=4, horizon=32, passes=1)
-agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
-video = rl.callbacks.RecordVideo("CartPole-v1", "films", 10_000, max_steps=9)
-history = agent.fit(rollouts, total_steps=20_000, callbacks=[video])
-""",
-    "video",
-    "agent.summary()",
-)
-
 
 class Kernel:
     """Stands for IPython in a notebook; keeps what is displayed and when."""
@@ -112,24 +100,3 @@ def test_a_film_is_held_by_the_page(tmp_path):
         assert re.match(starts, notebook.video(path))
         os.truncate(path, 2**24 + 1)
         assert notebook.video(path) == f"<code>{path}</code>"
-
-
-@pytest.mark.slow
-def test_a_notebook_runs(tmp_path):
-    nbclient = pytest.importorskip("nbclient")
-    nbformat = pytest.importorskip("nbformat")
-    pytest.importorskip("ipykernel")
-    made = nbformat.v4
-    book = made.new_notebook(cells=[made.new_code_cell(c) for c in CELLS])
-    folder = {"metadata": {"path": str(tmp_path)}}
-    nbclient.NotebookClient(book, timeout=300, resources=folder).execute()
-    started, fitted, shown, summed = (cell.outputs for cell in book.cells)
-    # Nothing of TensorFlow's, nowhere.
-    assert started == []
-    assert {o.output_type for o in fitted} == {"display_data"}
-    line, film = (output.data for output in fitted)
-    assert re.match(r"\d+,\d+ steps in ", line["text/plain"])
-    assert film["text/html"].startswith("<img")
-    [asked] = shown
-    assert asked.data["text/html"] == film["text/html"]
-    assert summed[0].text.startswith("Agent: PPO (on-policy)\n")

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from keras_rl2.cli import environments
 from keras_rl2.cli.main import main
 from keras_rl2.cli.run_folder import RunFolder
 
@@ -84,12 +83,3 @@ def test_doctor_looks_at_what_training_sees(capsys):
     assert main(["doctor", "CartPole-v1", *SUTTON]) == 0
     rewards = capsys.readouterr().out.splitlines()[3]
     assert " -1 to -0, " in rewards
-
-
-def test_doctor_sees_games_as_training_does(capsys):
-    pytest.importorskip("ale_py")
-    main(["doctor", "ALE/Pong-v5", "--steps", "20"])
-    lines = capsys.readouterr().out.splitlines()
-    assert "Box([0, 255], (4, 84, 84), uint8), Discrete(6)" in lines[0]
-    assert "all were members" in lines[1]
-    assert environments.render_modes("ALE/Pong-v5") == ["rgb_array"]

@@ -11,7 +11,6 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2 import presets
-from keras_rl2.cli import training_run
 from keras_rl2.cli.agent_file import AgentFile
 from keras_rl2.cli.main import main
 from keras_rl2.cli.progress_file import ProgressFile
@@ -82,21 +81,6 @@ def test_settings_reach_the_agent(tmp_path):
     preset = json.loads((folder / "preset.json").read_text())
     assert preset["num_envs"] == 4
     assert preset["agent"]["gamma"] == 0.9
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_the_total_is_that_of_whole_rounds(tmp_path, monkeypatch):
-    """Of what ends with an episode nobody knows it: that is what was asked."""
-    shown = []
-    made = training_run.Progress
-    monkeypatch.setattr(
-        training_run, "Progress", lambda *a: shown.append(a) or made(*a)
-    )
-    options = ["--steps", "64", "--evaluate", "0", "--checkpoint", "0"]
-    options += ["--set", "networks.hidden=[4]"]
-    for algorithm in ("a2c", "reinforce"):
-        assert train(tmp_path, *options, algorithm=algorithm) == 0
-    assert shown == [(None,), (64,)]
 
 
 DEFAULTS = {

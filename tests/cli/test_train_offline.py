@@ -64,17 +64,6 @@ def test_it_trains_in_updates_and_is_gone_on_with(data, tmp_path, capsys):
     assert np.isfinite(returns).any()
 
 
-@pytest.mark.usefixtures("eagerly")
-def test_schedules_span_the_updates(data, tmp_path):
-    rate = 'optimizer={"name":"Adam","learning_rate":{"schedule":"linear"'
-    rate += ',"initial":0.1,"final":0.0}}'
-    options = ["--data", data, "--updates", 4, "--evaluate", 0, "--set", rate]
-    assert train(tmp_path, *options, *SMALL, algorithm="bc") == 0
-    rows = rows_of(tmp_path / "BehaviorCloning-CartPole-v1" / "seed-0")
-    rates = [float(row["learning_rate"]) for row in rows]
-    assert rates == pytest.approx([0.05, 0.0])
-
-
 def test_presets_are_for_updates(asked, data, tmp_path):
     assert train(tmp_path, "--data", data) == 0
     preset, folder, options = asked.pop()

@@ -9,6 +9,7 @@ import pytest
 
 from keras_rl2 import presets
 from keras_rl2.cli import learning_curves
+from keras_rl2.cli import tuning_run
 from keras_rl2.cli.main import main
 from keras_rl2.presets import find_space
 from support.hparams_tab import table
@@ -45,8 +46,6 @@ def space(tmp_path, monkeypatch):
 @pytest.fixture
 def planned(monkeypatch):
     """What trials are asked for, none of which takes place."""
-    from keras_rl2.cli import tuning_run
-
     calls = []
     monkeypatch.setattr(tuning_run, "tune", lambda *given: calls.append(given))
     return calls
@@ -79,8 +78,6 @@ class Trials:
 
 @pytest.fixture
 def trials(monkeypatch):
-    from keras_rl2.cli import tuning_run
-
     found = Trials()
     monkeypatch.setattr(tuning_run, "_train", found)
     return found
@@ -229,16 +226,6 @@ def test_another_storage_does_not_write_over_what_was_found(
     assert (tmp_path / "tuning" / "b" / "best.json").is_file()
     assert tune(*ONE_RATE, "--trials", 3) == 0
     assert len(trials.rates) == 4
-
-
-@pytest.mark.slow
-def test_going_on_draws_what_would_have_been_drawn(trials):
-    # Optuna draws the first ten at random, and then by those that are there.
-    for study, ends in (("once", [13]), ("parts", [4, 11, 13])):
-        for end in ends:
-            options = ["--study", study, "--trials", end, "--pruner", "none"]
-            assert tune(*ONE_RATE, *options) == 0
-    assert trials.rates[:13] == trials.rates[13:]
 
 
 def test_two_processes_do_not_draw_the_same(trials):

@@ -166,32 +166,3 @@ def test_a_softmax_policy_learns_by_reinforce_in_a_loop():
     ]
     assert np.mean(hits[:5]) < 0.75
     assert np.mean(hits[-10:]) > 0.85
-
-
-@pytest.mark.parametrize(("weight", "chosen"), [(0.0, 2), (0.1, 1)])
-def test_conservative_q_learning_keeps_to_what_was_logged(weight, chosen):
-    keras.utils.set_random_seed(0)
-    model, adam = ActionValues(3), keras.optimizers.Adam(1e-2)
-    seen, _ = states(256, seed=0)
-    model(seen)
-    adam.build(model.trainable_variables)
-    # Of action 2, which nobody ever took, the network promises the most.
-    model.values.bias.assign([0.0, 0.0, 5.0])
-    action = np.random.default_rng(0).integers(2, size=256)
-    reward, none = action.astype("float32"), np.zeros(256, "float32")
-
-    @tf.function(autograph=False)
-    def update():
-        with tf.GradientTape() as tape:
-            values = model(seen)
-            error = rl.losses.q_learning(
-                values, action, reward, none, tf.stop_gradient(values)
-            )
-            pessimism = rl.losses.conservative_q(values, action)
-            loss = tf.reduce_mean(rl.losses.huber(error) + weight * pessimism)
-        gradients = tape.gradient(loss, model.trainable_variables)
-        adam.apply(gradients, model.trainable_variables)
-
-    for _ in range(150):
-        update()
-    assert np.mean(np.argmax(model(seen), axis=-1) == chosen) > 0.95
