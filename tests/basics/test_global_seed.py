@@ -28,7 +28,7 @@ def trained(algorithm):
             updates_per_round=2,
             rounds_per_epoch=1,
         )
-    agent.fit(dataset, epochs=2, verbose=0)
+    agent.fit(dataset, epochs=1, verbose=0)
     return agent
 
 

@@ -31,8 +31,9 @@ def train(logdir, *options, algorithm="cql", env="CartPole-v1"):
 @pytest.mark.usefixtures("eagerly")
 def test_it_trains_in_updates_and_is_gone_on_with(data, tmp_path, capsys):
     options = ["--data", data, "--updates", 6, "--evaluate", 4]
-    assert train(tmp_path, *options, "--set", *SMALL) == 0
-    folder = tmp_path / "CQL-CartPole-v1" / "seed-0"
+    options += ["--set", *SMALL]
+    assert train(tmp_path, *options, algorithm="bc") == 0
+    folder = tmp_path / "BehaviorCloning-CartPole-v1" / "seed-0"
     printed = capsys.readouterr().out
     assert "6 updates, " in printed
     assert "200 transitions" in printed
@@ -50,14 +51,15 @@ def test_it_trains_in_updates_and_is_gone_on_with(data, tmp_path, capsys):
     assert list(folder.glob("events.out.tfevents.*"))
 
     resume = ["--resume", "--data", data]
-    assert train(tmp_path, *resume) == 0
+    assert train(tmp_path, *resume, algorithm="bc") == 0
     assert "made 6 updates of 6 already; --updates" in capsys.readouterr().out
-    assert train(tmp_path, *resume, "--updates", 10) == 0
+    resume += ["--updates", 10]
+    assert train(tmp_path, *resume, algorithm="bc") == 0
     rows = rows_of(folder)
     assert rows[:3] == first
     assert [int(row["updates"]) for row in rows] == [2, 4, 6, 8, 10]
     agent = keras.models.load_model(folder / "agent.keras")
-    assert isinstance(agent, rl.CQL)
+    assert isinstance(agent, rl.BehaviorCloning)
     assert (int(agent.updates), agent.env_steps) == (10, 0)
     steps, returns = read_curve(folder / "progress.csv")
     assert steps.tolist() == [2, 4, 6, 8, 10]
