@@ -44,7 +44,7 @@ def parameters(function, *but):
     }
 
 
-def test_what_scripts_write_is_up_to_date():
+def test_generated_code_is_up_to_date():
     for script in ("list_agents.py", "paste_arguments.py"):
         done = subprocess.run(
             [sys.executable, ROOT / ".ci" / script, "--check"],
@@ -89,7 +89,7 @@ def test_a_subclass_shows_the_constructor_that_it_inherits():
     assert "clip_ratio" not in inspect.signature(agent).parameters
 
 
-def test_what_a_subclass_takes_beside_goes_through_for_env():
+def test_for_env_passes_on_arguments_of_a_subclass():
     class Mine(rl.PPO):
         def __init__(self, *networks, clip_ratio=0.3, extra=1, **kwargs):
             super().__init__(*networks, clip_ratio=clip_ratio, **kwargs)
@@ -125,7 +125,7 @@ def test_every_argument_has_a_type():
     assert untyped == set()
 
 
-def test_arguments_of_what_is_made_have_its_defaults():
+def test_defaults_are_those_of_the_function_called():
     for what, given in (
         (rl.Agent.evaluate, parameters(rl.EvaluationDataset, "env")),
         (rl.EvaluationDataset.of, parameters(rl.EvaluationDataset, "env")),
@@ -137,7 +137,7 @@ def test_arguments_of_what_is_made_have_its_defaults():
         assert {key: taken[key] for key in given} == given, what
 
 
-def test_what_another_function_is_given_is_taken():
+def test_arguments_that_are_passed_on_are_taken():
     mlp = parameters(rl.networks.mlp, "input_shape", "scale")
     for what, given in (
         (rl.Agent.evaluate, parameters(OfflineEvaluation, "offline")),

@@ -95,7 +95,7 @@ def _imports(statements):
                 yield _DISTRIBUTIONS.get(package, package)
 
 
-def test_what_is_imported_is_declared():
+def test_imports_are_declared():
     """At once: what is always installed. Later: that, or an extra."""
     config = _config()
     required = _requirements(config["options"]["install_requires"])

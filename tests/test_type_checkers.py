@@ -79,7 +79,7 @@ def program(tmp_path):
 
 
 @pytest.mark.slow
-def test_mypy_finds_what_is_misspelt(program):
+def test_mypy_finds_misspelt_arguments(program):
     # Keras has no types, which a user's mypy is told to put up with.
     report = run(
         *("mypy", "--strict", "--config-file=", "--ignore-missing-imports"),
@@ -92,7 +92,7 @@ def test_mypy_finds_what_is_misspelt(program):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not has_pyright(), reason="needs pyright and Node.js")
-def test_pyright_finds_what_is_misspelt(program):
+def test_pyright_finds_misspelt_arguments(program):
     settings = {"include": ["program.py"], "extraPaths": [str(ROOT)]}
     config = program.with_name("pyrightconfig.json")
     config.write_text(json.dumps(settings), encoding="utf-8")

@@ -32,7 +32,7 @@ def test_time_goes_to_the_innermost_section(clock):
     assert stopwatch.seconds()["rest"] == 7.0
 
 
-def test_switching_says_what_was_left(clock):
+def test_switching_returns_the_section_left(clock):
     stopwatch = Stopwatch(clock)
     assert stopwatch.switch("update") == "rest"
     assert stopwatch.switch("update") == "update"

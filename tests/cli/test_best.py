@@ -132,7 +132,7 @@ class TestResume:
         assert score_of(run_folder) == score
         assert_equal_weights(weights_of(run_folder / "best.keras"), best)
 
-    def test_what_is_no_score_is_refused(self, run_folder, refused):
+    def test_invalid_scores_are_refused(self, run_folder, refused):
         options = ["--resume", "--steps", "9000"]
         options += ["--logdir", run_folder.parents[1]]
         for text in ("[]", '{"episode_return": {}}', "[" * 10**5):

@@ -229,7 +229,7 @@ def test_each_array_of_an_observation_is_checked(doctor):
     assert found.text.startswith("at.0: NaN")
 
 
-def test_what_is_wrong_is_found(doctor):
+def test_faults_of_environments_are_found(doctor):
     unseeded = type("Patient", (Structured,), UNSEEDED)
     for kind, found in (
         (walk(high=1e6, drift=2e3), {"observation scale": "use normalize_obs"}),

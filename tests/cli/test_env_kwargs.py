@@ -23,7 +23,7 @@ def folder(tmp_path_factory):
     return logdir / "REINFORCE-CartPole-v1" / "seed-0"
 
 
-def test_they_are_stored(folder):
+def test_env_kwargs_are_stored(folder):
     preset = json.loads((folder / "preset.json").read_text())
     assert preset["env_kwargs"] == {"sutton_barto_reward": True}
     score = json.loads((folder / "best.json").read_text())
@@ -38,7 +38,7 @@ def test_evaluate_and_record_know_them(folder, tmp_path, capsys):
     assert capsys.readouterr().out.endswith("return -1.0\n")
 
 
-def test_others_can_be_asked_for(folder, capsys):
+def test_evaluate_takes_others(folder, capsys):
     options = ["--env-kwargs", "sutton_barto_reward=false"]
     assert main(["evaluate", str(folder), *options]) == 0
     assert "return -" not in capsys.readouterr().out
@@ -71,7 +71,7 @@ def test_a_training_goes_on_with_them(folder, refused):
     assert -1.0 <= score["episode_return"] <= 0.0
 
 
-def test_an_argument_that_there_is_not(refused, tmp_path, monkeypatch):
+def test_unknown_arguments_are_refused(refused, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for command in (["train", "ppo"], ["doctor"]):
         line = refused(*command, "Pendulum-v1", "--env-kwargs", "gravity=3")

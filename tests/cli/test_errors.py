@@ -80,7 +80,7 @@ def test_faults_of_the_code_are_not_hidden(monkeypatch):
 
 
 class TestSavedAgents:
-    def test_what_is_no_agent(self, run_folder, refused):
+    def test_invalid_agent_files(self, run_folder, refused):
         path = run_folder / "best.keras"
         half = path.read_bytes()[:5000]
         for content in (b"no agent", half):

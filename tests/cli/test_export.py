@@ -55,7 +55,7 @@ def test_it_is_written_beside_the_agent(run_folder, form, capsys):
     np.testing.assert_array_equal(serve(run_folder / name), expected)
 
 
-def test_what_passes_the_check_is_written(run_folder, capsys):
+def test_an_export_that_passes_the_check_is_written(run_folder, capsys):
     options = ["--format", "litert", "--quantize", "int8"]
     # An untrained policy may lose anything by chance, in a single episode.
     options += ["--check", "--episodes", "3"]
@@ -85,7 +85,9 @@ def test_a_file_of_another_agent_fails_the_check(run_folder, capsys, refused):
 
 
 @pytest.mark.slow
-def test_what_fails_the_check_is_not_written(run_folder, capsys, monkeypatch):
+def test_an_export_that_fails_the_check_is_not_written(
+    run_folder, capsys, monkeypatch
+):
     path = run_folder / "policy.tflite"
     path.write_text("what was there")
     check = Agent.check_export
@@ -112,7 +114,7 @@ def test_stochastic_files_take_noise(run_folder, form, capsys):
     assert manifest["noise"] == [{"kind": "gumbel", "size": 2}]
 
 
-def test_what_does_not_fit_is_refused(run_folder, refused):
+def test_invalid_options_are_refused(run_folder, refused):
     for options, message in (
         ([], "--format is required: one of tf_saved_model, onnx, litert"),
         (

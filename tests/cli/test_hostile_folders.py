@@ -88,7 +88,7 @@ def test_gyms_environments_of_any_name(run_folder, told):
     assert f"asks for '{name}', which runs code" in told("evaluate", run_folder)
 
 
-HOSTILE = {
+INVALID = {
     "deep": "[" * 10**5 + "]" * 10**5,
     "deep_object": '{"a":' * 10**5,
     "long": json.dumps({**PPO, "notes": "x" * 2**21}),
@@ -123,12 +123,12 @@ HOSTILE = {
 }
 
 
-def test_presets_that_are_none_are_refused(run_folder, told):
+def test_invalid_presets_are_refused(run_folder, told):
     path = run_folder / "preset.json"
     logdir = run_folder.parents[1]
     resume = ["train", "ppo", "CartPole-v1", "--resume", "--logdir", logdir]
     before = sorted(run_folder.iterdir())
-    for name, text in HOSTILE.items():
+    for name, text in INVALID.items():
         path.write_text(text)
         line = told("train", "ppo", "CartPole-v1", "--preset", path)
         assert str(path) in line, name
@@ -140,7 +140,7 @@ def test_presets_that_are_none_are_refused(run_folder, told):
     assert sorted(run_folder.iterdir()) == before
 
 
-def test_what_is_no_file_is_refused(run_folder, tmp_path, told):
+def test_devices_pipes_and_folders_are_refused(run_folder, tmp_path, told):
     kinds = {
         "device": lambda path: path.symlink_to("/dev/zero"),
         "pipe": os.mkfifo,

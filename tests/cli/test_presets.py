@@ -39,7 +39,7 @@ def test_words_are_algorithms_and_environments(capsys):
         assert [tuple(line.split()[:2]) for line in lines] == rows
 
 
-def test_what_there_is_no_preset_for_is_named(refused):
+def test_unknown_words_name_the_nearest(refused):
     for words, said in (
         (["sac", "CartPole-v1"], "no preset for sac CartPole-v1"),
         (["Cartpole"], "no preset for 'Cartpole', nearest: CartPole-v1"),

@@ -23,7 +23,7 @@ def test_a_saved_agent_plays(trained, tmp_path):
     assert rl.OfflineDataset(folder).transitions == 30
 
 
-def test_what_is_wrong_is_said(refused):
+def test_invalid_options_are_refused(refused):
     at_random = ["record", "random", "--env", "CartPole-v1"]
     for typed, said in (
         (["record", "random", "--dataset", "x"], "expected --env"),

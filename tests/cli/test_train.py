@@ -24,7 +24,7 @@ def train(logdir, *options, algorithm="ppo"):
     return main([*arguments, *options])
 
 
-def test_what_it_writes(trained):
+def test_files_of_a_run_folder(trained):
     names = {path.name for path in trained.iterdir()}
     events = {name for name in names if name.startswith("events.out.tfevents")}
     assert names - events == {

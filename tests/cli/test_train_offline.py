@@ -80,7 +80,7 @@ def test_presets_are_for_updates(asked, data, tmp_path):
         assert (preset.updates, preset.total_steps) == (1000, 0)
 
 
-def test_what_is_wrong_is_said(data, tmp_path, refused, asked):
+def test_invalid_options_are_refused(data, tmp_path, refused, asked):
     given = ["--data", data]
     for algorithm, options, text in (
         ("cql", [], "expected --data FOLDER"),
@@ -100,7 +100,7 @@ def test_what_is_wrong_is_said(data, tmp_path, refused, asked):
     assert not asked
 
 
-def test_what_is_no_dataset_leaves_a_training_as_it_was(
+def test_an_invalid_dataset_leaves_a_training_as_it_was(
     data, tmp_path, refused
 ):
     folder = tmp_path / "runs" / "CQL-CartPole-v1" / "seed-0"
@@ -125,7 +125,7 @@ def test_what_is_no_dataset_leaves_a_training_as_it_was(
     assert (folder / "agent.keras").read_text() == "trained for hours"
 
 
-def test_own_steps_and_recorded_ones_are_not_gone_on_with_as_the_other(
+def test_online_and_offline_trainings_are_not_mixed(
     data, tmp_path, refused, asked
 ):
     folder = tmp_path / "DQN-CartPole-v1" / "seed-0"

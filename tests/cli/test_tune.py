@@ -129,7 +129,7 @@ class TestWhatIsAskedFor:
         assert not planned
         assert not (tmp_path / "tuning").exists()
 
-    def test_what_is_wrong_is_refused(self, refused, tmp_path):
+    def test_invalid_options_are_refused(self, refused, tmp_path):
         gamma = "agent.gamma=[0,1]"
         for options, said in (
             (["--trials", "0"], "--trials: expected a number of at least 1"),

@@ -123,7 +123,7 @@ def test_every_key_and_tag_is_explained(tmp_path):
 
 
 @pytest.mark.slow
-def test_so_are_those_of_every_agent_and_every_entry_is_logged(tmp_path):
+def test_keys_of_every_agent_are_explained_and_every_entry_is_logged(tmp_path):
     table = glossary()
     logged, shown = set(_OF_TENSORBOARD), set()
     for name in (*EVERY_AGENT, "offline"):

@@ -46,14 +46,14 @@ def test_public_names_are_what_the_modules_say():
     assert set(public_names.paths()) == offered
 
 
-def test_all_of_them_are_in_the_reference_once():
+def test_public_names_are_in_the_reference_once():
     found = [
         path for text in pages.reference().values() for path in described(text)
     ]
     assert sorted(found) == sorted(public_names.paths())
 
 
-def test_all_of_them_have_an_example_that_is_run():
+def test_public_names_have_an_example_that_is_run():
     missing = [
         path
         for path in public_names.paths()
@@ -154,7 +154,7 @@ Like this:
 3"""  # noqa: E501
 
 
-def test_docstrings_are_turned_into_what_sphinx_reads():
+def test_docstrings_become_restructured_text():
     assert as_rst(DOCSTRING) == RST
     # A name is no link to itself.
     assert ":py:obj:" not in as_rst("As `PPO` and `lambda_returns`.", "PPO")

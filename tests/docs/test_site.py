@@ -68,7 +68,7 @@ def leads_somewhere(link, path):
 pytestmark = pytest.mark.slow
 
 
-def test_it_is_all_there(site):
+def test_every_page_is_built(site):
     for title in CONTENTS.values():
         for name in title:
             assert (site / f"{name}.html").exists()

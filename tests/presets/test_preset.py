@@ -143,7 +143,7 @@ def test_a_preset_of_0_1_0_says_elsewhere_how_targets_follow():
         assert old.agent == expected
 
 
-def test_what_a_preset_was_given_may_be_changed_later():
+def test_a_preset_copies_its_arguments():
     hidden, settings = [64], {"gamma": 0.9}
     preset = ppo(networks={"hidden": hidden}, agent=settings)
     hidden.append(32)
@@ -185,7 +185,7 @@ def test_steps_and_updates_exclude_each_other():
         assert message in said, fields
 
 
-def test_on_recorded_data_what_counts_steps_goes():
+def test_a_preset_for_recorded_data_has_no_steps():
     preset = presets.find("DQN", "CartPole-v1")
     changed = presets.on_recorded_data(preset)
     assert changed.agent == {

@@ -133,7 +133,7 @@ def test_settings_are_those_published():
     assert (car.agent["tau"], car.agent["target_every"]) == (1.0, 300)
 
 
-def test_what_is_not_there_names_what_is():
+def test_unknown_names_are_told_the_nearest():
     for algorithm, environment, said in (
         ("PPO", "CartPole-v0", "perhaps 'CartPole-v1'"),
         ("DQN", "Pendulum-v1", "Pendulum-v1 there are A2C, IQL"),

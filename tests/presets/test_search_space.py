@@ -101,7 +101,7 @@ def test_settings_of_another_optimizer_can_be_varied():
     assert "epsilon" not in changed.optimizer
 
 
-def test_what_is_no_range_is_refused():
+def test_invalid_ranges_are_refused():
     for name, given, said in (
         ("agent.gama", [0.9, 0.99], "perhaps 'agent.gamma'"),
         ("total_steps", [1, 2], "Expected a setting of PPO"),
@@ -147,7 +147,7 @@ def test_without_a_search_space_it_says_which_there_are():
         find_space("cql")
 
 
-def test_a_file_that_is_none_is_refused_by_its_name(tmp_path):
+def test_invalid_files_are_refused_by_name(tmp_path):
     path = tmp_path / "space.json"
     for text, said in (
         ("[]", "expected a JSON object"),

@@ -2,8 +2,7 @@
 
 How far does what one knows of Keras reach? A `Sequential` or a subclassed
 model, as pasted, is a network of DQN, PPO or REINFORCE; and in a loop of one's
-own, `GradientTape` differentiates our losses as it does any other, whether of
-a policy gradient or of conservative Q-learning.
+own, `GradientTape` differentiates our losses as it does any other.
 """
 
 import gymnasium
@@ -166,3 +165,14 @@ def test_a_softmax_policy_learns_by_reinforce_in_a_loop():
     ]
     assert np.mean(hits[:5]) < 0.75
     assert np.mean(hits[-10:]) > 0.85
+
+
+def test_mixed_precision():
+    for dtype in ("mixed_bfloat16", "mixed_float16"):
+        agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), dtype=dtype, seed=0)
+        assert agent.actor.compute_dtype == dtype.removeprefix("mixed_")
+        assert agent.actor.variable_dtype == "float32"
+        scaled = keras.optimizers.LossScaleOptimizer
+        scales = isinstance(agent.optimizer, scaled)
+        assert scales == (dtype == "mixed_float16")
+        assert agent.value(np.zeros((3, 4))).dtype == "float32"

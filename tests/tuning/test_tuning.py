@@ -140,7 +140,7 @@ def test_weights_that_diverge_give_up_the_trial(episodes):
         )
 
 
-def test_what_does_not_fit_is_refused_before_anything_is_trained(episodes):
+def test_invalid_arguments_are_refused_before_training(episodes):
     agent, rollouts = ppo(0)
     arguments = {
         "runs": [(agent, rollouts)],
