@@ -139,22 +139,16 @@ def test_integers_survive_as_floats():
     )
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_each_part_is_described():
+    for change in (
         {"action_sizes": (1, 1, 2)},
         {"noise_sizes": (3, 1, 2, 5, 1)},
         {"scalar": ()},
         {"dtypes": ("int32",)},
-    ],
-    ids=str,
-)
-def test_parts_that_are_not_described_one_by_one(change):
-    with pytest.raises(ValueError, match=r"sizes and dtype of each.*Received"):
-        Composite(parts(), **{**SIZES, **change})
-
-
-def test_no_parts():
+    ):
+        message = r"sizes and dtype of each.*Received"
+        with pytest.raises(ValueError, match=message):
+            Composite(parts(), **{**SIZES, **change})
     with pytest.raises(ValueError, match=r"at least one part.*Received: 0"):
         Composite([], (), (), (), ())
 

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from keras_rl2 import losses
@@ -73,24 +72,3 @@ def test_temperature_loss_rises_with_too_little_entropy():
     np.testing.assert_allclose(gradient(function, 2.0), -2.0 + 2.0)
     lacking = gradient(lambda x: losses.temperature_loss(x, [-3.0], -1.0), 2.0)
     np.testing.assert_allclose(lacking, -2.0)
-
-
-def test_entropy_is_a_constant_of_the_temperature_loss():
-    entropy = tf.constant([1.0, 2.0])
-    with tf.GradientTape() as tape:
-        tape.watch(entropy)
-        loss = losses.temperature_loss(1.0, entropy, 0.0)
-    assert tape.gradient(loss, entropy) is None
-
-
-@pytest.mark.parametrize(
-    ("log_prob", "values"),
-    [
-        (np.ones((4, 1)), [np.ones(4)]),
-        (np.ones(4), [np.ones((4, 1))]),
-        (np.ones(4), [np.ones(4), np.ones(3)]),
-    ],
-)
-def test_soft_value_refuses_what_would_broadcast(log_prob, values):
-    with pytest.raises(ValueError, match=r"Expected .* Received"):
-        losses.soft_value(log_prob, values, 1.0)

@@ -1,7 +1,4 @@
-"""Published cases of action values and value distributions.
-
-As `golden`: an adapter takes a case's inputs and returns its outputs.
-"""
+"""Adapters of action values and of distributions of values."""
 
 import numpy as np
 from keras import ops
