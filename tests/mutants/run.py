@@ -20,22 +20,12 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from mutants.mutants import MUTANTS
-from mutants.mutants import Mutant
+from mutants.mistakes import MUTANTS
+from mutants.mistakes import Mutant
 
 ROOT = Path(__file__).resolve().parents[2]
 _COPIED = ("keras_rl2", "callbacks", "tests", "conftest.py", "setup.cfg")
-_PYTEST = [
-    "-m",
-    "pytest",
-    "-x",
-    "-q",
-    "-n",
-    "0",
-    "--dist=no",
-    "-p",
-    "no:cacheprovider",
-]
+_PYTEST = ("-m", "pytest", "-x", "-q", "-n", "0", "--dist=no")
 # A guard: a mutant that hangs is not one that a test has found.
 _LONGEST = 1800.0
 
