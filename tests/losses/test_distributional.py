@@ -70,18 +70,6 @@ def test_mass_on_a_target_atom_stays_whole(atoms, dtype):
     np.testing.assert_array_equal(projected, masses)
 
 
-def test_a_terminal_reward_falls_between_two_atoms():
-    reward, discount = np.array([[0.1], [99.0]]), 0.0
-    masses = np.full((2, 51), 1.0 / 51.0)
-    projected = losses.categorical_projection(
-        reward + discount * ATOMS, masses, ATOMS
-    ).numpy()
-    expected = np.zeros((2, 51))
-    expected[0, 25:27] = 0.75, 0.25
-    expected[1, -1] = 1.0
-    np.testing.assert_allclose(projected, expected, atol=1e-12)
-
-
 def test_a_single_atom_takes_everything():
     support, masses = shifted(-1.0, 1.0, batch=2)
     projected = losses.categorical_projection(support, masses, [0.5])

@@ -47,22 +47,6 @@ def test_expected_soft_value_is_the_mean_of_sampled_ones():
     assert abs(np.mean(sampled) - float(expected[0])) < 0.01
 
 
-def test_a_softmax_of_values_is_the_best_soft_policy():
-    values, temperature = np.array([[1.0, 2.0, -1.0]]), 0.5
-    best = values / temperature
-    best -= np.log(np.exp(best).sum())
-
-    def value(log_probs):
-        return losses.expected_soft_value(log_probs, [values], temperature)
-
-    top = temperature * np.log(np.exp(values / temperature).sum())
-    np.testing.assert_allclose(value(best), [top])
-    for shift in np.random.default_rng(0).normal(size=(20, 3)):
-        other = best + shift
-        other -= np.log(np.exp(other).sum())
-        assert float(value(other)[0]) < top
-
-
 def test_temperature_loss_rises_with_too_little_entropy():
     def function(log_temperature):
         return losses.temperature_loss(log_temperature, [-3.0, 1.0], -1.0)

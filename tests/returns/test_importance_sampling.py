@@ -78,30 +78,6 @@ def test_vtrace_by_loop(lambda_):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("limit", "expected"),
-    # Two steps of ratio 4, TD errors of 1 and discounts of 1/2; the targets
-    # of both and the advantage of the first, at limits of 2.
-    [
-        ("clip_rho", ([[2.0 + 0.5 * 4.0 * 2.0], [2.0]], 4.0 * 2.0)),
-        ("clip_c", ([[4.0 + 0.5 * 2.0 * 4.0], [4.0]], 4.0 * 3.0)),
-        ("clip_pg_rho", ([[4.0 + 0.5 * 4.0 * 4.0], [4.0]], 2.0 * 3.0)),
-    ],
-)
-def test_each_limit_is_of_its_own_factor(limit, expected):
-    column = np.ones((2, 1))
-    targets, advantages = returns.vtrace(
-        np.log(4.0) * column,
-        rewards=column,
-        discounts=0.5 * column,
-        values=0.0 * column,
-        next_values=0.0 * column,
-        **{**dict.fromkeys(LIMITS, 9.0), limit: 2.0},
-    )
-    np.testing.assert_allclose(targets, expected[0])
-    np.testing.assert_allclose(advantages[0], [expected[1]])
-
-
 def test_weighted_importance_sampling_by_hand():
     ratio = np.array([[2.0, 0.5, 1.0], [3.0, 1.0, 0.5]])
     reward = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -111,29 +87,12 @@ def test_weighted_importance_sampling_by_hand():
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-def test_weighted_importance_sampling_of_the_own_policy():
-    reward = np.array([[1.0, 3.0], [2.0, 0.0]])
-    found = returns.weighted_importance_sampling(np.zeros((2, 2)), reward, 0.5)
-    np.testing.assert_allclose(found, [2.0, 0.5])
-
-
 def test_weighted_importance_sampling_of_long_episodes():
     found = returns.weighted_importance_sampling(
         np.full((2000, 3), 5.0), np.ones((2000, 3)), 0.99
     )
     expected = (1 - 0.99**2000) / 0.01
     assert float(np.sum(found)) == pytest.approx(expected, rel=1e-4)
-
-
-def test_weighted_importance_sampling_of_a_bandit():
-    rng, count = np.random.default_rng(0), 200_000
-    action = rng.integers(0, 2, count)  # β is uniform
-    reward = action + rng.normal(size=count)
-    ratio = np.where(action == 1, 0.9, 0.1) / 0.5
-    found = returns.weighted_importance_sampling(
-        np.log(ratio)[None], reward[None], 1.0
-    )
-    assert float(found[0]) == pytest.approx(0.9, abs=0.02)
 
 
 def test_weighted_importance_sampling_checks_shapes():

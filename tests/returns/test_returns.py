@@ -99,35 +99,6 @@ def test_graph_equals_eager(name, jit):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_order_of_environments_does_not_matter(name):
-    arrays = trajectory()
-    order = np.random.default_rng(1).permutation(5)
-    plain = tf.nest.flatten(FUNCTIONS[name](*arrays))
-    mixed = tf.nest.flatten(FUNCTIONS[name](*(a[:, order] for a in arrays)))
-    for one, other in zip(plain, mixed, strict=True):
-        np.testing.assert_allclose(one.numpy()[:, order], other, rtol=1e-12)
-
-
-@pytest.mark.parametrize("end", ["terminated", "truncated"])
-@pytest.mark.parametrize("name", ["n_step", "gae", "vtrace"])
-def test_episodes_side_by_side_equal_episodes_in_a_row(name, end):
-    first, second = trajectory(20, seed=2), trajectory(17, seed=3)
-    first[1][-1] = 0.0 if end == "terminated" else 0.99
-    first[4][-1] = end == "truncated"
-    joined = [np.concatenate(pair) for pair in zip(first, second, strict=True)]
-    together = tf.nest.flatten(FUNCTIONS[name](*joined))
-    apart = zip(
-        tf.nest.flatten(FUNCTIONS[name](*first)),
-        tf.nest.flatten(FUNCTIONS[name](*second)),
-        strict=True,
-    )
-    for whole, parts in zip(together, apart, strict=True):
-        np.testing.assert_allclose(
-            whole, np.concatenate(parts), rtol=1e-9, atol=1e-12
-        )
-
-
 def test_gae_with_lambda_1_is_return_minus_value():
     rewards, discounts, values, _, _ = trajectory()
     next_values = np.concatenate([values[1:], np.ones((1, 5))])
@@ -137,15 +108,6 @@ def test_gae_with_lambda_1_is_return_minus_value():
     expected = returns.discounted_returns(rewards, discounts, np.ones(5))
     np.testing.assert_allclose(targets, expected, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(advantages, expected - values, atol=1e-9)
-
-
-def test_gae_with_lambda_0_is_the_td_error():
-    rewards, discounts, values, next_values, cut = trajectory()
-    advantages, _ = returns.generalized_advantage_estimation(
-        rewards, discounts, values, next_values, 0.0, cut
-    )
-    expected = rewards + discounts * next_values - values
-    np.testing.assert_allclose(advantages, expected, rtol=1e-12)
 
 
 def test_gae_targets_are_lambda_returns():
@@ -238,21 +200,6 @@ def test_gae_is_differentiable():
     np.testing.assert_allclose(gradient, expected, rtol=1e-9)
 
 
-def test_integers_and_lists_are_taken():
-    result = returns.discounted_returns([[1], [1]], [[1], [1]], [3])
-    assert result.numpy().tolist() == [[5.0], [4.0]]
-    assert result.dtype == "float32"
-
-
-def test_scalar_tensors_are_taken():
-    arrays = trajectory(dtype="float32")[:4]
-    one, _ = returns.generalized_advantage_estimation(*arrays, 0.95)
-    other, _ = returns.generalized_advantage_estimation(
-        *arrays, tf.constant(0.95)
-    )
-    np.testing.assert_array_equal(one, other)
-
-
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_wrong_shapes_are_refused(name):
     for index in (0, 1, 3):
@@ -326,7 +273,19 @@ def test_one_environment_within_a_graph(name, length, jit):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
-def test_lists_of_one_environment_are_taken():
+def test_lists_integers_and_scalar_tensors_are_taken():
+    result = returns.discounted_returns([[1], [1]], [[1], [1]], [3])
+    assert result.numpy().tolist() == [[5.0], [4.0]]
+    assert result.dtype == "float32"
+    result = returns.discounted_returns(np.zeros(1), np.ones(1), 0.1)
+    assert result.numpy()[0] == 0.1
+    arrays = trajectory(dtype="float32")[:4]
+    np.testing.assert_array_equal(
+        *(
+            returns.generalized_advantage_estimation(*arrays, lambda_)[0]
+            for lambda_ in (0.95, tf.constant(0.95))
+        )
+    )
     advantages, targets = returns.generalized_advantage_estimation(
         [1, 1], [0.5, 0.0], [1.0, 0.5], [0.5, 9.0], 1.0, [False, False]
     )
@@ -342,8 +301,3 @@ def test_all_else_of_one_environment_is_flat_too():
         returns.lambda_returns(flat, flat, flat, column)
     with pytest.raises(ValueError, match="truncated of shape"):
         returns.n_step_returns(flat, flat, flat, 2, column > 0)
-
-
-def test_a_number_as_bootstrap_has_the_precision_of_the_rewards():
-    result = returns.discounted_returns(np.zeros(1), np.ones(1), 0.1)
-    assert result.numpy()[0] == 0.1
