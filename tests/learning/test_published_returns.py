@@ -17,18 +17,18 @@ def returns_of(name, seeds):
 
 
 def test_ppo_solves_cartpole_on_every_seed():
-    assert min(returns_of("ppo-cartpole", 2)) >= 475.0
+    assert min(returns_of("ppo-cartpole", 3)) >= 475.0
 
 
 def test_ppo_swings_the_pendulum_up():
     # Stable-Baselines3 2.9.2: -197 with these settings.
-    assert interquartile_mean(returns_of("ppo-pendulum", 2)) >= -197.0 * 1.1
+    assert interquartile_mean(returns_of("ppo-pendulum", 3)) >= -197.0 * 1.1
 
 
 @pytest.mark.parametrize("name", ["reinforce-cartpole", "dqn-cartpole"])
-def test_cartpole_is_solved_on_most_seeds(name):
-    # By DQN as by Stable-Baselines3 2.9.2 with these settings.
-    assert sum(value >= 475.0 for value in returns_of(name, 3)) >= 2
+def test_cartpole_is_solved_on_four_of_five_seeds(name):
+    # By DQN as by Stable-Baselines3 2.9.2 with these settings and seeds.
+    assert sum(value >= 475.0 for value in returns_of(name, 5)) >= 4
 
 
 @pytest.mark.parametrize(
