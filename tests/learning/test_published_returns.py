@@ -35,4 +35,5 @@ def test_cartpole_is_solved_on_four_of_five_seeds(name):
     ("name", "published"), [("sac-pendulum", -157.0), ("td3-pendulum", -151.9)]
 )
 def test_the_pendulum_is_swung_up_off_policy(name, published):
-    assert interquartile_mean(returns_of(name, 2)) >= published * 1.1
+    # One seed: each takes longer than all of the others.
+    assert returns_of(name, 1)[0] >= published * 1.1

@@ -421,7 +421,7 @@ STATISTICS = [
         "envs/reward_scaler.py",
         "kept[1:] *= goes_on[:-1]",
         "pass",
-        "envs/test_reward_scaler.py::test_accumulator_never_crosses_an_episode",
+        "envs/test_reward_scaler.py::test_scaler_golden_rollout",
     ),
 ]
 
@@ -438,7 +438,7 @@ REPLAY = [
         "replay/replay_buffer.py",
         "goes_on = goes_on & ~ended[i:]",
         "goes_on = goes_on & True",
-        "replay/test_replay_buffer.py::test_hand_computed_windows",
+        "replay/test_replay_buffer.py::test_random_episodes",
     ),
     Mutant(
         "replay_takes_truncation_for_termination",
