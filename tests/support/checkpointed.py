@@ -14,6 +14,7 @@ import itertools
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import sys
@@ -33,17 +34,13 @@ from keras_rl2.cli import main as command_line
 from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.envs import VectorEnvAdapter
 from keras_rl2.files import plain_data
-from support import hindrances
-from support import kept_envs
-from support import ray_processes
 from support import stock_callbacks
+from support.kept_envs import Walk
+from support.kept_envs import normalized_walk
 
 EPOCHS = 6
-# `keras-rl2 train`, by the name of its case.
-COMMANDS = {
-    "command": ("DQN", "CartPole-v1"),
-    "command of SAC": ("SAC", "Pendulum-v1"),
-}
+# `keras-rl2 train`.
+COMMAND = "command"
 # TD3 with Keras' own callbacks.
 STOCK = "stock"
 SMALL = [
@@ -88,27 +85,9 @@ def recurrent_ppo():
     return agent, rollouts()
 
 
-def a2c():
-    agent = rl.A2C.for_env("Acrobot-v1", hidden=(8,), seed=0)
-    return agent, rollouts("Acrobot-v1", passes=1, batch_size=None)
-
-
-def reinforce():
-    agent = rl.REINFORCE.for_env("CartPole-v1", hidden=(8,), seed=0)
-    return agent, rollouts(horizon=200)
-
-
 def dqn():
     agent = rl.DQN.for_env("CartPole-v1", hidden=(8,), double=True, seed=0)
     data = replay("CartPole-v1", prioritized=True, n_step=3, num_envs=2)
-    return agent, data
-
-
-def recurrent_dqn():
-    agent = rl.DQN.for_env(
-        "CartPole-v1", hidden=(8,), memory=keras.layers.LSTMCell(8), seed=0
-    )
-    data = replay("CartPole-v1", batch_size=2, sequence_length=8, burn_in=4)
     return agent, data
 
 
@@ -122,7 +101,7 @@ def td3():
     return agent, replay("Pendulum-v1")
 
 
-def cql(**settings):
+def cql():
     generator, count = np.random.default_rng(0), 200
     recorded = {
         "observations": generator.normal(size=(count, 4)).astype(np.float32),
@@ -133,14 +112,9 @@ def cql(**settings):
     }
     agent = rl.CQL.for_env("CartPole-v1", hidden=(8,), seed=0)
     data = rl.OfflineDataset(
-        recorded, batch_size=16, updates_per_epoch=100, seed=0, **settings
+        recorded, batch_size=16, updates_per_epoch=100, seed=0
     )
     return agent, data
-
-
-def streamed_cql():
-    # Some tens of rows at a time.
-    return cql(memory_limit=4000)
 
 
 def ppo_in(env, **settings):
@@ -149,30 +123,12 @@ def ppo_in(env, **settings):
     return agent, data
 
 
-def processes(context="fork"):
-    made = [kept_envs.normalized_walk, kept_envs.Piped]
-    return ppo_in(AsyncVectorEnv(made, context=context))
-
-
-def pipes():
-    return ppo_in(kept_envs.Piped)
-
-
-def statistics():
-    return ppo_in("CartPole-v1", wrappers=[kept_envs.normalized])
-
-
-def sticky():
-    return ppo_in("CartPole-v1", wrappers=[kept_envs.sticky])
+def processes():
+    return ppo_in(AsyncVectorEnv([normalized_walk, Walk], context="fork"))
 
 
 def local_workers():
     return ppo_in("CartPole-v1", workers=rl.LocalWorkers(2))
-
-
-def ray_workers():
-    ray_processes.begin()
-    return ppo_in("CartPole-v1", workers=rl.RayWorkers(2))
 
 
 @functools.cache
@@ -184,63 +140,84 @@ def minari_folder():
     return folder, path
 
 
-def mixed(**settings):
+def mixed():
     agent = rl.DQN.for_env("CartPole-v1", hidden=(8,), seed=0)
-    recorded = rl.OfflineDataset(minari_folder()[1], seed=0, **settings)
+    # Some tens of rows at a time.
+    recorded = rl.OfflineDataset(minari_folder()[1], memory_limit=4000, seed=0)
     return agent, rl.MixedDataset(recorded, replay("CartPole-v1"))
 
 
-def streamed_mixed():
-    return mixed(memory_limit=4000)
-
-
-def graph_env():
-    return rl.envs.GraphVectorEnv("CartPole-v1", num_envs=2)
-
-
-def graph_ppo():
-    return ppo_in(graph_env(), scale_rewards=True)
-
-
 def graph_dqn():
-    data = replay(graph_env())
+    data = replay(rl.envs.GraphVectorEnv("CartPole-v1", num_envs=2))
     return rl.DQN.for_env(data.env, hidden=(8,), seed=0), data
 
 
 CASES = {
     "PPO": ppo,
     "RecurrentPPO": recurrent_ppo,
-    "A2C": a2c,
-    "REINFORCE": reinforce,
     "DQN": dqn,
-    "RecurrentDQN": recurrent_dqn,
     "SAC": sac,
-    "TD3": td3,
     "CQL": cql,
-    "StreamedCQL": streamed_cql,
-}
-
-
-# What the state of environments is made of.
-ENV_CASES = {
-    "Processes": processes,
-    "Forkserver": functools.partial(processes, "forkserver"),
-    "Spawn": functools.partial(processes, "spawn"),
-    "Pipes": pipes,
-    "Statistics": statistics,
-    "Sticky": sticky,
 }
 # Where environments, or what was recorded, lie elsewhere.
 ELSEWHERE = {
-    "GraphPPO": graph_ppo,
+    "Processes": processes,
     "GraphDQN": graph_dqn,
     "LocalWorkers": local_workers,
-    "RayWorkers": ray_workers,
     "Minari": mixed,
-    "StreamedMinari": streamed_mixed,
 }
-# Where checkpoints cannot always be written.
-HINDERED = {"FullDisk": hindrances.FullDisk, "ReadOnly": hindrances.ReadOnly}
+
+
+class _Failing(keras.callbacks.Callback):
+    """Lets no checkpoint be written from the beginning of some epochs on.
+
+    The last epochs write again: a run that ends has saved its end.
+    """
+
+    def __init__(self, directory):
+        super().__init__()
+        self.directory = directory
+        # As the user does before the program is run again.
+        self.allow()
+
+    def on_epoch_begin(self, epoch, logs=None):
+        # What is still being written beside training meets it too.
+        self.allow()
+        if epoch in {1, 2, 4}:
+            self.refuse()
+
+    def get_state(self):
+        """Remembers nothing: the epoch says what there is to do."""
+
+    def set_state(self, state):
+        pass
+
+
+class FullDisk(_Failing):
+    """Lets no file become longer than some bytes, as a disk that is full."""
+
+    def allow(self):
+        self._limit(resource.getrlimit(resource.RLIMIT_FSIZE)[1])
+
+    def refuse(self):
+        self._limit(random.randrange(40_000))
+
+    def _limit(self, count):
+        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (count, hard))
+
+
+class ReadOnly(_Failing):
+    """Lets nothing be made in the directory, nor removed from it."""
+
+    def allow(self):
+        self.directory.chmod(0o755)
+
+    def refuse(self):
+        self.directory.chmod(0o555)
+
+
+FAILING = {"FullDisk": FullDisk, "ReadOnly": ReadOnly}
 
 
 def outcome_of(agent, data, history):
@@ -326,8 +303,8 @@ def train(case, directory, events):
             os.kill(os.getpid(), signal.SIGKILL)
 
     counted(count)
-    if case in COMMANDS:
-        outcome = outcome_of_command(*COMMANDS[case], directory)
+    if case == COMMAND:
+        outcome = outcome_of_command("DQN", "CartPole-v1", directory)
     else:
         outcome = outcome_of_fit(case, *made(case), directory)
     write(outcome, directory)
@@ -348,10 +325,10 @@ def made(case):
         agent, data = td3()
         for name in ("optimizer", "critic_optimizer"):
             settings[name] = keras.optimizers.Adam(use_ema=True, name=name)
-    elif case in HINDERED:
+    elif case in FAILING:
         agent, data = ppo()
     else:
-        agent, data = {**CASES, **ENV_CASES, **ELSEWHERE}[case]()
+        agent, data = {**CASES, **ELSEWHERE}[case]()
     # Compiling would take longer than all else.
     agent.compile(**settings, jit_compile=False)
     return agent, data
@@ -360,7 +337,7 @@ def made(case):
 def outcome_of_fit(case, agent, data, directory):
     """Trains by `fit`, or goes on with it."""
     stock = stock_callbacks.made(directory) if case == STOCK else []
-    others = [HINDERED[case](directory)] if case in HINDERED else stock
+    others = [FAILING[case](directory)] if case in FAILING else stock
     if not any(directory.glob("checkpoint-*")):
         # Nothing tells what a life without a checkpoint has added to files.
         shutil.rmtree(directory / "board", ignore_errors=True)
