@@ -1,5 +1,3 @@
-import time
-
 import gymnasium
 import keras
 import numpy as np
@@ -100,17 +98,16 @@ def test_evaluations_of_a_fit_are_written(agent, rollouts, episodes, tmp_path):
     )
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_is_left_out(agent, tmp_path, value):
-    events = write(agent, tmp_path, {"episode_return": value, "loss": 1.0})
-    assert "rollout/ep_rew_mean" not in events.Tags()["scalars"]
-    assert values(events, "train/loss") == [1.0]
-
-
-def test_the_agents_own_count_is_the_axis_without_logs(agent, tmp_path):
+def test_what_is_not_finite_is_left_out(agent, tmp_path):
     agent.env_steps = 1234
-    events = write(agent, tmp_path, {"loss": 1.0})
-    assert steps(events, "train/loss") == [1234]
+    for value in (np.nan, -np.inf):
+        logs = {"episode_return": value, "loss": 1.0}
+        events = write(agent, tmp_path / str(value), logs)
+        assert "rollout/ep_rew_mean" not in events.Tags()["scalars"]
+        assert values(events, "train/loss") == [1.0]
+        # Without `env_steps` in the logs, by the agent's own count.
+        assert steps(events, "train/loss") == [1234]
+        assert not events.Tags()["histograms"]
 
 
 def test_a_scheduled_clip_ratio_is_followed(rollouts, tmp_path):
@@ -122,14 +119,6 @@ def test_a_scheduled_clip_ratio_is_followed(rollouts, tmp_path):
     np.testing.assert_allclose(
         values(read(tmp_path), "train/clip_range"), [0.3, 0.2, 0.1], rtol=1e-6
     )
-
-
-def test_two_optimizers_have_two_rates(two_optimizers, rollouts, tmp_path):
-    fit(two_optimizers, rollouts, tmp_path)
-    events = read(tmp_path)
-    for name, rate in (("actor", 1e-3), ("critic", 2e-3)):
-        tag = f"train/learning_rate_{name}"
-        np.testing.assert_allclose(values(events, tag), [rate] * 3, rtol=1e-6)
 
 
 def test_deviation_of_a_gaussian_policy(tmp_path):
@@ -152,23 +141,20 @@ def test_deviation_of_a_gaussian_policy(tmp_path):
 
 
 def test_a_second_fit_goes_on(agent, rollouts, tmp_path):
-    callback = TensorBoard(tmp_path)
-    fit(agent, rollouts, tmp_path, callback=callback)
-    fit(agent, rollouts, tmp_path, callback=callback)
-    events = read(tmp_path)
-    assert len(list(tmp_path.iterdir())) == 1
-    assert steps(events, "train/loss") == [64 * i for i in range(1, 7)]
+    callback = TensorBoard(logs := tmp_path / "logs")
+    fit(agent, rollouts, logs, epochs=2, callback=callback)
+    fit(agent, rollouts, logs, epochs=1, callback=callback)
+    events = read(logs)
+    assert len(list(logs.iterdir())) == 1
+    assert steps(events, "train/loss") == [64, 128, 192]
     assert len(events.Tensors("hyper_parameters")) == 1
     assert len(events.Tensors("model_summary")) == 1
-
-
-def test_a_loaded_agent_goes_on(agent, rollouts, tmp_path):
-    fit(agent, rollouts, tmp_path / "logs")
+    # So does a loaded agent.
     agent.save(tmp_path / "agent.keras")
     loaded = keras.models.load_model(tmp_path / "agent.keras")
-    fit(loaded, rollouts, tmp_path / "logs")
-    found = steps(read(tmp_path / "logs"), "train/loss")
-    assert found == [64 * i for i in range(1, 7)]
+    loaded.compile(run_eagerly=True)
+    fit(loaded, rollouts, logs, epochs=1)
+    assert steps(read(logs), "train/loss") == [64, 128, 192, 256]
 
 
 def test_histograms_come_at_their_frequency(agent, rollouts, tmp_path):
@@ -200,10 +186,6 @@ def test_reset_rows_are_in_no_histogram(tmp_path):
     assert histogram.histogram_value.num == history["env_steps"][0]
 
 
-def test_no_histograms_on_demand(agent, tmp_path):
-    assert not write(agent, tmp_path, {"loss": 1.0}).Tags()["histograms"]
-
-
 def test_weights_that_are_not_finite_do_not_stop_it(agent, tmp_path):
     agent.actor.layers[-1].bias.assign([np.nan, 1.0])
     callback = TensorBoard(tmp_path)
@@ -216,7 +198,11 @@ def test_weights_that_are_not_finite_do_not_stop_it(agent, tmp_path):
 
 def test_settings_are_a_table(two_optimizers, rollouts, tmp_path):
     fit(two_optimizers, rollouts, tmp_path, epochs=1)
-    (event,) = read(tmp_path).Tensors("hyper_parameters")
+    events = read(tmp_path)
+    for name, rate in (("actor", 1e-3), ("critic", 2e-3)):
+        tag = f"train/learning_rate_{name}"
+        assert values(events, tag) == pytest.approx([rate])
+    (event,) = events.Tensors("hyper_parameters")
     lines = event.tensor_proto.string_val[0].decode().splitlines()
     assert lines[:2] == ["| name | value |", "|-|-|"]
     for line in (
@@ -277,23 +263,5 @@ def test_text_and_graph_can_be_left_out(agent, tmp_path):
 def test_a_plain_keras_model_is_written_too(agent, rollouts, tmp_path):
     fit_plain_critic(agent, rollouts, TensorBoard(tmp_path))
     assert steps(read(tmp_path), "train/loss") == [64, 128]
-
-
-def test_a_negative_frequency_is_refused(tmp_path):
     with pytest.raises(ValueError, match="Received: histogram_freq=-1"):
         TensorBoard(tmp_path, histogram_freq=-1)
-
-
-@pytest.mark.benchmark
-def test_an_epoch_costs_half_a_millisecond_at_most(agent, tmp_path):
-    callback = TensorBoard(tmp_path, histogram_freq=0)
-    callback.set_model(agent)
-    callback.on_train_begin()
-    logs = {f"key_{i}": float(i) for i in range(16)}
-    times = []
-    for epoch in range(200):
-        start = time.perf_counter()
-        callback.on_epoch_end(epoch, {**logs, "env_steps": epoch})
-        times.append(time.perf_counter() - start)
-    print(f"median {np.median(times) * 1e3:.3f} ms")
-    assert np.median(times) < 5e-4
