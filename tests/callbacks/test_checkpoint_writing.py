@@ -113,39 +113,27 @@ class TestOneWriter:
         assert program.data.env.steps == 0
         program.fit(tmp_path)
 
-    def test_while_the_first_one_trains(self, program, tmp_path):
-        other = Program()
-
-        def fit_too(epoch):
-            with pytest.raises(ValueError, match="one writer at a time"):
-                other.fit(tmp_path)
-
-        program.fit(tmp_path, at_epoch_begin(fit_too))
-        assert other.data.env.steps == 0
-
-    @pytest.mark.parametrize(
-        "error",
-        [
-            pytest.param(RuntimeError, marks=pytest.mark.slow),
-            KeyboardInterrupt,
-        ],
-    )
-    def test_it_is_given_back_whatever_happens(self, error, program, tmp_path):
+    def test_it_is_given_back_whatever_happens(self, program, tmp_path):
         def fail(epoch):
-            raise error
+            raise KeyboardInterrupt
 
-        with pytest.raises(error):
+        with pytest.raises(KeyboardInterrupt):
             program.fit(tmp_path, at_epoch_begin(fail))
         assert names(tmp_path) == []
         program.fit(tmp_path)
         assert "writer.lock" not in names(tmp_path)
 
     def test_others_do_not_remove_it(self, program, tmp_path):
+        other = Program()
+
         def clear(epoch):
             with pytest.raises(ValueError, match="one writer at a time"):
                 CheckpointFolder(tmp_path).clear()
+            with pytest.raises(ValueError, match="one writer at a time"):
+                other.fit(tmp_path)
 
         program.fit(tmp_path, at_epoch_begin(clear))
+        assert other.data.env.steps == 0
 
     def test_ctrl_c_waits_before_it_is_given_back(
         self, program, tmp_path, monkeypatch
@@ -262,6 +250,7 @@ class TestBeside:
 
         with pytest.raises(RuntimeError) as raised:
             program.fit(tmp_path, at_epoch_begin(fail))
+        # It names the checkpoint.
         assert "checkpoint-00000001" in raised.value.__notes__[-1]
         assert CheckpointFolder(tmp_path).newest().number == 1
 

@@ -18,20 +18,16 @@ from support.sync_models import linear
 from support.sync_models import value
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
+def test_networks_by_name():
+    for arguments in (
         {},
         {"target": "target"},
         {"source": "network"},
         {"target": "target", "source": "network"},
-    ],
-    ids=str,
-)
-def test_networks_by_name(arguments):
-    model = compiled(Counter())
-    fit(model, TargetNetworkSync(every=3, **arguments))
-    assert value(model.target) == 3
+    ):
+        model = compiled(Counter())
+        fit(model, TargetNetworkSync(every=3, **arguments))
+        assert value(model.target) == 3, arguments
 
 
 def test_networks_themselves():
@@ -48,9 +44,7 @@ def test_pairs_of_the_model():
     fit(model, TargetNetworkSync())
     # In the order given: the first follows what the second was before.
     assert [value(model.other), value(model.target)] == [4, 5]
-
-
-def test_arguments_come_before_pairs():
+    # Arguments come before pairs.
     model = compiled(Paired())
     fit(model, TargetNetworkSync(target="target", source="network"))
     assert [value(model.other), value(model.target)] == [0, 5]
@@ -87,9 +81,9 @@ class Steps(keras.layers.Layer):
         return x
 
 
-@pytest.mark.spread
-@pytest.mark.parametrize("mode", ["graph", "eager"])
-@pytest.mark.parametrize("tau", [1.0, 0.5, 0.1])
+@pytest.mark.parametrize(
+    ("tau", "mode"), [(1.0, "eager"), (0.5, "graph"), (0.1, "eager")]
+)
 def test_only_trained_weights_are_averaged(tau, mode):
     model = Normalized()
     model.compile(keras.optimizers.SGD(0.1), "mse", **MODES[mode])
@@ -115,9 +109,10 @@ def test_only_trained_weights_are_averaged(tau, mode):
     assert int(model.target.layers[2].steps) == 3
 
 
-@pytest.mark.spread
-@pytest.mark.parametrize("mode", ["graph", "compiled"])
-@pytest.mark.parametrize("every", [1, 2])
+@pytest.mark.parametrize(
+    ("mode", "every"),
+    [("eager", 1), pytest.param("compiled", 2, marks=pytest.mark.slow)],
+)
 def test_published_numbers(mode, every):
     (case,) = (c for c in golden.load_cases() if c["function"] == "polyak")
     inputs = golden.as_arrays(case["inputs"], "float32")
@@ -137,16 +132,13 @@ def test_published_numbers(mode, every):
 # What is refused.
 
 
-@pytest.mark.parametrize("tau", [0.0, -0.1, 1.5, float("nan")])
-def test_a_share_out_of_range(tau):
-    with raises("`tau`", f"tau={tau}"):
-        TargetNetworkSync(tau)
-
-
-@pytest.mark.parametrize("every", [0, -1, 2.0, None])
-def test_an_interval_out_of_range(every):
-    with raises("`every`", f"every={every}"):
-        TargetNetworkSync(every=every)
+def test_numbers_out_of_range():
+    for tau in (0.0, -0.1, 1.5, float("nan")):
+        with raises("`tau`", f"tau={tau}"):
+            TargetNetworkSync(tau)
+    for every in (0, -1, 2.0, None):
+        with raises("`every`", f"every={every}"):
+            TargetNetworkSync(every=every)
 
 
 def unmatched():
@@ -164,9 +156,8 @@ def unbuilt():
     return Counter(target=keras.Sequential([keras.layers.Dense(1)]))
 
 
-@pytest.mark.parametrize(
-    ("make", "arguments", "expected", "received"),
-    [
+def test_networks_that_do_not_fit():
+    for make, arguments, expected, received in (
         (linear, {}, "`target` to be a network", "target='target'"),
         (Counter, {"target": "head"}, "`target` to be", "target='head'"),
         (Counter, {"source": "head"}, "`source` to be", "source='head'"),
@@ -176,18 +167,13 @@ def unbuilt():
         (TwoTargets, {}, "pass `source`", r"\[\(1, 1\), \(1, 1\)\]"),
         (without_pairs, {}, "with target networks", r"target_pairs=\(\)"),
         (unbuilt, {}, "a built target", r"with \[\]"),
-    ],
-)
-def test_networks_that_do_not_fit(make, arguments, expected, received):
-    model = compiled(make())
-    before = model.get_weights()
-    with raises(expected, received):
-        fit(model, TargetNetworkSync(**arguments))
-    for ours, theirs in zip(model.get_weights(), before, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    assert int(model.optimizer.iterations) == 0
-
-
-def test_updates_that_nothing_counts():
+    ):
+        model = compiled(make())
+        before = model.get_weights()
+        with raises(expected, received):
+            fit(model, TargetNetworkSync(**arguments))
+        np.testing.assert_equal(model.get_weights(), before)
+        assert int(model.optimizer.iterations) == 0
+    # Nothing counts its updates.
     with raises("compiled with an optimizer", "Counter"):
         TargetNetworkSync().set_model(Counter())

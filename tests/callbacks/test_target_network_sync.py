@@ -21,10 +21,14 @@ from support.sync_models import followed
 from support.sync_models import value
 
 
-@pytest.mark.spread
-@pytest.mark.parametrize("every", [1, 3, 5])
-@pytest.mark.parametrize("steps_per_execution", [1, 4, 5])
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("mode", "steps_per_execution", "every"),
+    [
+        ("eager", 1, 1),
+        ("graph", 4, 3),
+        pytest.param("compiled", 5, 5, marks=pytest.mark.slow),
+    ],
+)
 def test_moves_are_exact(mode, steps_per_execution, every):
     model = compiled(
         TwoTargets(), steps_per_execution=steps_per_execution, **MODES[mode]
@@ -40,9 +44,10 @@ def test_moves_are_exact(mode, steps_per_execution, every):
     assert value(model.other) == followed(range(1, 16), 0.5, every)
 
 
-@pytest.mark.spread
-@pytest.mark.parametrize("every", [1, 3])
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize(
+    ("jit_compile", "every"),
+    [(False, 3), pytest.param(True, 1, marks=pytest.mark.slow)],
+)
 def test_in_a_loop_over_train_step(jit_compile, every):
     model = compiled(Counter())
     callback = TargetNetworkSync(0.5, every)
@@ -99,7 +104,6 @@ def after_each_update():
     [
         {"jit_compile": False},
         pytest.param({"jit_compile": True}, marks=pytest.mark.slow),
-        pytest.param({"run_eagerly": True}, marks=pytest.mark.slow),
     ],
 )
 def test_in_the_rounds_of_an_agent(after_each_update, arguments):
@@ -128,9 +132,8 @@ def test_where_an_update_is_made_from_the_trajectory(rollouts):
 # What is counted.
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_a_model_may_count_its_updates_itself(mode, tmp_path):
-    model = compiled(Counted(), **MODES[mode])
+def test_a_model_may_count_its_updates_itself(tmp_path):
+    model = compiled(Counted(), **MODES["graph"])
     fit(model, TargetNetworkSync(every=3))
     assert value(model.target) == 3
     model.save_weights(tmp_path / "model.weights.h5")
@@ -138,21 +141,19 @@ def test_a_model_may_count_its_updates_itself(mode, tmp_path):
     model = Counted()
     model.build((None, 1))
     model.load_weights(tmp_path / "model.weights.h5")
-    compiled(model, **MODES[mode])
+    compiled(model)
     assert int(model.optimizer.iterations) == 0
     fit(model, TargetNetworkSync(every=3), x=ONES[:3])
     assert (value(model.network), value(model.target)) == (8, 6)
-
-
-def test_an_attribute_that_is_no_variable_counts_nothing():
+    # An attribute that is no variable counts nothing.
     model = compiled(Counter())
     model.updates = 7
     fit(model, TargetNetworkSync(every=3))
     assert value(model.target) == 3
 
 
-@pytest.mark.parametrize("every", [1, 3])
-def test_accumulated_gradients_are_one_update(every):
+def test_accumulated_gradients_are_one_update():
+    every = 3
     optimizer = keras.optimizers.SGD(1.0, gradient_accumulation_steps=2)
     model = compiled(Counter(), optimizer)
     fit(model, TargetNetworkSync(0.5, every), epochs=2)
@@ -160,8 +161,8 @@ def test_accumulated_gradients_are_one_update(every):
     assert value(model.target) == followed(range(1, 6), 0.5, every)
 
 
-@pytest.mark.parametrize("every", [1, 2])
-def test_an_update_left_out_moves_nothing(every):
+def test_an_update_left_out_moves_nothing():
+    every = 2
     optimizer = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(1.0))
     model = compiled(Counter(), optimizer)
     x = ONES.copy()
@@ -201,11 +202,9 @@ def test_nothing_is_traced_again():
     assert len(TRACES) == 2
 
 
-@pytest.mark.spread(mode=["graph"])
-@pytest.mark.parametrize("mode", ["graph", "compiled"])
-@pytest.mark.parametrize("every", [1, 3])
-def test_a_fit_without_it_moves_nothing(mode, every):
-    model = compiled(Counter(), **MODES[mode])
+def test_a_fit_without_it_moves_nothing():
+    every = 3
+    model = compiled(Counter(), **MODES["graph"])
     fit(model)
     assert value(model.target) == 0
     fit(model, TargetNetworkSync(every=every))
@@ -252,7 +251,7 @@ def test_compiling_again_keeps_it():
     model = compiled(Counter(), **MODES["graph"])
     sync = TargetNetworkSync(every=2)
     fit(model, sync)
-    compiled(model, jit_compile=True)
+    compiled(model, **MODES["graph"])
     fit(model, sync)
     assert value(model.target) == 9
 
