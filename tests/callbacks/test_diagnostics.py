@@ -154,30 +154,6 @@ def test_an_interrupted_fit_is_cleaned_up_by_the_next(agent, rollouts):
     assert rollouts.stopwatch is None
 
 
-def test_another_agent_may_come_after_an_interrupted_fit(
-    agent, relu_agent, rollouts
-):
-    diagnostics, other = Diagnostics(), relu_agent
-    with pytest.raises(KeyboardInterrupt):
-        fit(agent, rollouts, diagnostics, Interrupt())
-    fit(other, rollouts, diagnostics)
-    assert len(agent.observers) == len(other.observers) == 0
-
-
-def test_two_of_them_measure_the_same(agent, rollouts, tmp_path):
-    each, second = Diagnostics(tmp_path / "0"), Diagnostics(tmp_path / "1", 2)
-    fit(agent, rollouts, each, second, epochs=4)
-    assert rollouts.stopwatch is None
-    often, seldom = curves(tmp_path / "0"), curves(tmp_path / "1")
-    assert list(often["diagnostics/rest_share"]) == [64, 128, 192, 256]
-    assert list(seldom["diagnostics/rest_share"]) == [128, 256]
-    for curve in (often, seldom):
-        for step in seldom["diagnostics/rest_share"]:
-            sections = [curve[f"diagnostics/{key}"][step] for key in SHARES]
-            assert sum(sections) == pytest.approx(1.0)
-            assert min(sections) > 0.0
-
-
 def test_each_second_has_its_section(agent, rollouts, monkeypatch):
     """The clock stands still, but for what each part is said to take."""
     clock = Clock()

@@ -13,10 +13,7 @@ from tensorboard.backend.event_processing.event_accumulator import (
 
 import keras_rl2 as rl
 from keras_rl2.callbacks import RecordVideo
-from support.agents import KINDS
 from support.agents import assert_equal_weights
-from support.agents import make_eager_agent
-from support.agents import make_env
 from support.errors import raises
 
 CART_POLE = gymnasium.make("CartPole-v1")
@@ -128,16 +125,6 @@ def test_videos_show_the_same_episodes_by_a_seed(agent, rollouts, tmp_path):
     assert len(set(seeds[None])) == 4
 
 
-def test_actions_are_those_of_the_greedy_policy(agent, rollouts, tmp_path):
-    env = Drawn(limit=20)
-    fit(agent, rollouts, RecordVideo(lambda: env, tmp_path))
-    observations = np.array(env.observations[:-1])
-    expected = agent.act(observations, deterministic=True)
-    assert set(expected) == {0, 1}
-    np.testing.assert_array_equal(env.actions, expected)
-    assert all(env.action_space.contains(action) for action in env.actions)
-
-
 def test_nothing_is_drawn_from_the_agent(reused, tmp_path):
     drawn, weights = [], []
     videos = [
@@ -153,28 +140,6 @@ def test_nothing_is_drawn_from_the_agent(reused, tmp_path):
     assert_equal_weights(*weights)
     assert drawn[0] == drawn[1]
     assert len(set(drawn[0])) == 2
-
-
-def test_training_of_a_replay_is_the_same_with_and_without(tmp_path):
-    case = KINDS["SAC"]
-
-    class Shown(gymnasium.Wrapper):
-        render_mode = "rgb_array"
-
-        def render(self):
-            return np.zeros((2, 2, 3), np.uint8)
-
-    def make():
-        return Shown(make_env(case.pair, num_envs=1).env.envs[0])
-
-    weights = []
-    for callbacks in ([], [RecordVideo(make, tmp_path, every=1)]):
-        env = make_env(case.pair)
-        agent = make_eager_agent(case, env)
-        fit(agent, case.make_dataset(env), *callbacks, epochs=3)
-        weights.append(agent.get_weights())
-    assert len(names(tmp_path)) == 3
-    assert_equal_weights(*weights)
 
 
 def test_an_id_is_enough(agent, rollouts, tmp_path):
@@ -266,21 +231,6 @@ def test_what_mujoco_cannot_draw_is_refused_before_training(
     monkeypatch.setattr(type(agent), "litert_policy", lambda self: None)
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])
     with raises("beside TensorFlow", "does not convert to LiteRT"):
-        fit(agent, rollouts, RecordVideo(Robot, tmp_path))
-    assert agent.env_steps == 0
-
-
-@pytest.mark.slow
-def test_a_module_that_brings_tensorflow_along_is_refused_for_mujoco(
-    agent, rollouts, tmp_path, monkeypatch
-):
-    """The function is sent, and its base is of this module."""
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
-
-    class Robot(Drawn):
-        mujoco_renderer = None
-
-    with raises("beside TensorFlow", "imported TensorFlow"):
         fit(agent, rollouts, RecordVideo(Robot, tmp_path))
     assert agent.env_steps == 0
 

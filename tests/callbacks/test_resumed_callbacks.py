@@ -216,13 +216,6 @@ class TestTables:
         extra = header.index("extra")
         assert [row[extra] for row in found] == ["0", "NA", "2"]
 
-    def test_a_kill_before_the_first_row(self, tmp_path):
-        path = tmp_path / "log.csv"
-        killed(tmp_path, CALLBACKS.CSVLogger(path), rounds=1, by=interrupt)
-        assert not path.read_bytes()
-        fit(tmp_path, CALLBACKS.CSVLogger(path), epochs=2)
-        assert epochs_of(path) == ["epoch", "0", "1"]
-
     # Of the first `fit`, which the second one has removed.
     @pytest.mark.filterwarnings("ignore:.*lacks rows")
     @pytest.mark.parametrize("rounds", [3, 7])
@@ -249,17 +242,6 @@ class TestTables:
         program()
         assert epochs_of(path) == ["epoch", "0", "1", "2"]
         assert rows(path)[0].count("epoch") == 1
-
-    def test_what_was_there_before_stays(self, tmp_path):
-        path = tmp_path / "log.csv"
-        agent, data = begin()
-        agent.fit(data, callbacks=[CALLBACKS.CSVLogger(path)], verbose=0)
-        before = path.read_bytes()
-        logger = functools.partial(CALLBACKS.CSVLogger, path, append=True)
-        killed(tmp_path, logger(), rounds=6)
-        fit(tmp_path, logger(), epochs=4)
-        assert path.read_bytes().startswith(before)
-        assert epochs_of(path) == ["epoch", "0", "0", "1", "2", "3"]
 
     def test_rows_that_are_lost_are_told(self, tmp_path):
         path = tmp_path / "log.csv"

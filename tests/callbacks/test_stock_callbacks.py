@@ -1,8 +1,5 @@
 """Keras' own callbacks do on an agent what they do on any model."""
 
-import csv
-import re
-
 import keras
 import numpy as np
 import pytest
@@ -125,39 +122,6 @@ def keep_arguments(agent):
     }
 
 
-def test_checkpoint_names_may_hold_logs(agent, rollouts, tmp_path):
-    agent.fit(
-        rollouts,
-        epochs=2,
-        callbacks=[
-            CALLBACKS.ModelCheckpoint(
-                tmp_path / "{env_steps}-{episode_return:.1f}.keras"
-            )
-        ],
-        verbose=0,
-    )
-    names = sorted(path.name for path in tmp_path.iterdir())
-    assert [name.split("-")[0] for name in names] == ["128", "64"]
-    assert all(re.fullmatch(r"\d+-\d+\.\d\.keras", name) for name in names)
-
-
-def test_csv_logger(agent, rollouts, episodes, tmp_path):
-    path = tmp_path / "log.csv"
-    history = agent.fit(
-        rollouts,
-        epochs=3,
-        validation_data=episodes,
-        callbacks=[CALLBACKS.CSVLogger(path)],
-        verbose=0,
-    ).history
-    with open(path, encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert set(rows[0]) == {"epoch", *history}
-    for key, expected in history.items():
-        found = [float(row[key]) for row in rows]
-        np.testing.assert_allclose(found, expected, err_msg=key)
-
-
 def test_learning_rate_scheduler(trained, rollouts):
     before = rates(trained)
     scheduler = CALLBACKS.LearningRateScheduler(
@@ -176,15 +140,6 @@ def test_learning_rate_scheduler(trained, rollouts):
     nought = CALLBACKS.LearningRateScheduler(lambda epoch: 0.0)
     trained.fit(rollouts, epochs=2, callbacks=[nought], verbose=0)
     np.testing.assert_equal(trained.get_weights(), weights)
-
-
-def test_reduce_learning_rate_on_plateau(trained, rollouts):
-    before = rates(trained)
-    plateau = CALLBACKS.ReduceLROnPlateau(
-        "episode_return", factor=0.1, patience=1, min_delta=1e9
-    )
-    trained.fit(rollouts, epochs=3, callbacks=[plateau], verbose=0)
-    assert rates(trained) == pytest.approx([0.01 * rate for rate in before])
 
 
 def test_terminate_on_nan(agent, rollouts):

@@ -3,11 +3,9 @@
 import gymnasium as gym
 import keras
 import numpy as np
-import pytest
 
 import keras_rl2 as rl
 from support.events import read
-from support.memory_envs import PositionsOnly
 from support.workshop import Workshop
 
 HORIZON = 16
@@ -29,32 +27,8 @@ def on_policy(autoreset_mode="SameStep"):
     return agent, rollouts, Workshop
 
 
-def off_policy():
-    replay = rl.ReplayDataset(
-        "CartPole-v1",
-        wrappers=[PositionsOnly],
-        num_envs=2,
-        capacity=500,
-        warm_up=64,
-        steps_per_round=32,
-        updates_per_round=1,
-        batch_size=4,
-        sequence_length=8,
-        seed=0,
-    )
-    agent = rl.DQN.for_env(replay.env, memory=keras.layers.GRUCell(4), seed=0)
-
-    def make(render_mode):
-        return PositionsOnly(gym.make("CartPole-v1", render_mode=render_mode))
-
-    return agent, replay, make
-
-
-@pytest.mark.parametrize(
-    "made", [on_policy, pytest.param(off_policy, marks=pytest.mark.slow)]
-)
-def test_all_callbacks_together(made, tmp_path):
-    agent, dataset, make = made()
+def test_all_callbacks_together(tmp_path):
+    agent, dataset, make = on_policy()
     # A few updates take less time than the tracing of one.
     agent.compile(run_eagerly=True)
     evaluation = rl.callbacks.Evaluation(

@@ -1,11 +1,8 @@
 """TensorBoard of what learns from replay; and each number under one tag."""
 
-import keras
 import numpy as np
 import pytest
-from tensorboard.util import tensor_util
 
-import keras_rl2 as rl
 from keras_rl2.callbacks import TensorBoard
 from support.agents import OFF_POLICY
 from support.agents import make_eager_agent
@@ -109,63 +106,3 @@ def test_each_number_has_its_curve(agent, replay, tmp_path):
     ):
         assert line in lines
     assert events.Tags()["graph"]
-
-
-def _curves(events):
-    """Returns all curves of a folder, however they are stored."""
-    curves = {
-        tag: tuple(each.value for each in events.Scalars(tag))
-        for tag in events.Tags()["scalars"]
-    }
-    for tag in events.Tags()["tensors"]:
-        arrays = [
-            tensor_util.make_ndarray(each.tensor_proto)
-            for each in events.Tensors(tag)
-        ]
-        if all(array.dtype.kind == "f" and not array.ndim for array in arrays):
-            curves[tag] = tuple(float(array) for array in arrays)
-    return curves
-
-
-# What is the same because it is: an episode of CartPole has a reward of 1 for
-# each step.
-_EQUAL = {"episode_return", "episode_length", "ep_rew_mean", "ep_len_mean"}
-_EQUAL |= {"mean_reward", "mean_ep_length"}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["PPO", "SAC"])
-def test_no_number_has_two_tags(name, tmp_path):
-    """With the stock callback beside: what each of them writes is told once."""
-    if name == "PPO":
-        env, frequent = "CartPole-v1", {"dataset.horizon": 64}
-    else:
-        env = "Pendulum-v1"
-        frequent = {"dataset.warm_up": 64, "dataset.rounds_per_epoch": 1}
-    preset = rl.presets.default(name, env).with_settings(
-        {"total_steps": 640, "networks.hidden": [8], **frequent}
-    )
-    training = rl.Training.from_preset(preset, seed=0)
-    training.agent.compile(jit_compile=False)
-    training.run(
-        [
-            TensorBoard(tmp_path),
-            keras.callbacks.TensorBoard(tmp_path, write_graph=False),
-        ],
-        validation_data=rl.EvaluationDataset(env, 1, seed=0),
-    )
-    folders = [tmp_path, tmp_path / "train", tmp_path / "validation"]
-    for folder in folders:
-        curves = _curves(read(folder))
-        assert len(curves) >= 3
-        # Told apart by their size as well as by their course.
-        varied = {t: np.abs(c) for t, c in curves.items() if len(set(c)) > 1}
-        for tag, curve in varied.items():
-            same = {
-                other
-                for other, values in varied.items()
-                if len(values) == len(curve) and np.allclose(values, curve)
-            }
-            names = {each.rpartition("/")[2] for each in same - {tag}}
-            names = {each.removeprefix("epoch_") for each in names}
-            assert names <= _EQUAL, (folder.name, tag, same)

@@ -126,20 +126,6 @@ def test_weights_and_biases_has_it_over_environment_steps(
     assert settings["dataset.horizon"] == 64
 
 
-@pytest.mark.slow
-def test_the_callback_of_weights_and_biases_counts_epochs(
-    agent, rollouts, wandb_run
-):
-    """It works unchanged; the steps are a column to be chosen as the axis."""
-    from wandb.integration.keras import WandbMetricsLogger
-
-    history = fit(agent, rollouts, WandbMetricsLogger())
-    rows, _ = finished(wandb_run)
-    assert [row["epoch/epoch"] for row in rows] == [0, 1, 2]
-    assert [row["_step"] for row in rows] == [0, 1, 2]
-    assert [row["epoch/env_steps"] for row in rows] == history["env_steps"]
-
-
 @pytest.fixture
 def mlflow(tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
@@ -178,15 +164,3 @@ def test_mlflow_has_it_over_environment_steps(
     assert params["agent.gamma"] == "0.99"
     assert params["dataset.horizon"] == "64"
     assert params["algorithm"] == "PPO"
-
-
-@pytest.mark.slow
-def test_the_callback_of_mlflow_counts_epochs(agent, rollouts, mlflow):
-    """It works unchanged, and the steps are a curve of their own."""
-    from mlflow.keras import MlflowCallback
-
-    with mlflow.start_run() as run:
-        history = fit(agent, rollouts, MlflowCallback())
-    steps, values = metric(mlflow, run, "env_steps")
-    assert steps == [0, 1, 2]
-    assert values == history["env_steps"]

@@ -1,16 +1,13 @@
 """Runs with checkpoints: what they are of, and processes that are killed.
 
-As a program, `python checkpointed.py CASE DIRECTORY KILLS COPIES`, it has one
-child after another train, and each but the last of a run killed at a random
-event: an environment's step or a call that writes. What the runs come to in
-the end is compared with that of a child that nobody killed. One more child
-copies, at so many random events, the directory as a kill would leave it there,
-and goes on from each copy: what was traced once trains them all.
+As a program, `python checkpointed.py CASE DIRECTORY KILLS`, it has one child
+after another train, and each but the last of a run killed at a random event:
+an environment's step or a call that writes. What the runs come to in the end is
+compared with that of a child that nobody killed.
 """
 
 import csv
 import functools
-import itertools
 import json
 import os
 import random
@@ -354,44 +351,6 @@ def outcome_of_fit(case, agent, data, directory):
     return outcome
 
 
-def go_on_from_copies(case, directory, events):
-    """Trains, and goes on from copies of the directory made meanwhile.
-
-    Args:
-        case: str. Of `CASES`.
-        directory: Path of the training; a copy is named with the number of
-            its event beside it.
-        events: Collection of int. When the directory is copied.
-    """
-    numbers, not_counting = itertools.count(1), []
-
-    def copy():
-        if not_counting:
-            return
-        event = next(numbers)
-        if event in events:
-            # To copy is to write too.
-            not_counting.append(event)
-            shutil.copytree(directory, beside(directory, event))
-            not_counting.clear()
-
-    counted(copy)
-    agent, data = made(case)
-    write(outcome_of_fit(case, agent, data, directory), directory)
-    not_counting.extend(events)
-    for event in events:
-        stopped = beside(directory, event)
-        # Nothing but a checkpoint makes of a trained agent an earlier one.
-        begun = any(stopped.glob("checkpoint-*"))
-        one = (agent, data) if begun else made(case)
-        write(outcome_of_fit(case, *one, stopped), stopped)
-
-
-def beside(directory, event):
-    """Returns where a copy is."""
-    return directory.with_name(f"{directory.name}-{event}")
-
-
 def outcome_of_command(algorithm, env_id, directory):
     """Trains by `keras-rl2 train`, or goes on with `--resume`."""
     folder = directory / f"{algorithm}-{env_id}" / "seed-0"
@@ -459,7 +418,7 @@ def different(first, second):
     return named
 
 
-def main(case, directory, kills, copies):
+def main(case, directory, kills):
     generator = random.Random(case)
     train_case = functools.partial(train, case)
     whole = directory / "whole"
@@ -476,21 +435,9 @@ def main(case, directory, kills, copies):
             finished += 1
         else:
             killed += 1
-    # From the first checkpoint on.
-    points = generator.sample(range(per_epoch, events + 1), copies)
-    if points:
-        copied = directory / "copied"
-        assert child(functools.partial(go_on_from_copies, case), copied, points)
-        for each in (copied, *(beside(copied, point) for point in points)):
-            differing += different(whole, each)
     print(
         json.dumps(
-            {
-                "kills": killed,
-                "finished": finished,
-                "copies": len(points),
-                "different": differing,
-            }
+            {"kills": killed, "finished": finished, "different": differing}
         )
     )
 
