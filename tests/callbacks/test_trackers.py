@@ -4,13 +4,14 @@ Weights & Biases and MLflow write to a folder of the test, with no server.
 """
 
 import json
+import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from keras_rl2.callbacks import TensorBoard
 from keras_rl2.callbacks import Tracker
-from support import wandb_records
 from support.events import read
 from support.trainings import fit_plain_critic
 
@@ -87,6 +88,61 @@ def test_a_plain_keras_model_is_told_of_too(agent, rollouts, told):
             Tracker(*arguments)
 
 
+# A log in the format of LevelDB: blocks of 32 KiB, in each of them pieces of
+# records behind a checksum, a length and a kind.
+_BLOCK = 2**15
+_HEADER = struct.Struct("<IHB")
+# Of the file: a name, a magic number, a version.
+_BEGINNING = 7
+_FULL, _LAST = 1, 4
+
+
+def wandb_records(folder):
+    """Returns the rows of an offline run, and its settings.
+
+    Args:
+        folder: str or path. As of `run.dir`, of a run that has finished.
+    """
+    # Installed where it is tested.
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    (path,) = Path(folder).parent.glob("*.wandb")
+    rows, settings = [], {}
+    for data in _records(path.read_bytes()):
+        record = Record.FromString(data)
+        row = {
+            _key(item): json.loads(item.value_json)
+            for item in record.history.item
+        }
+        if row:
+            rows.append(row)
+        for item in record.config.update:
+            settings[_key(item)] = json.loads(item.value_json)
+    return rows, settings
+
+
+def _key(item):
+    return item.key or ".".join(item.nested_key)
+
+
+def _records(data):
+    """Yields the records of a log."""
+    assert data[:4] == b":W&B"
+    at, record = _BEGINNING, b""
+    while at < len(data):
+        left = _BLOCK - at % _BLOCK
+        if left < _HEADER.size:
+            at += left
+            continue
+        _, length, kind = _HEADER.unpack_from(data, at)
+        at += _HEADER.size
+        record += data[at : at + length]
+        at += length
+        if kind in (_FULL, _LAST):
+            yield record
+            record = b""
+
+
 @pytest.fixture
 def wandb_run(tmp_path, monkeypatch):
     wandb = pytest.importorskip("wandb")
@@ -105,7 +161,7 @@ def finished(run):
     run.finish()
     # Waits for the process that writes.
     wandb.teardown()
-    return wandb_records.read(run.dir)
+    return wandb_records(run.dir)
 
 
 @pytest.mark.slow
