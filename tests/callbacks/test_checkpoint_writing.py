@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2.callbacks import checkpoint as checkpoint_module
 from keras_rl2.callbacks.checkpoint_writer import CheckpointWriter
 from keras_rl2.files.checkpoint_folder import CheckpointFolder
 from keras_rl2.files.writer_lock import WriterLock
@@ -86,21 +85,6 @@ class TestWhen:
             keep=9,
         )
         assert epochs_of(tmp_path) == [2, 4, 5]
-
-    def test_weights_that_are_not_finite_are_not_looked_at_sooner(
-        self, program, tmp_path, monkeypatch
-    ):
-        monkeypatch.setattr(checkpoint_module, "is_finite", lambda array: False)
-
-        def set_steps(epoch, logs):
-            program.agent.env_steps = 10 * (epoch + 1)
-
-        steps = keras.callbacks.LambdaCallback(on_epoch_end=set_steps)
-        with pytest.warns(UserWarning, match="not finite") as warned:
-            program.fit(tmp_path, steps, epochs=5, every_steps=20)
-        # After 20 steps, after 40, and in the end.
-        said = [each for each in warned if "not finite" in str(each.message)]
-        assert len(said) == 3
 
 
 class TestOneWriter:

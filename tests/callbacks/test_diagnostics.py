@@ -73,14 +73,6 @@ def test_the_update_norm_is_that_of_the_epoch(agent, rollouts):
             Diagnostics(every=every)
 
 
-def test_units_that_die_are_seen(relu_agent, rollouts):
-    agent = relu_agent
-    agent.actor.get_layer("hidden_0").bias.assign([-1e3] * 6 + [0.0] * 2)
-    history = fit(agent, rollouts, Diagnostics(warn=False), epochs=1)
-    # Six of the actor's eight; the critic has as many.
-    assert 6 / 16 <= history["dead_units"][0] < 9 / 16
-
-
 def test_tensorboard_shows_it_over_environment_steps(
     relu_agent, rollouts, tmp_path
 ):

@@ -6,12 +6,10 @@ an environment's step or a call that writes. What the runs come to in the end is
 compared with that of a child that nobody killed.
 """
 
-import csv
 import functools
 import json
 import os
 import random
-import resource
 import shutil
 import signal
 import sys
@@ -27,8 +25,6 @@ import tensorflow as tf
 from gymnasium.vector import AsyncVectorEnv
 
 import keras_rl2 as rl
-from keras_rl2.cli import main as command_line
-from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.envs import VectorEnvAdapter
 from keras_rl2.files import plain_data
 from support import stock_callbacks
@@ -36,19 +32,8 @@ from support.kept_envs import Walk
 from support.kept_envs import normalized_walk
 
 EPOCHS = 6
-# `keras-rl2 train`.
-COMMAND = "command"
 # TD3 with Keras' own callbacks.
 STOCK = "stock"
-SMALL = [
-    "--set",
-    "networks.hidden=[8]",
-    "dataset.warm_up=64",
-    "dataset.steps_per_round=16",
-    "dataset.updates_per_round=4",
-    "dataset.batch_size=8",
-    "dataset.rounds_per_epoch=4",
-]
 # What writes a checkpoint, in turn.
 WRITING = ("fsync", "replace", "rename", "mkdir", "rmdir", "unlink")
 
@@ -165,58 +150,6 @@ ELSEWHERE = {
 }
 
 
-class _Failing(keras.callbacks.Callback):
-    """Lets no checkpoint be written from the beginning of some epochs on.
-
-    The last epochs write again: a run that ends has saved its end.
-    """
-
-    def __init__(self, directory):
-        super().__init__()
-        self.directory = directory
-        # As the user does before the program is run again.
-        self.allow()
-
-    def on_epoch_begin(self, epoch, logs=None):
-        # What is still being written beside training meets it too.
-        self.allow()
-        if epoch in {1, 2, 4}:
-            self.refuse()
-
-    def get_state(self):
-        """Remembers nothing: the epoch says what there is to do."""
-
-    def set_state(self, state):
-        pass
-
-
-class FullDisk(_Failing):
-    """Lets no file become longer than some bytes, as a disk that is full."""
-
-    def allow(self):
-        self._limit(resource.getrlimit(resource.RLIMIT_FSIZE)[1])
-
-    def refuse(self):
-        self._limit(random.randrange(40_000))
-
-    def _limit(self, count):
-        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-        resource.setrlimit(resource.RLIMIT_FSIZE, (count, hard))
-
-
-class ReadOnly(_Failing):
-    """Lets nothing be made in the directory, nor removed from it."""
-
-    def allow(self):
-        self.directory.chmod(0o755)
-
-    def refuse(self):
-        self.directory.chmod(0o555)
-
-
-FAILING = {"FullDisk": FullDisk, "ReadOnly": ReadOnly}
-
-
 def outcome_of(agent, data, history):
     """Returns all that a training has come to, but what the clock says."""
     state = agent.get_state()
@@ -300,19 +233,11 @@ def train(case, directory, events):
             os.kill(os.getpid(), signal.SIGKILL)
 
     counted(count)
-    if case == COMMAND:
-        outcome = outcome_of_command("DQN", "CartPole-v1", directory)
-    else:
-        outcome = outcome_of_fit(case, *made(case), directory)
-    write(outcome, directory)
-    (directory / "events").write_text(str(events - left[0]))
-
-
-def write(outcome, directory):
-    """Writes what a training came to."""
+    outcome = outcome_of_fit(case, *made(case), directory)
     taken, arrays = plain_data.to_json(outcome)
     np.savez(directory / "outcome.npz", **arrays)
     (directory / "outcome.json").write_text(json.dumps(taken))
+    (directory / "events").write_text(str(events - left[0]))
 
 
 def made(case):
@@ -322,8 +247,6 @@ def made(case):
         agent, data = td3()
         for name in ("optimizer", "critic_optimizer"):
             settings[name] = keras.optimizers.Adam(use_ema=True, name=name)
-    elif case in FAILING:
-        agent, data = ppo()
     else:
         agent, data = {**CASES, **ELSEWHERE}[case]()
     # Compiling would take longer than all else.
@@ -334,14 +257,13 @@ def made(case):
 def outcome_of_fit(case, agent, data, directory):
     """Trains by `fit`, or goes on with it."""
     stock = stock_callbacks.made(directory) if case == STOCK else []
-    others = [FAILING[case](directory)] if case in FAILING else stock
     if not any(directory.glob("checkpoint-*")):
         # Nothing tells what a life without a checkpoint has added to files.
         shutil.rmtree(directory / "board", ignore_errors=True)
         (directory / "other.csv").unlink(missing_ok=True)
     checkpoint = rl.callbacks.Checkpoint(directory, every_steps=1)
     history = agent.fit(
-        data, epochs=EPOCHS, callbacks=[*others, checkpoint], verbose=0
+        data, epochs=EPOCHS, callbacks=[*stock, checkpoint], verbose=0
     )
     outcome = outcome_of(agent, data, history)
     if hasattr(data, "close"):
@@ -349,33 +271,6 @@ def outcome_of_fit(case, agent, data, directory):
     if stock:
         outcome["stock"] = stock_callbacks.left_by(stock, directory)
     return outcome
-
-
-def outcome_of_command(algorithm, env_id, directory):
-    """Trains by `keras-rl2 train`, or goes on with `--resume`."""
-    folder = directory / f"{algorithm}-{env_id}" / "seed-0"
-    begun = RunFolder(folder).holds_training
-    options = ["--resume"] if begun else ["--overwrite", *SMALL]
-    status = command_line.main(
-        [
-            *("train", algorithm.lower(), env_id, "--logdir", str(directory)),
-            *("--steps", "600", "--checkpoint", "64", "--evaluate", "200"),
-            *options,
-        ]
-    )
-    assert status == 0
-    agents = [rl.load(folder / name) for name in ("agent.keras", "best.keras")]
-    with (folder / "progress.csv").open() as file:
-        rows = [*csv.DictReader(file)]
-    return {
-        "weights": [each.get_weights() for each in agents],
-        "slots": [v.numpy() for v in agents[0].optimizer.variables],
-        "best": json.loads((folder / "best.json").read_text()),
-        "rows": [
-            {k: v for k, v in row.items() if "per_second" not in k}
-            for row in rows
-        ],
-    }
 
 
 def child(work, directory, *arguments):
