@@ -53,30 +53,21 @@ def made(case):
     return agent, data
 
 
-class Beginning:
-    """An agent and its data: traced once, and given as they were made."""
-
-    def __init__(self, case):
-        self._agent, self._data = made(case)
-        self._agent.compile()
-        self._agent.optimizer.build(self._agent.trainable_variables)
-        self._state = self._agent.get_state(), self._data.get_state()
-
-    def __call__(self):
-        agent, data = plain_data.copied(self._state)
-        self._agent.set_state(agent)
-        self._data.set_state(data)
-        return self._agent, self._data
-
-
 @functools.cache
 def beginning_of(case):
-    return Beginning(case)
+    """Returns an agent and its data, traced once, and their first states."""
+    agent, data = made(case)
+    agent.compile()
+    agent.optimizer.build(agent.trainable_variables)
+    return agent, data, (agent.get_state(), data.get_state())
 
 
 def begin(case):
     """Returns an agent and its data as they are when a program begins."""
-    return beginning_of(case)()
+    agent, data, states = beginning_of(case)
+    for each, state in zip((agent, data), states, strict=True):
+        each.set_state(plain_data.copied(state))
+    return agent, data
 
 
 def fit(case, directory, *callbacks, make=begin, epochs=EPOCHS, **settings):
@@ -327,15 +318,9 @@ def test_bad_arguments(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.usefixtures("in_the_foreground")
 class TestSignals:
     """In the midst of an epoch, of two rounds each."""
-
-    @pytest.fixture(autouse=True)
-    def in_the_foreground(self):
-        """A shell that runs tests in the background has them ignore it."""
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)
-        yield
-        signal.signal(signal.SIGINT, before)
 
     @pytest.mark.parametrize(
         ("number", "error"),

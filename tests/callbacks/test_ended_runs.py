@@ -59,10 +59,7 @@ def end_of(directory):
 
 @pytest.mark.parametrize(
     "stop",
-    [
-        lambda: never_better(2, restore_best_weights=True),
-        lambda: StopAt(2),
-    ],
+    [lambda: never_better(2, restore_best_weights=True), lambda: StopAt(2)],
 )
 def test_stopped_by_a_callback(stop, tmp_path, caplog):
     epochs, weights = train(tmp_path, stop())

@@ -21,6 +21,7 @@ from support.checkpointed import outcome_of
 from support.checkpointed import rollouts
 
 CALLBACKS = keras.callbacks
+pytestmark = pytest.mark.usefixtures("in_the_foreground")
 EPOCHS = 10
 
 
@@ -50,14 +51,6 @@ def lose_power():
 
 def interrupt():
     signal.raise_signal(signal.SIGINT)
-
-
-@pytest.fixture(autouse=True)
-def in_the_foreground():
-    """A shell that runs tests in the background has them ignore it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @functools.cache

@@ -54,10 +54,7 @@ def test_early_stopping_restores_targets_too():
     agent, replay = eager_dqn("CartPole-v1", warm_up=0)
     kept = []
     stopping = CALLBACKS.EarlyStopping(
-        "episode_return",
-        min_delta=1e9,
-        patience=2,
-        restore_best_weights=True,
+        "episode_return", min_delta=1e9, patience=2, restore_best_weights=True
     )
     keep = CALLBACKS.LambdaCallback(
         on_epoch_end=lambda epoch, logs: kept.append(agent.get_weights())
@@ -76,9 +73,7 @@ def test_checkpoint_keeps_the_best_agent(trained, rollouts, episodes, tmp_path):
         validation_data=episodes,
         callbacks=[
             CALLBACKS.ModelCheckpoint(
-                path,
-                monitor="val_episode_return",
-                save_best_only=True,
+                path, monitor="val_episode_return", save_best_only=True
             )
         ],
         verbose=0,

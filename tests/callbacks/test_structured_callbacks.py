@@ -17,12 +17,7 @@ def on_policy(autoreset_mode="SameStep"):
     )
     agent = rl.PPO.for_env(env, memory=keras.layers.GRUCell(4), seed=0)
     rollouts = rl.RolloutDataset(
-        env,
-        horizon=HORIZON,
-        passes=1,
-        batch_size=24,
-        sequence_length=8,
-        seed=0,
+        env, horizon=HORIZON, passes=1, batch_size=24, sequence_length=8, seed=0
     )
     return agent, rollouts, Workshop
 

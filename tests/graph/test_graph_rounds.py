@@ -49,8 +49,7 @@ def collected(num_envs: int, horizon: int) -> tuple[Any, Any]:
 def as_trajectory(rollout: Any) -> Trajectory:
     """Returns a rollout in the form of those that Python collects."""
     arrays = map_leaves(
-        ops.convert_to_numpy,
-        trajectory_arrays(rollout, rollout.reward),
+        ops.convert_to_numpy, trajectory_arrays(rollout, rollout.reward)
     )
     following = arrays.pop("next_observation")
     (index,) = np.nonzero((arrays["terminated"] | arrays["truncated"]).ravel())
@@ -187,8 +186,7 @@ def test_a_number_that_is_not_finite_changes_no_weight(of_reward: bool) -> None:
     ):
         agent.fit(data, epochs=1, verbose=0)
     assert agent.env_steps == steps
-    for one, other in zip(before, agent.get_weights(), strict=True):
-        np.testing.assert_array_equal(one, other)
+    np.testing.assert_equal(before, agent.get_weights())
 
 
 @pytest.mark.slow
@@ -239,10 +237,7 @@ class Masked(rl.envs.GraphEnv):
     def step(self, state: Any, action: Tensor, seed: Tensor) -> tuple[Any, ...]:
         """Pays 1, or -1 for a forbidden action."""
         reward = ops.where(action == state["last"], -1.0, 1.0)
-        state = {
-            "time": state["time"] + 1.0,
-            "last": ops.cast(action, "int32"),
-        }
+        state = {"time": state["time"] + 1.0, "last": ops.cast(action, "int32")}
         return state, self._observed(state), reward, False, False
 
     def _observed(self, state: Any) -> Any:

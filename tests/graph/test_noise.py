@@ -90,11 +90,7 @@ def actions_of(kind: Any, **given: Any) -> tuple[np.ndarray, np.ndarray]:
         # Half of the random actions of two are the greedy ones.
         (0.6, 0.3, 0.1),
         # It falls within a call.
-        (
-            keras.optimizers.schedules.PolynomialDecay(1.0, 400, 0.0),
-            0.25,
-            0.1,
-        ),
+        (keras.optimizers.schedules.PolynomialDecay(1.0, 400, 0.0), 0.25, 0.1),
     ],
     ids=["constant", "schedule"],
 )

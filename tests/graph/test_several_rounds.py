@@ -77,8 +77,7 @@ def trained(
 
 def assert_equal(one: Any, other: Any) -> None:
     """Compares weights and logs of two agents."""
-    for mine, its in zip(one.get_weights(), other.get_weights(), strict=True):
-        np.testing.assert_array_equal(mine, its)
+    np.testing.assert_equal(one.get_weights(), other.get_weights())
     logs = one.history.history
     assert logs.keys() == other.history.history.keys()
     for key in logs.keys() - {"steps_per_second"}:
@@ -246,8 +245,7 @@ def test_rounds_after_unusable_numbers_are_not_made(on_policy: bool) -> None:
             agent.fit(data, verbose=0)
         assert agent.env_steps == 3 * 16
         found.append(agent.get_weights())
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_array_equal(one, other)
+    np.testing.assert_equal(*found)
 
 
 @pytest.mark.slow
@@ -266,7 +264,4 @@ def test_a_training_is_resumed_within_an_epoch(
     resumed, data = trained(name, None, callbacks=[Checkpoint(tmp_path)])
     # Two of the six rounds remain.
     assert resumed.steps_per_execution == 2 * data.updates_per_round
-    for one, other in zip(
-        whole.get_weights(), resumed.get_weights(), strict=True
-    ):
-        np.testing.assert_array_equal(one, other)
+    np.testing.assert_equal(whole.get_weights(), resumed.get_weights())

@@ -65,8 +65,7 @@ def program_by(optimizer, **others):
 
 
 def assert_same(found, expected):
-    for weight, own in zip(found[1], expected[1], strict=True):
-        np.testing.assert_array_equal(weight, own)
+    np.testing.assert_equal(found[1], expected[1])
     assert found[2].keys() == expected[2].keys()
     for key, values in found[2].items():
         np.testing.assert_array_equal(values, expected[2][key], err_msg=key)

@@ -207,9 +207,6 @@ def test_checkpoints_of_keras_hold_no_such_weights(tmp_path):
     )
     with raises("finite weights to save", "not numbers"):
         agent.fit(
-            dataset,
-            epochs=3,
-            callbacks=[spoiling, checkpoint],
-            verbose=0,
+            dataset, epochs=3, callbacks=[spoiling, checkpoint], verbose=0
         )
     assert [each.name for each in tmp_path.iterdir()] == ["1.keras"]
