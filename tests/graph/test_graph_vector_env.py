@@ -66,19 +66,6 @@ def test_its_state_is_saved_and_restored_bit_for_bit():
     np.testing.assert_array_equal(played(env), played(other))
 
 
-def test_gymnasiums_wrappers_take_it():
-    env = gymnasium.wrappers.vector.RecordEpisodeStatistics(
-        rl.envs.GraphVectorEnv("CartPole-v1", num_envs=3)
-    )
-    env.reset(seed=0)
-    lengths = []
-    for _ in range(60):
-        *_, info = env.step(env.action_space.sample())
-        if "episode" in info:
-            lengths.extend(info["episode"]["l"][info["_episode"]].tolist())
-    assert min(lengths) > 5
-
-
 def test_what_cannot_be_made_is_named():
     with pytest.raises(ValueError, match="Expected one of"):
         make_graph_env("CartPole-v0")

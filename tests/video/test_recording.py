@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -277,13 +276,3 @@ class TestHopper:
         assert main([*command, *options]) == 0
         assert f"{video}: 6 frames" in capsys.readouterr().out
         self.shows_something(video)
-
-    def test_the_callback(self, agent, tmp_path):
-        data = rl.RolloutDataset("Hopper-v5", 32, passes=1, seed=0)
-        size = {"width": 64, "height": 48}
-        video = rl.callbacks.RecordVideo(
-            "Hopper-v5", tmp_path, max_steps=5, env_kwargs=size
-        )
-        agent.fit(data, callbacks=[video], verbose=0)
-        (path,) = Path(tmp_path).iterdir()
-        self.shows_something(path)
