@@ -115,7 +115,10 @@ def test_settings_given_go_first():
 
 
 def test_unknown_arguments_are_refused():
-    for name, argument in [("ppo_discrete", "clip_range"), ("ddpg", "delay")]:
+    for name, argument in [
+        ("ppo_discrete", "clip_range"),
+        ("ddpg", "policy_delay"),
+    ]:
         path = sb3_parity.FOLDER / f"{name}.zip"
         with pytest.raises(TypeError, match=argument):
             rl.migrate.from_sb3(path, **{argument: 1})

@@ -181,9 +181,9 @@ def swings():
     return rl.record("random", "Pendulum-v1", 450, seed=0)
 
 
-@pytest.mark.spread
-@pytest.mark.parametrize("kind", [rl.TD3BC, rl.SAC])
-@pytest.mark.parametrize("deterministic", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "deterministic"), [(rl.TD3, True), (rl.SAC, False)]
+)
 def test_numbers_for_actions(kind, deterministic, swings):
     agent = kind.for_env("Pendulum-v1", hidden=(4,), seed=0)
     found = agent.evaluate(swings, updates=3, deterministic=deterministic)
