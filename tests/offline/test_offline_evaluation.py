@@ -81,8 +81,8 @@ def test_a_greedy_policy_has_no_ratios():
     output = np.tile([0.0, -100.0], (len(output), 1))
     agent.actor.set_weights([np.ones_like(kernel), bias, output, logits])
     before = [w.copy() for w in agent.get_weights()]
-    found = agent.evaluate(recorded(), updates=1000)
-    assert found["fqe_value"] == pytest.approx(1.0, abs=0.15)
+    found = agent.evaluate(recorded(), updates=300)
+    assert found["fqe_value"] == pytest.approx(1.0, abs=0.1)
     assert "wis_value" not in found
     for one, other in zip(agent.get_weights(), before, strict=True):
         np.testing.assert_array_equal(one, other)
