@@ -113,10 +113,6 @@ def _write_in_branch(name, observation):
     return tf.cond(tf.reduce_sum(observation) > -1e9, branch, lambda: 0)
 
 
-def _run_python(name, observation):
-    return tf.numpy_function(lambda x: x, [observation], tf.float32)
-
-
 def _nothing(name, observation):
     return None
 
@@ -136,26 +132,13 @@ def _table(module, name):
     )
 
 
-def _another_signature(module, name):
-    """Something that nobody calls is no better."""
-
-    @tf.function(input_signature=[])
-    def other():
-        tf.io.write_file(name, "x")
-        return 0
-
-    module.other = other
-
-
 def test_saved_models_that_would_do_something(saved_model, tmp_path):
     canary = tmp_path / "canaries" / "canary"
     canary.parent.mkdir()
     for name, operation, add in [
         ("writes", _write, None),
         ("writes_in_a_branch", _write_in_branch, None),
-        ("runs_python", _run_python, None),
         ("table", _nothing, _table),
-        ("another_signature", _nothing, _another_signature),
     ]:
         path = tmp_path / "policies" / name
         write_saved_model(path, saved_model, canary, operation, add)
@@ -199,22 +182,9 @@ def _saver_as_object(graph):
             )
 
 
-def _saver_called(graph):
-    _call(graph, _save_function(graph))
-
-
-def _saver_as_operation(graph):
-    node = _function(graph).node_def.add()
-    node.name, node.op = "saves", _save_function(graph)
-
-
 def _saver_takes_a_place(graph):
     for each in graph.graph_def.library.function:
         each.attr["api_implements"].s = b"same"
-
-
-def _calls_itself(graph):
-    _call(graph, _function(graph).signature.name)
 
 
 def _doubles(graph):
@@ -240,22 +210,6 @@ def _large_constant(graph):
     tensor.float_val.append(1.0)
 
 
-def _missing_function(graph):
-    _call(graph, "nowhere")
-
-
-def _registered_class(graph):
-    graph.object_graph_def.nodes[0].registered_name = "x.Evil"
-
-
-def _saveable(graph):
-    graph.object_graph_def.nodes[0].saveable_objects["x"].save_function = 1
-
-
-def _no_signature(graph):
-    del graph.signature_def[SERVE]
-
-
 def _no_signature_object(graph):
     for each in graph.object_graph_def.nodes:
         for child in each.children:
@@ -267,54 +221,27 @@ def _of_version_1(graph):
     graph.ClearField("object_graph_def")
 
 
-def _cycle(graph):
-    """An object that is its own dependency."""
-    reference = graph.object_graph_def.nodes[1].dependencies.add()
-    reference.local_name, reference.node_id = "x", 1
-
-
 def _missing_object(graph):
     child = graph.object_graph_def.nodes[0].children.add()
     child.local_name, child.node_id = "x", 10**6
 
 
-def _wide_variable(graph):
-    for each in graph.object_graph_def.nodes:
-        if each.WhichOneof("kind") == "variable":
-            each.variable.shape.dim[0].size = 10**12
-
-
 def test_saved_models_with_a_changed_graph(saved_model, tmp_path):
-    operation = "the operation '[A-Za-z0-9]+', which no policy"
     content = (saved_model / "saved_model.pb").read_bytes()
-    for change, match in [
-        (_saver_as_object, operation),
-        (_saver_called, operation),
-        (_saver_as_operation, "Expected"),
-        (_saver_takes_a_place, "Expected"),
-        (_calls_itself, "Expected"),
-        (_doubles, "Expected"),
-        (_large_constant, "Expected"),
-        (_missing_function, "Expected"),
-        (_registered_class, "Expected"),
-        (_saveable, "Expected"),
-        (_no_signature, "Expected"),
-        (_no_signature_object, "Expected"),
-        (_of_version_1, "Expected"),
-        (_cycle, "Expected"),
-        (_missing_object, "Expected"),
-        (_wide_variable, "Expected"),
-    ]:
+    for change in (
+        *(_saver_as_object, _saver_takes_a_place, _doubles, _large_constant),
+        *(_no_signature_object, _of_version_1, _missing_object),
+    ):
         path = tmp_path / change.__name__
         shutil.copytree(saved_model, path)
         model = SavedModel.FromString(content)
         change(model.meta_graphs[0])
         (path / "saved_model.pb").write_bytes(model.SerializeToString())
-        assert_refused(path, match)
-
-
-def _content(name, content):
-    return lambda path: (path / name).write_bytes(content)
+        if change is _saver_as_object:
+            operation = "the operation '[A-Za-z0-9]+', which no policy"
+            assert_refused(path, operation)
+        else:
+            assert_refused(path)
 
 
 def _half(name):
@@ -356,49 +283,26 @@ def _manifest(change):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no pipes")
 def test_saved_models_with_changed_files(saved_model, tmp_path):
-    weights = "its weights would be [0-9,]+ bytes"
-    noise = {"name": "n", "shape": [None, 1], "dtype": "float32"}
-    for name, change, match in [
-        ("words", _content("saved_model.pb", b"no graph"), "Expected"),
-        ("empty", _content("saved_model.pb", b""), "Expected"),
-        ("long", _content("saved_model.pb", bytes(2**24 + 1)), "Expected"),
-        ("half_a_graph", _half("saved_model.pb"), "Expected"),
-        ("half_the_variables", _half(DATA), "Expected"),
-        ("half_the_index", _half("variables/variables.index"), "Expected"),
-        ("slice_of_much", _slice_of_much, weights),
-        ("endless", _endless, "Expected"),
-        ("pipe", _pipe, "Expected"),
-        ("no_variables", lambda p: shutil.rmtree(p / "variables"), "Expected"),
-        (
-            "another_name",
-            _manifest(lambda m: m["inputs"][0].update(name="other")),
-            "Expected",
+    for name, change in {
+        "half_a_graph": _half("saved_model.pb"),
+        "half_the_variables": _half(DATA),
+        "slice_of_much": _slice_of_much,
+        "endless": _endless,
+        "pipe": _pipe,
+        "another_name": _manifest(
+            lambda manifest: manifest["inputs"][0].update(name="other")
         ),
-        (
-            "another_output",
-            _manifest(lambda m: m["outputs"][0].update(name="other")),
-            "Expected",
+        "another_path": _manifest(
+            lambda manifest: manifest["inputs"][0].update(path="x.y")
         ),
-        (
-            "another_path",
-            _manifest(lambda m: m["inputs"][0].update(path="x.y")),
-            "Expected",
-        ),
-        (
-            "noise",
-            _manifest(lambda m: m["inputs"].append({**noise, "role": "noise"})),
-            "Expected",
-        ),
-        (
-            "space",
-            _manifest(lambda m: m.update(observation_space={"type": "Odd"})),
-            "Expected",
-        ),
-    ]:
+    }.items():
         path = tmp_path / name
         shutil.copytree(saved_model, path)
         change(path)
-        assert_refused(path, match)
+        if change is _slice_of_much:
+            assert_refused(path, "its weights would be [0-9,]+ bytes")
+        else:
+            assert_refused(path)
 
 
 def test_litert_files(litert, tmp_path):
@@ -413,11 +317,9 @@ def test_litert_files(litert, tmp_path):
         return bytes(changed)
 
     for name, made in {
-        "no_model": b"\x1c\0\0\0TFL3" + archive,
         "half_a_model": model[: len(model) // 2] + archive,
         "no_manifest": model,
         "with_a_password": with_flag(1, 8),
-        "of_another_compression": with_flag(0, 99),
         "of_damaged_data": with_flag(0, 14),
         "another_signature": content.replace(SERVE.encode(), b"s" * 15),
         "another_input": content.replace(b"observation", b"observatiom", 1),
@@ -467,17 +369,11 @@ def _weights_of_a_function(model):
     _external(node.attribute.add(name="v").t, "/etc/passwd")
 
 
-def _weights_of_a_sparse_tensor(model):
-    _external(model.graph.sparse_initializer.add().values, "/etc/passwd")
-
-
 EXTERNAL_WEIGHTS = {
     "above": _weights("../../../../etc/passwd"),
-    "zero": _weights("/dev/zero"),
     "attribute": _weights_of_an_attribute,
     "branch": _weights_of_a_branch,
     "function": _weights_of_a_function,
-    "sparse_tensor": _weights_of_a_sparse_tensor,
 }
 
 
@@ -520,8 +416,6 @@ def test_onnx_files(onnx, tmp_path):
     for index, made in enumerate(
         [
             *(changed_onnx(onnx, change) for change in changes),
-            b"",
-            b"no model",
             content[: len(content) // 2],
             content + b"\x08\x01" * 2**20,
             b"\x08\x01",

@@ -29,6 +29,7 @@ from support.worker_processes import is_running
 from support.worker_processes import wait_until
 
 ray = pytest.importorskip("ray", reason='needs Ray: pip install ".[ray]"')
+pytestmark = pytest.mark.slow
 
 from ray.util import placement_group  # noqa: E402
 from ray.util import remove_placement_group  # noqa: E402
