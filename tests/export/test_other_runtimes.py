@@ -134,7 +134,8 @@ def slow(*values):
     [
         ("tf_saved_model", "PPO", "hybrid_dict", "lstm"),
         ("onnx", "PPO", "masked", "gru"),
-        ("litert", "PPO", "hybrid_tuple", "attention"),
+        ("litert", "PPO", "hybrid_tuple", "none"),
+        slow("litert", "PPO", "hybrid_tuple", "attention"),
         slow("tf_saved_model", "TD3", "nested", "none"),
         slow("tf_saved_model", "PPO", "masked_switches", "attention"),
         slow("onnx", "SAC", "picture", "none"),

@@ -90,7 +90,14 @@ DISTRIBUTIONS = {
 }
 
 
-@pytest.mark.parametrize("kind", DISTRIBUTIONS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("discrete", "squashed", "epsilon"),
+        pytest.param("multi_binary", marks=pytest.mark.slow),
+        pytest.param("box", marks=pytest.mark.slow),
+    ],
+)
 def test_noise_as_the_manifest_names_it_gives_the_distribution(kind, tmp_path):
     """Drawn here from what the manifest says, not by the agent."""
     name, pair = DISTRIBUTIONS[kind]

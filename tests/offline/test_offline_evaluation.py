@@ -126,7 +126,7 @@ def test_overestimation_by_hand(terminated):
 
 def test_other_agents():
     offline = recorded()
-    for kind in (rl.DQN, rl.CQL, rl.IQL):
+    for kind in (rl.DQN, rl.IQL):
         agent = kind.for_env(Corridor(), hidden=(4,), seed=0)
         assert "q_overestimation" in agent.evaluate(offline, updates=0)
     cloned = policy(0.5, rl.BehaviorCloning)

@@ -156,16 +156,11 @@ def test_processes_collect_what_one_collects(case, registered):
 )
 def test_shares_are_put_together(case, registered, tmp_path):
     env_id = registered(CASES[case][0])
-    one, *others = (
+    one, two = (
         trained(case, env_id, workers=workers)
-        for workers in (
-            None,
-            WorkersHere(tmp_path, 2),
-            WorkersHere(tmp_path, NUM_ENVS),
-        )
+        for workers in (None, WorkersHere(tmp_path, 2))
     )
-    for other in others:
-        assert_trees_equal(other, one)
+    assert_trees_equal(two, one)
 
 
 @pytest.mark.parametrize("case", ["PPO", *slow("memory")])

@@ -109,6 +109,7 @@ def allow(folder, count):
         (folder / str(index)).touch()
 
 
+@pytest.mark.slow
 def test_one_that_cannot_be_replaced_leaves_its_share(closing, tmp_path):
     folder = processes(tmp_path / "made", 2)
     agent, data = closing(functools.partial(MadeInFewProcesses, folder))
@@ -130,20 +131,7 @@ def test_one_that_cannot_be_replaced_leaves_its_share(closing, tmp_path):
     watch.assert_statistics()
 
 
-def test_too_few_workers_are_an_error(closing, tmp_path):
-    folder = processes(tmp_path / "made", 2)
-    agent, data = closing(
-        functools.partial(MadeInFewProcesses, folder),
-        rl.LocalWorkers(2, min_workers=2),
-    )
-    data.bind(agent)
-    kill(living(data)[0])
-    with pytest.raises(WorkerError, match="at least 2 workers"):
-        data.collect()
-    assert not living(data)
-    assert not folder_of(data).exists()
-
-
+@pytest.mark.slow
 def test_one_that_dies_as_it_is_made_first_is_made_again(closing, tmp_path):
     killer = Once(tmp_path / "once", worker_envs.dies, step=0)
 

@@ -180,6 +180,39 @@ def test_shares_that_were_given_away_are_given_away_again(tmp_path):
         agent.fit(data, epochs=1, verbose=0)
 
 
+def test_too_few_workers_are_an_error(tmp_path):
+    workers = WorkersHere(tmp_path, min_workers=2)
+    agent, data = made(workers=workers)
+    data.bind(agent)
+    workers.transport.most = 0
+    lose(data, 0)
+    with pytest.raises(WorkerError, match="at least 2 workers"):
+        data.collect()
+    assert workers.transport.closed
+
+
+def test_one_that_does_not_answer_in_time_is_replaced(tmp_path, caplog):
+    # Time is looked at only where nobody has answered.
+    workers = WorkersHere(tmp_path, timeout=1e-6)
+    agent, data = made(workers=workers)
+    data.bind(agent)
+    watch = Watch(data, agent)
+    data.refresh()
+    transport, nobody = workers.transport, [[]]
+    wait = transport.wait
+
+    def answered(links, seconds):
+        return nobody.pop() if nobody else wait(links, seconds)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transport, "wait", answered)
+        data.refresh()
+    assert "did not answer 'collect' within 1e-06 s" in caplog.text
+    assert data.env.pool.losses == data.env.pool.workers_left == 2
+    data.refresh()
+    watch.assert_statistics()
+
+
 def test_one_that_dies_as_it_starts_is_started_again(tmp_path):
     workers = WorkersHere(tmp_path)
     agent, data = made(workers=workers)

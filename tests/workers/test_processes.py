@@ -145,6 +145,7 @@ def test_an_interrupted_rollout_can_be_repeated(tmp_path):
     assert not living(data)
 
 
+@pytest.mark.slow
 def test_what_a_worker_has_started_ends_with_it():
     """A simulator, say, that runs in a process of its own."""
 
