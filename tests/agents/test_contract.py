@@ -193,7 +193,7 @@ def exported(request, trained, tmp_path_factory):
 def test_exported_once_it_acts_the_same(name, pair, exported):
     expected, actions = exported[name, pair]
     assert actions.shape == expected.shape
-    np.testing.assert_allclose(actions, expected, rtol=1e-6)
+    np.testing.assert_allclose(actions, expected, rtol=1e-6, atol=1e-7)
 
 
 # Acting.
