@@ -26,6 +26,7 @@ from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import networks_of
 from support.agents import settings_of
+from support.agents import slow
 from support.agents import weights_of
 from support.selection import asked_for
 
@@ -137,7 +138,7 @@ def test_fit_changes_its_weights_and_no_others(name, trained):
     ("name", "pair"),
     [
         *((name, None) for name in (*EVERY_AGENT, RECURRENT)),
-        *(pytest.param(*each, marks=pytest.mark.slow) for each in SPACES),
+        *slow(*SPACES),
     ],
 )
 def test_saved_and_loaded_it_acts_the_same(name, pair, trained, tmp_path):
@@ -287,13 +288,10 @@ def test_weights_file_round_trip(name, trained, tmp_path):
     [
         ("PPO", keras.optimizers.RMSprop(2e-2)),
         ("DQN", None),
-        *(
-            pytest.param(*each, marks=pytest.mark.slow)
-            for each in (
-                ("SAC", keras.optimizers.RMSprop(2e-2)),
-                ("TD3", None),
-                (RECURRENT, None),
-            )
+        *slow(
+            ("SAC", keras.optimizers.RMSprop(2e-2)),
+            ("TD3", None),
+            (RECURRENT, None),
         ),
     ],
 )
@@ -396,10 +394,7 @@ def test_nothing_keeps_an_agent_that_nobody_has(name):
     "name",
     [
         "PPO",
-        *(
-            pytest.param(name, marks=pytest.mark.slow)
-            for name in ("SAC", "TD3", "DQN")
-        ),
+        *slow("SAC", "TD3", "DQN"),
     ],
 )
 def test_plain_dataset_after_rollouts(name):

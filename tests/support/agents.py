@@ -9,6 +9,7 @@ import re
 import gymnasium
 import keras
 import numpy as np
+import pytest
 from gymnasium import spaces
 
 import keras_rl2 as rl
@@ -404,6 +405,17 @@ def assert_equal_weights(agent, expected):
 def differ(weights, others):
     """Tells whether any weight differs."""
     return any((a != b).any() for a, b in zip(weights, others, strict=True))
+
+
+def slow(*cases):
+    """Returns parameters that the slow layer alone runs: values, or tuples."""
+    return [
+        pytest.param(
+            *(case if isinstance(case, tuple) else (case,)),
+            marks=pytest.mark.slow,
+        )
+        for case in cases
+    ]
 
 
 class Hook(keras.callbacks.Callback):
