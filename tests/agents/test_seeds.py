@@ -1,6 +1,5 @@
 """Seeded runs repeat bit for bit, in a new process too."""
 
-import functools
 import json
 import os
 import pathlib
@@ -10,10 +9,9 @@ import sys
 import numpy as np
 import pytest
 
-from support.agents import AGENTS
-from support.agents import ANY
+from support.agents import EITHER_DATASET
 from support.agents import EVERY_AGENT
-from support.agents import OFF_POLICY
+from support.agents import KINDS
 from support.agents import assert_equal_weights
 from support.agents import differ
 from support.agents import make_agent
@@ -23,10 +21,10 @@ from support.agents import make_rollouts
 from support.selection import asked_for
 
 TESTS = pathlib.Path(__file__).parents[1]
-# XLA takes seconds for each of the others, which share their code.
-COMPILED = (*AGENTS, "DQN", "SAC")
-RUNS = [(name, "plain") for name in EVERY_AGENT]
-RUNS += [(name, "compiled") for name in COMPILED]
+RUNS = [
+    *((name, "plain") for name in KINDS),
+    *((name, "compiled") for name in ("PPO", "SAC", "DQN")),
+]
 
 
 def train(name, seed, epochs=3, **compile_arguments):
@@ -107,8 +105,7 @@ def test_new_processes_give_equal_weights(name, run, processes):
     assert_equal_weights(one, two)
 
 
-@pytest.mark.rotate(name=ANY)
-@pytest.mark.parametrize("name", EVERY_AGENT)
+@pytest.mark.parametrize("name", EITHER_DATASET)
 def test_seeds_differ(name):
     one, other = (train(name, s, epochs=1, run_eagerly=True) for s in (0, 1))
     assert differ(one.get_weights(), other.get_weights())
@@ -116,7 +113,7 @@ def test_seeds_differ(name):
 
 # The other processes optimize their graphs.
 @pytest.mark.slow
-@pytest.mark.parametrize("name", EVERY_AGENT)
+@pytest.mark.parametrize("name", KINDS)
 def test_this_process_gives_the_same(name, processes):
     """What else has happened in a process does not matter."""
     agent = train(name, 0, jit_compile=False)
@@ -127,11 +124,10 @@ def test_this_process_gives_the_same(name, processes):
 OTHER_CHANCE = np.random.default_rng(99).bit_generator.state
 
 
-def first_rollouts(name, changed=None):
+def first_rollouts(changed=None):
     """Returns what a first round is made of, and what of it is learned from.
 
     Args:
-        name: Of the agent.
         changed: The source of chance that has another seed than usual.
     """
     seed = int(changed == "weights")
@@ -140,7 +136,7 @@ def first_rollouts(name, changed=None):
         for seed in (0, int(changed == "env"))
     )
     for each in (usual, rollouts):
-        each.bind(make_agent(AGENTS[name], each.env, seed=seed))
+        each.bind(make_agent(EVERY_AGENT["PPO"], each.env, seed=seed))
     state = usual.get_state()
     if changed in ("noise", "shuffle"):
         state[changed] = OTHER_CHANCE
@@ -151,9 +147,9 @@ def first_rollouts(name, changed=None):
     return {**{key: rollouts.samples[key] for key in seen}, "rows": rows}
 
 
-def first_replay(name, changed=None):
+def first_replay(changed=None):
     """Returns what a first round stores, and what is drawn of it, likewise."""
-    case = OFF_POLICY[name]
+    case = EVERY_AGENT["SAC"]
     env = make_env(case.pair)
     usual, replay = (
         make_replay(env, prioritized=True, seed=seed)
@@ -174,51 +170,36 @@ def first_replay(name, changed=None):
     return {**stored, "index": batches["index"]}
 
 
-@functools.cache
-def unchanged(first_round, name):
-    """Returns a first round with the seeds that all others have."""
-    return first_round(name)
-
-
-@pytest.mark.rotate(name=[["PPO", "A2C", "REINFORCE"], ["SAC", "DQN", "TD3"]])
-@pytest.mark.parametrize("name", [*AGENTS, *OFF_POLICY])
-def test_equal_seeds_give_equal_batches(name):
-    first_round = first_rollouts if name in AGENTS else first_replay
-    np.testing.assert_equal(first_round(name), unchanged(first_round, name))
-
-
-@pytest.mark.spread
-@pytest.mark.parametrize("name", AGENTS)
-@pytest.mark.parametrize("what", ["env", "noise", "shuffle", "weights"])
-def test_each_source_of_chance_is_seeded(name, what):
+@pytest.mark.parametrize(
+    ("first_round", "expected"),
+    [
+        (
+            first_rollouts,
+            {
+                "env": {"observation", "value"},
+                "noise": {"action"},
+                "shuffle": {"rows"},
+                "weights": {"value"},
+            },
+        ),
+        (
+            first_replay,
+            {
+                "env": {"observation"},
+                "noise": {"action"},
+                "draws": {"index"},
+                "weights": set(),
+            },
+        ),
+    ],
+)
+def test_each_source_of_chance_is_seeded(first_round, expected):
     """Each source does matter, and nothing else than what it is for."""
-    twin = unchanged(first_rollouts, name)
-    other = first_rollouts(name, what)
-    changed = {key for key in twin if (other[key] != twin[key]).any()}
-    expected = {
-        "env": {"observation", "value"},
-        "noise": {"action"},
-        "shuffle": {"rows"},
-        "weights": {"value"},
-    }
-    # Actions may or may not change with observations and weights.
-    assert changed - {"action"} == expected[what] - {"action"}
-    assert "action" in changed or what != "noise"
-
-
-@pytest.mark.spread
-@pytest.mark.parametrize("name", OFF_POLICY)
-@pytest.mark.parametrize("what", ["env", "noise", "draws", "weights"])
-def test_each_source_of_chance_of_replay_is_seeded(name, what):
-    twin = unchanged(first_replay, name)
-    other = first_replay(name, what)
-    changed = {key for key in twin if (other[key] != twin[key]).any()}
-    expected = {
-        "env": {"observation"},
-        "noise": {"action"},
-        "draws": {"index"},
-        "weights": set(),
-    }
-    # Actions may or may not change with observations and weights.
-    assert changed - {"action"} == expected[what] - {"action"}
-    assert "action" in changed or what != "noise"
+    usual = first_round()
+    np.testing.assert_equal(first_round(), usual)
+    for what, keys in expected.items():
+        other = first_round(what)
+        changed = {key for key in usual if (other[key] != usual[key]).any()}
+        # Actions may or may not change with observations and weights.
+        assert changed - {"action"} == keys - {"action"}, what
+        assert "action" in changed or what != "noise"
