@@ -9,25 +9,24 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2.envs import RewardScaler
-from support.agents import ACTOR_CRITICS
 from support.agents import AGENTS
-from support.agents import ANY
-from support.agents import EITHER_KIND
 from support.agents import EVERY_AGENT
+from support.agents import KINDS
 from support.agents import AnySpaceEnv
 from support.agents import assert_equal_weights
 from support.agents import make_eager_agent
 from support.agents import make_rollouts
 from support.agents import networks_of
+from support.agents import slow
 from support.agents import weights_of
 from support.datasets import state_of
 from support.errors import raises
 from support.faults import numbers_env
 from support.probe_envs import CountingEnv
 
-over_agents = pytest.mark.parametrize("name", EVERY_AGENT)
-on_policy = pytest.mark.parametrize("name", AGENTS)
-actor_critics = pytest.mark.parametrize("name", ACTOR_CRITICS)
+over_kinds = pytest.mark.parametrize("name", KINDS)
+# Rollouts of so many steps, and of whole episodes.
+of_rollouts = pytest.mark.parametrize("name", ["PPO", "REINFORCE"])
 
 
 def counting_env(
@@ -56,10 +55,6 @@ def layers_of(agent):
 def outputs_of(agent, observation):
     """Returns what the network that acts makes of observations."""
     return agent(np.asarray(observation)).numpy()
-
-
-# The default layer trains but these two, for all tests of `rounds`.
-ENOUGH = {"name": ["REINFORCE", "TD3"]}
 
 
 @pytest.fixture(scope="module")
@@ -99,8 +94,9 @@ def rounds(name, trained):
     return trained(name)
 
 
-@pytest.mark.spread(**ENOUGH)
-@over_agents
+@pytest.mark.parametrize(
+    "name", ["REINFORCE", "TD3", *slow("PPO", "SAC", "DQN")]
+)
 def test_statistics_equal_numpys(name, rounds):
     agent, collected, _ = rounds
     # Rows that are only resets were left out.
@@ -118,10 +114,7 @@ def test_statistics_equal_numpys(name, rounds):
         np.testing.assert_allclose(layer.mean, before.mean(0), rtol=1e-5)
 
 
-@pytest.mark.spread(**ENOUGH)
-@pytest.mark.parametrize(
-    "name", [name for name in EVERY_AGENT if name not in AGENTS]
-)
+@pytest.mark.parametrize("name", ["TD3", *slow("SAC", "DQN")])
 def test_targets_have_the_statistics_of_what_they_follow(name, rounds):
     """They are copied and not averaged: a mean of means fits no rows."""
     agent, _, _ = rounds
@@ -131,8 +124,7 @@ def test_targets_have_the_statistics_of_what_they_follow(name, rounds):
         assert_equal_weights(ours.get_weights(), theirs.get_weights())
 
 
-@pytest.mark.spread(**ENOUGH)
-@over_agents
+@pytest.mark.parametrize("name", ["REINFORCE", "TD3"])
 def test_evaluating_and_acting_change_nothing(name, rounds):
     agent, collected, env = rounds
     before = weights_of(agent)
@@ -143,8 +135,7 @@ def test_evaluating_and_acting_change_nothing(name, rounds):
     assert_equal_weights(agent, before)
 
 
-@pytest.mark.spread(**ENOUGH)
-@over_agents
+@pytest.mark.parametrize("name", ["REINFORCE", "TD3"])
 def test_statistics_are_saved(name, rounds, tmp_path):
     agent, collected, _ = rounds
     agent.save(tmp_path / "agent.keras")
@@ -157,13 +148,11 @@ def test_statistics_are_saved(name, rounds, tmp_path):
     )
 
 
-@pytest.mark.rotate(name=EITHER_KIND)
-@actor_critics
-def test_statistics_do_not_change_within_a_round(name):
+def test_statistics_do_not_change_within_a_round():
     """The recorded log-probabilities still hold at the first update."""
     env = counting_env()
     agent = make_eager_agent(
-        AGENTS[name],
+        AGENTS["PPO"],
         env,
         normalize_observations=True,
         compile_arguments={"optimizer": keras.optimizers.SGD(0.0)},
@@ -181,8 +170,7 @@ def test_statistics_do_not_change_within_a_round(name):
     )
 
 
-@pytest.mark.rotate(name=EITHER_KIND)
-@actor_critics
+@of_rollouts
 def test_a_shared_layer_takes_each_row_once(name):
     normalization = rl.layers.ObservationNormalization()
     inputs = keras.Input((4,))
@@ -202,7 +190,7 @@ def test_a_shared_layer_takes_each_row_once(name):
 # Rewards.
 
 
-@on_policy
+@of_rollouts
 def test_rewards_are_scaled_as_by_the_scaler_itself(name):
     env = counting_env()
     agent = make_eager_agent(AGENTS[name], env, gamma=0.9)
@@ -226,7 +214,7 @@ def test_rewards_are_scaled_as_by_the_scaler_itself(name):
     assert scaled.logs()["episode_return"] == plain.logs()["episode_return"]
 
 
-@on_policy
+@of_rollouts
 def test_the_discounted_return_ends_with_the_episode(name):
     """Episodes of one step: each G is the reward alone, also across rounds."""
     env = CountingEnv(lengths=(1,), truncates=(True,))
@@ -253,7 +241,7 @@ def test_the_discounted_return_ends_with_the_episode(name):
         assert reward == pytest.approx(min(expected, 10.0), rel=1e-4)
 
 
-@on_policy
+@of_rollouts
 def test_episodes_broken_off_leave_no_return_behind(name):
     """`evaluate` on the same environment ends the episodes of training."""
     env = rl.envs.as_vector_env(CountingEnv(lengths=(100,)))
@@ -274,8 +262,7 @@ def test_episodes_broken_off_leave_no_return_behind(name):
     )
 
 
-@pytest.mark.rotate(name=ANY)
-@over_agents
+@pytest.mark.parametrize("name", ["PPO", *slow("SAC", "TD3", "DQN")])
 def test_large_observations_keep_their_precision_when_mixed(name):
     """bfloat16 has 8 bits: 1001 and 1003 must not become one number."""
     case = EVERY_AGENT[name]
@@ -292,10 +279,10 @@ def test_large_observations_keep_their_precision_when_mixed(name):
     assert np.abs(first - second).max() > 1e-3
 
 
-@pytest.mark.spread(value=[-3e38])
-@pytest.mark.rotate(name=ANY)
-@pytest.mark.parametrize("value", [1e30, -3e38])
-@over_agents
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("PPO", 1e30), ("SAC", -3e38), *slow(("TD3", 1e30), ("DQN", -3e38))],
+)
 def test_an_observation_whose_square_is_not_finite_is_named(name, value):
     case = EVERY_AGENT[name]
     env = numbers_env(case, "observation", value)
