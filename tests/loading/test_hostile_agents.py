@@ -17,7 +17,7 @@ from support.hostile_agents import with_weights
 from support.hostile_agents import write
 from support.watching import watched
 
-_MEBIBYTES, _SECONDS = 1024, 2.0
+_MEBIBYTES = 1024
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,6 @@ def test_all_are_refused(honest, tmp_path, monkeypatch):
     # What the first one to be loaded imports is not the files' doing.
     rl.load(honest)
     before = {each.name for each in tmp_path.iterdir()}
-    found = {}
     for name, path in files.items():
         with watched(tmp_path) as watch, refusal() as refused:
             rl.load(path)
@@ -50,22 +49,15 @@ def test_all_are_refused(honest, tmp_path, monkeypatch):
         assert "root:" not in text
         assert len(text.splitlines()) == 1
         assert watch.done == [], name
-        assert watch.seconds < _SECONDS, name
         assert watch.mebibytes < _MEBIBYTES, name
-        found[name] = watch
-    assert len(found) >= 60
+    assert len(files) >= 60
     assert {each.name for each in tmp_path.iterdir()} == before
     assert "canary_module" not in sys.modules
-    slowest = max(found, key=lambda name: found[name].seconds)
-    grown = sum(watch.mebibytes for watch in found.values())
-    print(
-        f"{len(found)} files, slowest {slowest} "
-        f"{found[slowest].seconds:.2f} s, grown by {grown:.0f} MiB"
-    )
 
 
 def test_what_keras_itself_says_of_numbers(honest, tmp_path):
     path = tmp_path / "agent.keras"
+    assert isinstance(keras.saving.load_model(honest), rl.PPO)
     write(path, with_weights(members_of(honest), NUMBERS["steps_below_zero"]))
     with pytest.raises(ValueError, match="env_steps=-5"):
         keras.saving.load_model(path)
@@ -112,8 +104,9 @@ def test_functions_are_those_of_a_list(honest, tmp_path):
         )
 
     for module, name in (
-        *(("keras.models", "clone_model"), ("keras.random", "uniform")),
-        *(("keras.activations", "deserialize"), ("builtins", "get")),
+        ("keras.models", "clone_model"),
+        ("keras.activations", "deserialize"),
+        ("builtins", "get"),
     ):
         write(path, with_config(members, of(module, name)))
         with pytest.raises(ValueError, match=f"{module}.{name}, which no agen"):
@@ -162,27 +155,21 @@ def test_all_activations_of_keras_load(tmp_path):
 
 class TestSeal:
     @pytest.mark.parametrize(
-        "count", [250, pytest.param(1000, marks=pytest.mark.slow)]
+        "count", [100, pytest.param(1000, marks=pytest.mark.slow)]
     )
-    def test_no_bit_flips_in_silence(self, count, honest, tmp_path):
+    def test_no_bit_flips_and_no_byte_is_missing_in_silence(
+        self, count, honest, tmp_path
+    ):
         content = honest.read_bytes()
         path = tmp_path / "agent.keras"
         generator = np.random.default_rng(count)
         for bit in generator.choice(8 * len(content), count, replace=False):
             flipped = bytearray(content)
             flipped[bit // 8] ^= 1 << (bit % 8)
-            path.write_bytes(flipped)
-            with pytest.raises(ValueError, match="Expected a saved agent"):
-                rl.load(path)
-
-    @pytest.mark.slow
-    def test_no_byte_is_missing_in_silence(self, honest, tmp_path):
-        content = honest.read_bytes()
-        path = tmp_path / "agent.keras"
-        for size in range(0, len(content), 41):
-            path.write_bytes(content[:size])
-            with pytest.raises(ValueError, match="Expected a saved agent"):
-                rl.load(path)
+            for changed in (flipped, content[: bit // 8]):
+                path.write_bytes(changed)
+                with refusal():
+                    rl.load(path)
 
     def test_files_without_one_load(self, honest, tmp_path):
         path = tmp_path / "agent.keras"
@@ -195,9 +182,6 @@ class TestSeal:
         path.write_bytes(changed)
         with pytest.raises(ValueError, match="seal is of format 2, not 1"):
             rl.load(path)
-
-    def test_keras_does_not_mind(self, honest):
-        assert isinstance(keras.saving.load_model(honest), rl.PPO)
 
 
 def test_an_agent_comes_back(tmp_path):
@@ -212,7 +196,7 @@ def test_an_agent_comes_back(tmp_path):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_layers_of_ones_own(tmp_path):
+def test_layers_of_the_user(tmp_path):
     class Mine(keras.layers.Dense):
         pass
 
@@ -228,7 +212,7 @@ def test_layers_of_ones_own(tmp_path):
     assert isinstance(rl.load(path, {"Mine": Mine}), rl.REINFORCE)
 
 
-def test_initializers_of_ones_own_may_hold_tensors(tmp_path):
+def test_initializers_of_the_user_may_hold_tensors(tmp_path):
     class Table(keras.initializers.Initializer):
         numbers = keras.ops.ones((4, 2))
 
@@ -250,11 +234,11 @@ def spaces_of(env_id):
     return env.observation_space, env.action_space
 
 
-@pytest.mark.parametrize("name", ["agent.zip", "agent.txt"])
-def test_other_names(name, honest, tmp_path):
-    path = tmp_path / name
-    path.write_bytes(honest.read_bytes())
-    with pytest.raises(ValueError, match="whose name ends in"):
-        rl.load(path)
+def test_other_names(honest, tmp_path):
+    for name in ("agent.zip", "agent.txt"):
+        path = tmp_path / name
+        path.write_bytes(honest.read_bytes())
+        with pytest.raises(ValueError, match="whose name ends in"):
+            rl.load(path)
     with pytest.raises(FileNotFoundError, match="nowhere"):
         rl.load(tmp_path / "nowhere.keras")
