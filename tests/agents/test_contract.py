@@ -136,10 +136,7 @@ def test_fit_changes_its_weights_and_no_others(name, trained):
 
 @pytest.mark.parametrize(
     ("name", "pair"),
-    [
-        *((name, None) for name in (*EVERY_AGENT, RECURRENT)),
-        *slow(*SPACES),
-    ],
+    [*((name, None) for name in (*EVERY_AGENT, RECURRENT)), *slow(*SPACES)],
 )
 def test_saved_and_loaded_it_acts_the_same(name, pair, trained, tmp_path):
     agent = trained(name, pair)[0]
@@ -390,13 +387,7 @@ def test_nothing_keeps_an_agent_that_nobody_has(name):
     assert gone() is None
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "PPO",
-        *slow("SAC", "TD3", "DQN"),
-    ],
-)
+@pytest.mark.parametrize("name", ["PPO", *slow("SAC", "TD3", "DQN")])
 def test_plain_dataset_after_rollouts(name):
     """`fit` on minibatches works on an agent that was fitted on rounds."""
     case, env = EVERY_AGENT[name], make_env(EVERY_AGENT[name].pair)

@@ -20,11 +20,7 @@ from support.minibatches import bound
 
 over_datasets = pytest.mark.parametrize("name", EITHER_DATASET)
 over_kinds_slowly = pytest.mark.parametrize(
-    "name",
-    [
-        "PPO",
-        *slow("SAC", "TD3", "DQN"),
-    ],
+    "name", ["PPO", *slow("SAC", "TD3", "DQN")]
 )
 
 
@@ -352,14 +348,7 @@ def test_priorities_of_a_skipped_update_stay_what_they_are():
 # The end of a training.
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        *slow("eager"),
-        "graph",
-        *slow("xla"),
-    ],
-)
+@pytest.mark.parametrize("how", [*slow("eager"), "graph", *slow("xla")])
 def test_too_many_in_a_row_end_a_training(how):
     case = EVERY_AGENT["A2C"]
     env = numbers_env(case, "reward", 1e30)

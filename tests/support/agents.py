@@ -344,11 +344,7 @@ def make_replay(env, **arguments):
 def fit_twice(case, agent, env):
     """Trains for two rounds; returns the history and the weights before."""
     before = weights_of(agent)
-    history = agent.fit(
-        case.make_dataset(env),
-        epochs=2,
-        verbose=0,
-    ).history
+    history = agent.fit(case.make_dataset(env), epochs=2, verbose=0).history
     return history, before
 
 
