@@ -365,6 +365,9 @@ def test_unbound_config_round_trip(name):
     again.compile(run_eagerly=True)
     again.fit(case.make_dataset(make_env(case.pair)), verbose=0)
     assert again.env_steps == case.env_steps(1)
+    # Evaluation binds it as well.
+    results = unbound.evaluate(make_env(case.pair), episodes=2, seed=0)
+    assert results["episode_length"] == 5.0
 
 
 # Memory and minibatches.

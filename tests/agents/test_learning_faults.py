@@ -24,12 +24,9 @@ over_kinds_slowly = pytest.mark.parametrize(
 )
 
 
-def trained(case, env, compile_arguments=None, **settings):
-    """Trains for a round with what is faultless, and then with the rest."""
-    agent = make_eager_agent(
-        case, env, compile_arguments=compile_arguments, **settings
-    )
-    return agent, case.make_dataset(env)
+@pytest.fixture
+def case(name):
+    return EVERY_AGENT[name]
 
 
 @pytest.mark.parametrize(
@@ -47,11 +44,10 @@ def trained(case, env, compile_arguments=None, **settings):
         ),
     ],
 )
-def test_a_number_whose_square_is_not_finite(name, key, value):
+def test_a_number_whose_square_is_not_finite(case, key, value):
     """It is learned from, or updates are skipped; or no action is finite."""
-    case = EVERY_AGENT[name]
     env = numbers_env(case, key, value)
-    agent, dataset = trained(case, env)
+    agent, dataset = make_eager_agent(case, env), case.make_dataset(env)
     refused, history = "", {"gradient_norm": [], "skipped_updates": []}
     try:
         history = agent.fit(dataset, epochs=2, verbose=0).history
@@ -78,10 +74,9 @@ def test_a_number_whose_square_is_not_finite(name, key, value):
         ("DQN", "observation", -np.inf),
     ],
 )
-def test_a_number_that_is_not_finite(name, key, value):
-    case = EVERY_AGENT[name]
+def test_a_number_that_is_not_finite(case, key, value):
     env = numbers_env(case, key, value)
-    agent, dataset = trained(case, env)
+    agent, dataset = make_eager_agent(case, env), case.make_dataset(env)
     agent.optimizer.build(agent.trainable_variables)
     before = all_variables(agent)
     with raises(f"a finite {key}", f"{value} from environment 1"):
@@ -90,13 +85,15 @@ def test_a_number_that_is_not_finite(name, key, value):
 
 
 @over_datasets
-def test_an_infinite_rate_that_is_set_later(name):
-    case = EVERY_AGENT[name]
+def test_an_infinite_rate_that_is_set_later(case):
     env = numbers_env(case)
     optimizer = keras.optimizers.SGD(0.01)
-    agent, dataset = trained(
-        case, env, {"optimizer": optimizer, "max_skipped_updates": 3}
+    agent = make_eager_agent(
+        case,
+        env,
+        compile_arguments={"optimizer": optimizer, "max_skipped_updates": 3},
     )
+    dataset = case.make_dataset(env)
     agent.fit(dataset, verbose=0)
     before = all_variables(agent)
     optimizer.learning_rate = np.inf
@@ -110,16 +107,17 @@ def test_an_infinite_rate_that_is_set_later(name):
 
 
 @over_kinds_slowly
-def test_a_schedule_that_becomes_infinite(name):
-    case = EVERY_AGENT[name]
+def test_a_schedule_that_becomes_infinite(case):
     env = numbers_env(case)
-    agent, dataset = trained(
+    agent = make_eager_agent(
         case,
         env,
-        {"optimizer": keras.optimizers.Adam(InfiniteAfter(1))},
+        compile_arguments={
+            "optimizer": keras.optimizers.Adam(InfiniteAfter(1))
+        },
         **case.every_update,
     )
-    history = agent.fit(dataset, epochs=2, verbose=0).history
+    history = agent.fit(case.make_dataset(env), epochs=2, verbose=0).history
     # Of the two updates of a round, one has been made.
     assert history["skipped_updates"] == [1.0, 2.0]
     assert np.isfinite(history["loss"][0])
@@ -139,11 +137,12 @@ def test_a_rate_that_is_not_finite_is_refused():
 
 
 @over_kinds_slowly
-def test_a_network_that_gives_nan(name):
-    case = EVERY_AGENT[name]
+def test_a_network_that_gives_nan(case):
     env = numbers_env(case)
-    agent, dataset = trained(case, env, {"max_skipped_updates": 3})
-    agent.fit(dataset, verbose=0)
+    agent = make_eager_agent(
+        case, env, compile_arguments={"max_skipped_updates": 3}
+    )
+    agent.fit(case.make_dataset(env), verbose=0)
     before = all_variables(agent)
     # A task never changes, but for this.
     object.__setattr__(agent.task, "encode", GivesNaN(agent.task.encode))
@@ -158,10 +157,10 @@ def test_a_network_that_gives_nan(name):
 
 
 @over_kinds_slowly
-def test_a_loss_that_overflows(name):
+def test_a_loss_that_overflows(case):
     """Of networks whose outputs are finite, while their squares are not."""
-    case = EVERY_AGENT[name]
-    agent, dataset = trained(case, numbers_env(case))
+    env = numbers_env(case)
+    agent, dataset = make_eager_agent(case, env), case.make_dataset(env)
     for variable in agent.trainable_variables:
         if variable.path.endswith("bias"):
             variable.assign(variable + 1e30)
@@ -212,8 +211,8 @@ def one_update(case, how, networks=None, **compile_arguments):
         ),
     ],
 )
-def test_a_skipped_update_changes_nothing(name, how):
-    agent, step, good, bad = one_update(EVERY_AGENT[name], how)
+def test_a_skipped_update_changes_nothing(case, how):
+    agent, step, good, bad = one_update(case, how)
     step(good)
     before = all_variables(agent)
     logs = step(bad)
@@ -240,10 +239,10 @@ def test_a_skipped_update_changes_nothing(name, how):
     ],
 )
 def test_weights_that_a_forward_pass_changes_are_put_back(
-    name, normalization, how
+    case, normalization, how
 ):
     agent, step, good, bad = one_update(
-        EVERY_AGENT[name], how, {"normalization": normalization}
+        case, how, {"normalization": normalization}
     )
     first = all_variables(agent)
     step(good)
@@ -273,8 +272,7 @@ def test_no_part_of_an_update_is_made_alone():
 
 
 @pytest.mark.parametrize("name", ["PPO", *slow("DQN")])
-def test_an_agent_that_remembers_skips_too(name):
-    case = EVERY_AGENT[name]
+def test_an_agent_that_remembers_skips_too(case):
     env = numbers_env(case)
     agent = make_eager_agent(case, env, memory=keras.layers.GRUCell(4))
     lengths = {} if case.on_policy else {"sequence_length": 4, "warm_up": 32}
@@ -298,8 +296,7 @@ def test_a_gradient_that_is_finite_and_its_square_is_not():
 
 
 @pytest.mark.parametrize("name", ["PPO", *slow("SAC")])
-def test_a_loss_scale_falls_and_is_no_fault_of_the_data(name):
-    case = EVERY_AGENT[name]
+def test_a_loss_scale_falls_and_is_no_fault_of_the_data(case):
     env = numbers_env(case)
     agent = make_eager_agent(case, env, dtype="mixed_float16")
     batch = bound(case, agent, env)
