@@ -31,17 +31,6 @@ def dense(units, name):
     )
 
 
-def functional(units, name):
-    inputs = keras.Input((3,))
-    hidden = dense(8, "hidden")(inputs)
-    return keras.Model(inputs, dense(units, "output")(hidden), name=name)
-
-
-def sequential(units, name):
-    layers = [keras.Input((3,)), dense(8, "hidden"), dense(units, "output")]
-    return keras.Sequential(layers, name=name)
-
-
 def unbuilt_sequential(units, name):
     layers = [dense(8, "hidden"), dense(units, "output")]
     return keras.Sequential(layers, name=name)
@@ -66,21 +55,9 @@ class Subclassed(keras.Model):
         return {**super().get_config(), "units": self.units}
 
 
-BUILDERS = {
-    "functional": functional,
-    "sequential": sequential,
-    "unbuilt_sequential": unbuilt_sequential,
-    "subclassed": Subclassed,
-}
-
-
-@pytest.mark.parametrize(
-    "builder",
-    # The others are what most tests are made of.
-    ["unbuilt_sequential", "subclassed", *slow("functional", "sequential")],
-)
-def test_networks_of_the_user(builder, tmp_path):
-    build = BUILDERS[builder]
+# Built ones are what most tests are made of.
+@pytest.mark.parametrize("build", [unbuilt_sequential, Subclassed])
+def test_networks_of_the_user(build, tmp_path):
     actor, critic = build(3, name="policy"), build(1, name="value")
     # Two optimizers, and before networks have any variables.
     agent = rl.PPO(actor, critic)

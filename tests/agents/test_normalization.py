@@ -215,33 +215,6 @@ def test_rewards_are_scaled_as_by_the_scaler_itself(name):
 
 
 @of_rollouts
-def test_the_discounted_return_ends_with_the_episode(name):
-    """Episodes of one step: each G is the reward alone, also across rounds."""
-    env = CountingEnv(lengths=(1,), truncates=(True,))
-    agent = make_eager_agent(AGENTS[name], env, gamma=0.5)
-    rollouts = make_rollouts(env, horizon=4, batch_size=4, scale_rewards=True)
-    rollouts.bind(agent)
-    scaled, episodes = np.empty(0), np.empty(0)
-    while len(scaled) < 8:
-        trajectory = rollouts.collect()
-        valid = trajectory.valid[:, 0]
-        scaled = np.append(scaled, trajectory.reward[valid, 0])
-        seen = trajectory.observation[:-1][valid, 0, 1]
-        episodes = np.append(episodes, seen)
-    # Rewards 1, 11, 21, ... of the episodes that are not only reset. The
-    # moments start with 1e-4 examples of (0, 1).
-    step = 2 if AGENTS[name].whole_episodes else 1
-    np.testing.assert_array_equal(episodes, step * np.arange(8))
-    gains = 10.0 * episodes + 1.0
-    for i, reward in enumerate(scaled):
-        count = i + 1 + 1e-4
-        mean = gains[: i + 1].sum() / count
-        square = ((gains[: i + 1] ** 2).sum() + 1e-4) / count
-        expected = gains[i] / np.sqrt(square - mean**2 + 1e-8)
-        assert reward == pytest.approx(min(expected, 10.0), rel=1e-4)
-
-
-@of_rollouts
 def test_episodes_broken_off_leave_no_return_behind(name):
     """`evaluate` on the same environment ends the episodes of training."""
     env = rl.envs.as_vector_env(CountingEnv(lengths=(100,)))

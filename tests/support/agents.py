@@ -348,20 +348,6 @@ def fit_twice(case, agent, env):
     return history, before
 
 
-def fresh(agent, initial_weights):
-    """Takes an agent back to the start, keeping what has been compiled.
-
-    Args:
-        agent: A compiled agent, or one that was trained.
-        initial_weights: As `get_weights` gives them.
-    """
-    agent.set_weights(initial_weights)
-    agent.env_steps = 0
-    for variable in agent.optimizer.variables:
-        if not variable.path.endswith("learning_rate"):
-            variable.assign(np.zeros(variable.shape))
-
-
 def networks_of(agent):
     """Returns the networks that an agent is made from, by their arguments."""
     names = ("actor", "critic", "q_network", "value_network")
