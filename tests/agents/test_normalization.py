@@ -23,6 +23,7 @@ from support.datasets import state_of
 from support.errors import raises
 from support.faults import numbers_env
 from support.probe_envs import CountingEnv
+from support.structured_envs import MaskedEnv
 
 over_kinds = pytest.mark.parametrize("name", KINDS)
 # Rollouts of so many steps, and of whole episodes.
@@ -49,7 +50,12 @@ def layers_of(agent):
     networks = []
     for given in networks_of(agent).values():
         networks += given if isinstance(given, list) else [given]
-    return [network.get_layer("normalization") for network in networks]
+    return [
+        layer
+        for network in networks
+        for layer in network.layers
+        if isinstance(layer, rl.layers.ObservationNormalization)
+    ]
 
 
 def outputs_of(agent, observation):
@@ -272,37 +278,15 @@ def test_an_observation_whose_square_is_not_finite_is_named(name, value):
 
 
 def test_a_layer_without_a_key_beside_an_action_mask():
-    inputs = {
-        "x": keras.Input((2,), name="x"),
-        "action_mask": keras.Input((2,), name="action_mask"),
-    }
-
     def network(units):
-        x = rl.layers.ObservationNormalization()(inputs["x"])
-        return keras.Model({"x": inputs["x"]}, keras.layers.Dense(units)(x))
+        position = keras.Input((3,), name="position")
+        x = rl.layers.ObservationNormalization()(position)
+        return keras.Model({"position": position}, keras.layers.Dense(units)(x))
 
-    class Env(gymnasium.Env):
-        observation_space = gymnasium.spaces.Dict(
-            x=gymnasium.spaces.Box(-9.0, 9.0, (2,)),
-            action_mask=gymnasium.spaces.MultiBinary(2),
-        )
-        action_space = gymnasium.spaces.Discrete(2)
-
-        def observe(self):
-            x = self.np_random.normal(3.0, size=2).astype(np.float32)
-            return {"x": x, "action_mask": np.array([1, 1], np.int8)}
-
-        def reset(self, *, seed=None, options=None):
-            super().reset(seed=seed)
-            self.left = 5
-            return self.observe(), {}
-
-        def step(self, action):
-            self.left -= 1
-            return self.observe(), 1.0, not self.left, False, {}
-
-    agent = rl.A2C(network(2), network(1), seed=0)
+    env = MaskedEnv()
+    agent = rl.A2C(network(5), network(1), seed=0)
     agent.compile(run_eagerly=True)
-    agent.fit(rl.RolloutDataset(Env, horizon=16, seed=0), verbose=0)
-    [layer] = [x for x in agent.actor.layers if "normalization" in x.name]
-    np.testing.assert_allclose(layer.running_mean, 3.0, atol=1.0)
+    agent.fit(rl.RolloutDataset(env, horizon=16, seed=0), verbose=0)
+    for layer in layers_of(agent):
+        assert float(layer.count) == 16
+        assert np.abs(layer.running_mean).max() < 0.5
