@@ -31,7 +31,6 @@ from support.agents import weights_of
 from support.selection import asked_for
 
 RECURRENT = "recurrent PPO"
-over_kinds = pytest.mark.parametrize("name", KINDS)
 over_acting_kinds = pytest.mark.parametrize("name", [*KINDS, RECURRENT])
 over_agents = pytest.mark.parametrize("name", [*EVERY_AGENT, RECURRENT])
 
@@ -256,7 +255,7 @@ def test_evaluate_gives_its_keys_and_changes_nothing(name, trained):
     assert agent.env_steps == steps
 
 
-@over_kinds
+@pytest.mark.parametrize("name", ["PPO", "SAC"])
 def test_for_env_takes_any_environment(name):
     env = make_env(EVERY_AGENT[name].pair)
     for given in (env, env.env):
@@ -354,7 +353,7 @@ def test_config_round_trip_with_nothing_at_its_default(name):
     assert [v.shape for v in again.variables] == shapes
 
 
-@over_kinds
+@pytest.mark.parametrize("name", ["PPO", "SAC", *slow("TD3", "DQN")])
 def test_unbound_config_round_trip(name):
     case = EVERY_AGENT[name]
     source = case.make.for_env(make_env(case.pair), seed=0)

@@ -71,21 +71,13 @@ def test_an_own_train_step_is_called():
     np.testing.assert_allclose(history["own"], [2.0 * history["loss"][0]])
 
 
-def test_a_round_of_one_update_is_made_by_an_own_train_step():
-    """And not from the trajectory, where A2C needs no `train_step`."""
+def test_a_round_of_one_update_is_made_by_methods_of_the_user():
+    """And not from the trajectory, where A2C needs neither of them."""
     case = EVERY_AGENT["A2C"]
 
     def train_step(self, data):
         self.seen = sorted(data)
         return super(type(self), self).train_step(data)
-
-    agent = agent_of(case, train_step=train_step)
-    agent.fit(make_rollouts(make_env(), batch_size=None), verbose=0)
-    assert "advantage" in agent.seen
-
-
-def test_a_round_of_one_update_is_made_from_own_samples():
-    case = EVERY_AGENT["A2C"]
 
     def prepare(self, trajectory):
         samples, statistics = super(type(self), self).prepare(trajectory)
@@ -93,6 +85,9 @@ def test_a_round_of_one_update_is_made_from_own_samples():
         samples["returns"] = samples["value"]
         return samples, statistics
 
+    agent = agent_of(case, train_step=train_step)
+    agent.fit(make_rollouts(make_env(), batch_size=None), verbose=0)
+    assert "advantage" in agent.seen
     agent = agent_of(case, prepare=prepare)
     before = weights_of(agent)
     agent.fit(make_rollouts(make_env(), batch_size=None), verbose=0)
@@ -144,30 +139,20 @@ def test_methods_that_are_never_called_are_refused():
         assert all(hasattr(plain, each) for each in named)
 
 
-@over_datasets
-def test_an_own_train_step_may_call_what_keras_calls(name):
-    case = EVERY_AGENT[name]
-
+def test_an_own_train_step_may_call_what_keras_calls():
     def train_step(self, data):
         return {"own": self.compute_loss(data)}
 
-    agent = agent_of(
-        case,
-        train_step=train_step,
-        compute_loss=lambda self, x: keras.ops.convert_to_tensor(4.0),
-    )
-    dataset = case.make_dataset(make_env(case.pair))
-    assert agent.fit(dataset, verbose=0).history["own"] == [4.0]
-
-
-@over_datasets
-def test_the_librarys_train_step_refuses_losses_that_it_does_not_call(name):
-    case = EVERY_AGENT[name]
-    agent = agent_of(
-        case, train_step=own_train_step, compute_loss=lambda self, x: 4.0
-    )
+    case = EVERY_AGENT["PPO"]
+    four = {"compute_loss": lambda self, x: keras.ops.convert_to_tensor(4.0)}
+    agent = agent_of(case, train_step=train_step, **four)
+    assert agent.fit(make_rollouts(make_env()), verbose=0).history["own"] == [
+        4.0
+    ]
+    # That of the library does not.
+    agent = agent_of(case, train_step=own_train_step, **four)
     with pytest.raises(TypeError, match=r"Received: `Mine\.compute_loss`"):
-        agent.fit(case.make_dataset(make_env(case.pair)), verbose=0)
+        agent.fit(make_rollouts(make_env()), verbose=0)
 
 
 def test_what_is_predicted_is_what_call_gives():

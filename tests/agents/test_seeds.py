@@ -18,7 +18,6 @@ from support.agents import make_agent
 from support.agents import make_env
 from support.agents import make_replay
 from support.agents import make_rollouts
-from support.selection import asked_for
 
 TESTS = pathlib.Path(__file__).parents[1]
 RUNS = [
@@ -52,72 +51,54 @@ def train(name, seed, epochs=3, **compile_arguments):
 _IN_A_PROCESS = """
 import json, sys
 import numpy as np
-sys.path[:0] = json.loads(sys.argv[1])
-import importlib.util
-spec = importlib.util.spec_from_file_location("test_seeds", sys.argv[2])
-module = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(module)
-weights = {}
-for name, run in json.loads(sys.argv[4]):
-    agent = module.train(name, 0, jit_compile=run == "compiled")
-    for i, weight in enumerate(agent.get_weights()):
-        weights[f"{name}/{run}/{i:02}"] = weight
-np.savez(sys.argv[3], **weights)
+paths, file, runs = json.loads(sys.argv[1]), sys.argv[2], sys.argv[3]
+sys.path[:0] = paths
+from agents import test_seeds
+for name, run in json.loads(runs):
+    agent = test_seeds.train(name, 0, jit_compile=run == "compiled")
+    np.savez(f"{file}-{name}-{run}", *agent.get_weights())
 """
 
 
-@pytest.fixture(scope="module")
-def processes(request, tmp_path_factory):
-    """Weights after three rounds, of two processes at the same time."""
-    paths = json.dumps([str(TESTS), str(TESTS.parent)])
-    runs = json.dumps(asked_for(request, "processes", name=None, run="plain"))
+@pytest.mark.slow
+def test_new_processes_give_equal_weights(tmp_path):
+    """And what else has happened in this one does not matter."""
     running = []
     for hash_seed in ("1", "2"):
-        file = tmp_path_factory.mktemp("seeds") / "weights.npz"
-        arguments = [paths, __file__, str(file), runs]
+        paths = json.dumps([str(TESTS), str(TESTS.parent)])
+        file = str(tmp_path / hash_seed)
         process = subprocess.Popen(
-            [sys.executable, "-c", _IN_A_PROCESS, *arguments],
+            [
+                sys.executable,
+                "-c",
+                _IN_A_PROCESS,
+                paths,
+                file,
+                json.dumps(RUNS),
+            ],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
         )
-        running.append((process, file))
-    results = []
-    for process, file in running:
+        running.append(process)
+    for process in running:
         _, errors = process.communicate()
         assert process.returncode == 0, errors[-2000:]
-        results.append(dict(np.load(file)))
-    return results
-
-
-def of_run(result, name, run):
-    return [
-        result[key]
-        for key in sorted(result)
-        if key.startswith(f"{name}/{run}/")
-    ]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "run"), RUNS)
-def test_new_processes_give_equal_weights(name, run, processes):
-    one, two = (of_run(result, name, run) for result in processes)
-    assert_equal_weights(one, two)
+    for name, run in RUNS:
+        one, other = (
+            list(np.load(tmp_path / f"{seed}-{name}-{run}.npz").values())
+            for seed in ("1", "2")
+        )
+        assert_equal_weights(one, other)
+        # The other processes optimize their graphs.
+        if run == "plain":
+            assert_equal_weights(train(name, 0, jit_compile=False), one)
 
 
 @pytest.mark.parametrize("name", EITHER_DATASET)
 def test_seeds_differ(name):
     one, other = (train(name, s, epochs=1, run_eagerly=True) for s in (0, 1))
     assert differ(one.get_weights(), other.get_weights())
-
-
-# The other processes optimize their graphs.
-@pytest.mark.slow
-@pytest.mark.parametrize("name", KINDS)
-def test_this_process_gives_the_same(name, processes):
-    """What else has happened in a process does not matter."""
-    agent = train(name, 0, jit_compile=False)
-    assert_equal_weights(agent, of_run(processes[0], name, "plain"))
 
 
 #: The state of a random generator that nothing else is drawn from.
