@@ -61,6 +61,7 @@ for name, run in json.loads(runs):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("as_users_run")
 def test_new_processes_give_equal_weights(tmp_path):
     """And what else has happened in this one does not matter."""
     running = []
@@ -90,7 +91,6 @@ def test_new_processes_give_equal_weights(tmp_path):
             for seed in ("1", "2")
         )
         assert_equal_weights(one, other)
-        # The other processes optimize their graphs.
         if run == "plain":
             assert_equal_weights(train(name, 0, jit_compile=False), one)
 
