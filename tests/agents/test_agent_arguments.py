@@ -161,7 +161,7 @@ def test_total_steps_make_whole_epochs():
     assert history["env_steps"] == [32, 64]
 
 
-@over_datasets
+@pytest.mark.parametrize("name", ["PPO", *slow("SAC")])
 def test_a_minibatch_without_weights_counts_every_row(name):
     case = EVERY_AGENT[name]
     results = []
@@ -248,7 +248,7 @@ def test_a_box_of_one_number_and_a_stack_of_colour_images():
         assert (keras.layers.Conv2D in kinds) == (len(space.shape) == 4)
 
 
-@over_datasets
+@pytest.mark.parametrize("name", ["PPO", *slow("SAC")])
 def test_an_agent_that_was_never_compiled_is_saved(name, tmp_path):
     case = EVERY_AGENT[name]
     env = make_env(case.pair)

@@ -9,7 +9,6 @@ import sys
 import numpy as np
 import pytest
 
-from support.agents import EITHER_DATASET
 from support.agents import EVERY_AGENT
 from support.agents import KINDS
 from support.agents import assert_equal_weights
@@ -18,6 +17,7 @@ from support.agents import make_agent
 from support.agents import make_env
 from support.agents import make_replay
 from support.agents import make_rollouts
+from support.agents import slow
 
 TESTS = pathlib.Path(__file__).parents[1]
 RUNS = [
@@ -95,7 +95,7 @@ def test_new_processes_give_equal_weights(tmp_path):
             assert_equal_weights(train(name, 0, jit_compile=False), one)
 
 
-@pytest.mark.parametrize("name", EITHER_DATASET)
+@pytest.mark.parametrize("name", ["PPO", *slow("SAC")])
 def test_seeds_differ(name):
     one, other = (train(name, s, epochs=1, run_eagerly=True) for s in (0, 1))
     assert differ(one.get_weights(), other.get_weights())
