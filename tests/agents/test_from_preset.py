@@ -6,7 +6,7 @@ import keras_rl2 as rl
 from support.agents import assert_equal_weights
 
 
-def test_it_is_the_agent_of_the_presets_training():
+def test_it_is_the_agent_of_the_training():
     preset = rl.presets.find("PPO", "CartPole-v1")
     agent = rl.PPO.from_preset("CartPole-v1", seed=3)
     other = rl.Training.from_preset(preset, seed=3).agent
@@ -16,8 +16,9 @@ def test_it_is_the_agent_of_the_presets_training():
     assert_equal_weights(agent, other)
 
 
-def test_a_preset_with_changes_of_ones_own():
+def test_settings_of_a_preset_may_be_changed():
     preset = rl.presets.find("SAC", "Pendulum-v1")
+    assert rl.SAC.from_preset(preset).tau == preset.agent["tau"]
     preset = preset.with_settings({"agent.gamma": 0.5, "networks.hidden": [8]})
     agent = rl.SAC.from_preset(preset)
     assert agent.gamma == 0.5
@@ -37,28 +38,20 @@ def test_schedules_last_as_long_as_training_on_so_many_environments():
     assert steps == [391 * 20 * 1, 196 * 20 * 2]
 
 
-def test_a_kind_of_ones_own_has_the_presets_of_the_algorithm():
+def test_a_subclass_has_the_presets_of_its_algorithm():
     class Mine(rl.PPO):
         """Nothing is different."""
 
-    agent = Mine.from_preset("CartPole-v1")
-    assert type(agent) is Mine
+    assert type(Mine.from_preset("CartPole-v1")) is Mine
 
 
-def test_another_algorithms_preset_is_refused():
-    preset = rl.presets.find("DQN", "CartPole-v1")
-    with pytest.raises(ValueError, match="preset for PPO"):
-        rl.PPO.from_preset(preset)
-
-
-@pytest.mark.parametrize(
-    ("kind", "env", "message"),
-    [
+def test_what_is_no_preset_of_the_algorithm_is_refused():
+    other = rl.presets.find("DQN", "CartPole-v1")
+    for kind, given, message in (
+        (rl.PPO, other, "preset for PPO"),
         (rl.PPO, "CartPole-v2", "perhaps 'CartPole-v1'"),
         (rl.DQN, "Pendulum-v1", "preset of DQN"),
         (rl.REINFORCE, "CartPole-v1", "an algorithm with presets"),
-    ],
-)
-def test_without_a_preset_the_nearest_is_named(kind, env, message):
-    with pytest.raises(ValueError, match=message):
-        kind.from_preset(env)
+    ):
+        with pytest.raises(ValueError, match=message):
+            kind.from_preset(given)

@@ -1,7 +1,7 @@
-"""Networks run in training mode where they are trained, and only there.
+"""What an update differentiates: networks in training mode, and nothing else.
 
-Dropout and BatchNormalization depend on it: in a network that is trained they
-act, in a target that others are compared with they rest.
+Dropout and BatchNormalization depend on that mode: in a network that is trained
+they act, in a target that others are compared with they rest.
 """
 
 import keras
@@ -9,22 +9,30 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from support.agents import ACTOR_CRITICS
 from support.agents import AGENTS
-from support.agents import ANY
-from support.agents import EITHER_KIND
 from support.agents import EVERY_AGENT
+from support.agents import differ
 from support.agents import make_env
 from support.agents import make_rollouts
 from support.agents import networks_of
+from support.agents import slow
 from support.minibatches import bound
+from support.minibatches import small_agent as small_plain_agent
 from support.minibatches import update
 from support.plain_networks import plain_networks
+from support.tabular import make_published
+from support.tabular import published_case
+from support.tabular import terms_of
 
 CALLS = []
-over_agents = pytest.mark.parametrize("name", EVERY_AGENT)
+by_losses = pytest.mark.parametrize(
+    "name",
+    ["PPO", "SAC", *slow(*sorted(set(EVERY_AGENT) - {"PPO", "SAC", "BoxCQL"}))],
+)
 
 
-@keras.saving.register_keras_serializable(package="test_training_flag")
+@keras.saving.register_keras_serializable(package="test_gradients")
 class Recording(keras.layers.Layer):
     """Writes down each call and its mode, and whose weights were in use.
 
@@ -45,7 +53,7 @@ class Recording(keras.layers.Layer):
         return inputs
 
 
-@keras.saving.register_keras_serializable(package="test_training_flag")
+@keras.saving.register_keras_serializable(package="test_gradients")
 class OpenInTraining(keras.layers.Layer):
     """Lets its inputs through in training mode, else their ninth part."""
 
@@ -60,7 +68,7 @@ def with_layer(network, layer):
     return keras.Model(network.inputs, outputs, name=network.name)
 
 
-def small_agent(name, make_layer):
+def agent_with(name, make_layer):
     """Makes an agent with a layer in each network, and a minibatch for it."""
     case = EVERY_AGENT[name]
     networks = {
@@ -105,10 +113,9 @@ def modes_of_calls(agent, function):
     )
 
 
-@pytest.mark.rotate(name=EITHER_KIND)
-@over_agents
+@by_losses
 def test_an_update_calls_what_it_trains_in_training_mode(name):
-    agent, batch = small_agent(name, Recording)
+    agent, batch = agent_with(name, Recording)
     # Before the first one, targets are made equal to what they follow.
     update(agent, batch)
     learning, targets = modes_of_calls(agent, lambda: update(agent, batch))
@@ -117,10 +124,9 @@ def test_an_update_calls_what_it_trains_in_training_mode(name):
     assert set(map(frozenset, targets.values())) <= {frozenset({False})}
 
 
-@pytest.mark.rotate(name=ANY)
-@over_agents
+@pytest.mark.parametrize("name", ["PPO", "SAC"])
 def test_nothing_else_is_in_training_mode(name):
-    agent, batch = small_agent(name, Recording)
+    agent, batch = agent_with(name, Recording)
     observation = batch["observation"].numpy()
     case = EVERY_AGENT[name]
     del CALLS[:]
@@ -131,11 +137,10 @@ def test_nothing_else_is_in_training_mode(name):
     assert not any(mode for _, mode in CALLS)
 
 
-@pytest.mark.spread(name=["A2C"])
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", ["A2C", *slow("REINFORCE", "PPO")])
 def test_a_round_of_one_update_trains_in_training_mode(name):
     """Where values of the same pass may also be what targets are made of."""
-    agent, _ = small_agent(name, Recording)
+    agent, _ = agent_with(name, Recording)
     agent.compile(keras.optimizers.SGD(0.1), jit_compile=False)
     env = make_env(AGENTS[name].pair)
     rollouts = make_rollouts(env, batch_size=None)
@@ -147,18 +152,15 @@ def test_a_round_of_one_update_trains_in_training_mode(name):
 
 
 # The penalty of BoxCQL is of actions that its actor gives in inference mode.
-@pytest.mark.rotate(name=EITHER_KIND)
-@pytest.mark.parametrize(
-    "name", [name for name in EVERY_AGENT if name != "BoxCQL"]
-)
+@by_losses
 def test_the_gradient_is_that_of_training_mode(name):
     """Of the pass that what is minimised is made of, and of no other.
 
     A layer that lets a ninth through outside of training mode makes the
     gradient of what comes after it nine times smaller there.
     """
-    agent, batch = small_agent(name, OpenInTraining)
-    always, _ = small_agent(name, lambda: keras.layers.Activation("linear"))
+    agent, batch = agent_with(name, OpenInTraining)
+    always, _ = agent_with(name, lambda: keras.layers.Activation("linear"))
     always.set_weights(agent.get_weights())
     if "discount" in batch:
         # Nothing follows, so that targets, of inference mode, are the rewards.
@@ -181,3 +183,37 @@ def test_the_gradient_is_that_of_training_mode(name):
         assert all(np.any(by) for by in moved[each])
     for one, other in zip(moved[agent], moved[always], strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("PPO", {"normalize_advantages": True}),
+        *slow(*((name, {}) for name in ACTOR_CRITICS)),
+    ],
+)
+def test_no_gradient_through_what_was_prepared(name, settings):
+    """Not through advantages, nor old log-probabilities, values, returns."""
+    agent, batch = small_plain_agent(ACTOR_CRITICS[name], **settings)
+    held = [batch[key] for key in ("advantage", "log_prob", "value", "returns")]
+    assert all(np.any(each) for each in held)
+    with tf.GradientTape() as tape:
+        tape.watch(held)
+        policy, value = agent.policy_and_value(
+            batch["observation"], training=True
+        )
+        loss = agent.loss_terms(policy, value, batch)["policy_loss"]
+    for slope in tape.gradient(loss, held):
+        assert slope is None or not np.any(slope)
+
+
+@pytest.mark.parametrize(("share", "stops"), [(1.45, False), (1.55, True)])
+def test_updates_stop_at_one_and_a_half_times_the_target(share, stops):
+    inputs, batch, _ = published_case()
+    divergence = terms_of(make_published(inputs), batch)["approx_kl"]
+    agent = make_published(inputs, target_kl=divergence / share)
+    agent.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
+    agent.optimizer.build(agent.trainable_variables)
+    before = agent.get_weights()
+    agent.train_step(batch)
+    assert differ(before, agent.get_weights()) != stops

@@ -1,8 +1,7 @@
-"""Training as users run it: graphs optimized by TensorFlow, and by XLA.
+"""Training as it is compiled by default: by XLA, or with optimized graphs.
 
-The other tests of the default layer run graphs as they were traced, since both
-take longer than a test trains. One agent of each family is trained here as it
-is by default, and has to learn what it learns without any graph.
+Other tests run graphs as they were traced, which takes less time. Here agents
+have to learn what they learn without any graph.
 """
 
 import functools
@@ -15,6 +14,7 @@ from keras_rl2.training import round_execution
 from support.agents import EVERY_AGENT
 from support.agents import differ
 from support.agents import make_env
+from support.agents import slow
 from support.agents import weights_of
 
 pytestmark = pytest.mark.usefixtures("as_users_run")
@@ -54,7 +54,10 @@ def assert_close(weights, expected):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    "family",
+    ["on-policy", *slow(*(each for each in FAMILIES if each != "on-policy"))],
+)
 def test_by_default_it_learns_what_it_learns_without_a_graph(family, expected):
     agent, weights = trained(family)
     assert agent.compile_arguments.jit_compile == "auto"
@@ -62,7 +65,7 @@ def test_by_default_it_learns_what_it_learns_without_a_graph(family, expected):
     assert_close(weights, expected(family))
 
 
-@pytest.mark.parametrize("family", ["on-policy", "actor-critic"])
+@pytest.mark.parametrize("family", ["on-policy", *slow("actor-critic")])
 def test_where_xla_does_not_pay_graphs_are_optimized(family, expected):
     options = tf.config.optimizer.get_experimental_options()
     assert not options["disable_meta_optimizer"]

@@ -9,15 +9,11 @@ import pathlib
 import re
 
 import keras
-import pytest
 
 import keras_rl2 as rl
 from keras_rl2 import presets
 from keras_rl2.presets import schema
-from support.agents import AGENTS
-from support.agents import CLONING
 from support.agents import EVERY_AGENT
-from support.agents import OFF_POLICY
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -35,20 +31,13 @@ KINDS = {"BoxCQL": "CQL", "DiscreteCQL": "CQL"}
 NAMES = {KINDS.get(name, name) for name in ALGORITHMS}
 """What the algorithms are called where there are no classes."""
 
-over_algorithms = pytest.mark.parametrize("name", sorted(NAMES))
-
-
-def test_there_are_algorithms():
-    assert {"PPO", "DQN"} <= set(ALGORITHMS)
-    assert "Agent" not in ALGORITHMS
-
 
 def test_tests_run_over_all_of_them():
+    assert {"PPO", "DQN"} <= set(ALGORITHMS)
+    assert "Agent" not in ALGORITHMS
     assert set(EVERY_AGENT) == set(ALGORITHMS)
     for name, case in EVERY_AGENT.items():
         assert case.make is ALGORITHMS[name]
-        assert (name in AGENTS) == case.make.on_policy
-        assert (name in {**OFF_POLICY, **CLONING}) != case.make.on_policy
 
 
 def test_they_are_found_at_the_top():
@@ -62,27 +51,19 @@ def test_presets_know_all_of_them():
         assert known.on_policy == made.on_policy
         kinds = {kind.__name__ for kind in made.action_kinds}
         assert known.learns_with_memory(kinds) == made.takes_memory
+        if name in KINDS:
+            # The classes of one algorithm share its kinds.
+            assert kinds == {{"BoxCQL": "Box", "DiscreteCQL": "Discrete"}[name]}
+            kinds = {kind.__name__ for kind in rl.CQL.kinds}
+        assert kinds == set(known.actions or {"Space"}), name
 
 
-@pytest.mark.parametrize("name", sorted(ALGORITHMS))
-def test_presets_know_what_each_acts_in(name):
-    known = presets.ALGORITHMS[KINDS.get(name, name)].actions
-    made = {kind.__name__ for kind in ALGORITHMS[name].action_kinds}
-    if name in KINDS:
-        # The classes of one algorithm share its kinds.
-        assert made == {{"BoxCQL": "Box", "DiscreteCQL": "Discrete"}[name]}
-        assert set(known) == {kind.__name__ for kind in rl.CQL.kinds}
-    else:
-        assert made == ({"Space"} if known is None else set(known))
-
-
-@over_algorithms
-def test_presets_have_its_settings_and_defaults(name):
-    settings = schema.settings_of(name)
-    assert "agent.gamma" in settings
-    preset = presets.default(name, "CartPole-v1")
-    assert preset.algorithm == name
-    assert preset.optimizer["name"]
+def test_presets_have_settings_and_defaults_of_each():
+    for name in NAMES:
+        assert "agent.gamma" in schema.settings_of(name)
+        preset = presets.default(name, "CartPole-v1")
+        assert preset.algorithm == name
+        assert preset.optimizer["name"]
 
 
 def page_of(name):
@@ -90,18 +71,14 @@ def page_of(name):
     return ROOT / "docs" / f"{stem}.md"
 
 
-@over_algorithms
-def test_it_has_a_page(name):
-    assert page_of(name).read_text("utf-8").startswith(f"# {name}\n")
-
-
-@over_algorithms
-def test_it_has_an_example(name):
+def test_each_has_a_page_and_an_example():
     examples = sorted((ROOT / "examples").glob("*.py"))
-    # Blocks of pages are run by `tests/docs`.
-    texts = [path.read_text("utf-8") for path in (page_of(name), *examples)]
-    uses = re.compile(rf"\b{name}(\.for_env)?\(")
-    assert any(map(uses.search, texts))
+    for name in NAMES:
+        assert page_of(name).read_text("utf-8").startswith(f"# {name}\n")
+        # Blocks of pages are run by `tests/docs`.
+        texts = [each.read_text("utf-8") for each in (page_of(name), *examples)]
+        uses = re.compile(rf"\b{name}(\.for_env)?\(")
+        assert any(map(uses.search, texts)), name
 
 
 def test_examples_are_listed():
