@@ -588,7 +588,7 @@ AGENTS = [
         "updates/target_networks.py",
         "self._move(self.tau)",
         "self._move(1.0 - self.tau)",
-        "callbacks/test_target_network_pairs.py::test_published_numbers",
+        "callbacks/test_target_network_sync.py::test_published_numbers",
     ),
 ]
 
