@@ -465,7 +465,7 @@ def test_only_trained_weights_are_averaged(tau, mode):
 
 @pytest.mark.parametrize(
     ("mode", "every"),
-    [("eager", 1), pytest.param("compiled", 2, marks=pytest.mark.slow)],
+    [("graph", 2), pytest.param("compiled", 1, marks=pytest.mark.slow)],
 )
 def test_published_numbers(mode, every):
     (case,) = (c for c in golden.load_cases() if c["function"] == "polyak")
