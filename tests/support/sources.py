@@ -8,6 +8,3 @@ import functools
 def parsed(path):
     """Returns the syntax of a module, which nobody changes."""
     return ast.parse(path.read_text("utf-8"))
-
-
-@functools.cache
