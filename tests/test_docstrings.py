@@ -5,8 +5,6 @@ import functools
 import re
 from pathlib import Path
 
-import pytest
-
 from support.sources import parsed
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,25 +26,24 @@ _REQUIRED = "x"
 _SHAPE = re.compile(r"`\[.*?\]`|scalar")
 
 
-def documented(tree):
-    """Yields what has a docstring: node, docstring, and whose arguments."""
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.FunctionDef | ast.ClassDef):
-            continue
-        if text := ast.get_docstring(node):
-            yield node, text, called(node)
+@functools.cache
+def documented():
+    """Returns what has a docstring: place, node, text, whose arguments."""
+    return [
+        (f"{path.relative_to(ROOT)}: {node.name}", node, text, called(node))
+        for path in MODULES
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        and (text := ast.get_docstring(node))
+    ]
 
 
 def called(node):
     """Returns the function whose arguments a docstring tells of, if any."""
     if isinstance(node, ast.FunctionDef):
         return node
-    constructors = [
-        each
-        for each in node.body
-        if isinstance(each, ast.FunctionDef) and each.name == "__init__"
-    ]
-    return constructors[0] if constructors else None
+    made = [n for n in node.body if getattr(n, "name", "") == "__init__"]
+    return made[0] if made else None
 
 
 def is_noun(node):
@@ -98,44 +95,35 @@ def same(written, default):
     return (type(stated), stated) == (type(value), value)
 
 
-def first_word(text):
-    return re.match(r"\w*", text)[0]
-
-
-def in_third_person(verb):
-    """Returns the forms that a verb may have: makes, does, carries."""
-    return {f"{verb}s", f"{verb}es", f"{verb[:-1]}ies"}
-
-
-@functools.cache
-def verbs():
-    """Returns the words that functions of this project begin with."""
-    return {
-        first_word(text)
-        for path in MODULES
-        for node, text, _ in documented(parsed(path))
-        if not is_noun(node) and first_word(text).endswith("s")
+def test_functions_begin_with_a_verb_in_the_third_person():
+    first = {
+        place: re.match(r"\w*", text)[0]
+        for place, node, text, _ in documented()
+        if not is_noun(node)
     }
+    verbs = {word for word in first.values() if word.endswith("s")}
+    wrong = [
+        f"{place} begins with {word!r}"
+        for place, word in first.items()
+        # makes, does, carries
+        if {f"{word}s", f"{word}es", f"{word[:-1]}ies"} & verbs
+    ]
+    assert wrong == []
 
 
-def wrong_sentences(tree):
-    for node, text, _ in documented(tree):
-        if not is_noun(node) and in_third_person(first_word(text)) & verbs():
-            yield f"{node.name} begins with {first_word(text)!r}: third person"
+def test_headings_are_those_of_keras():
+    wrong = [
+        place
+        for place, _, text, _ in documented()
+        if re.search(r"(?m)^ *(Examples|Arguments|Note|References):$", text)
+        or not re.match(r"\n\n(?=\S)", sections(text).get("Example", "\n\n."))
+    ]
+    assert wrong == []
 
 
-def wrong_examples(tree):
-    for node, text, _ in documented(tree):
-        if "Example" in (found := sections(text)) and not re.match(
-            r"\n\n(?=\S)", found["Example"]
-        ):
-            yield f"{node.name}: no blank line after `Example:`"
-        if re.search(r"(?m)^ *(Examples|Arguments|Note|References):$", text):
-            yield f"{node.name}: a heading that is not one of ours"
-
-
-def wrong_defaults(tree):
-    for node, text, function in documented(tree):
+def test_defaults_are_those_of_the_code():
+    wrong = []
+    for place, _, text, function in documented():
         if function is None or "Args" not in sections(text):
             continue
         for name, _, default in arguments(function):
@@ -143,49 +131,32 @@ def wrong_defaults(tree):
             if default is None or entry is None or name == _REQUIRED:
                 continue
             stated = _DEFAULT.search(entry)
-            if stated is None:
-                yield f"{node.name}: {name} has a default that is not stated"
-            elif not same(stated[1], default):
-                code = ast.unparse(default)
-                yield f"{node.name}: {name} is {code}, not {stated[1]}"
+            if stated is None or not same(stated[1], default):
+                wrong.append(f"{place}: {name} is {ast.unparse(default)}")
         if re.search(r"Default(?!s\s+to\s+`)\b", text):
-            yield f"{node.name}: write Defaults to `x`."
+            wrong.append(f"{place}: write Defaults to `x`.")
+    assert wrong == []
 
 
-def wrong_shapes(tree):
-    for node, text, function in documented(tree):
-        for name, note, _ in arguments(function) if function else ():
-            entry = entries(text).get(name)
-            if entry is None or not re.match(r"Tensor\b", note or ""):
-                continue
-            if not _SHAPE.search(entry):
-                yield f"{node.name}: {name} is a tensor of no shape"
-
-
-def wrong_messages(tree):
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Raise):
-            continue
-        text = ast.unparse(node)
-        # What says what was received is a message of its own, not a part.
-        if re.search(r"""\(f?["']expected .*Received: """, text):
-            yield f"line {node.lineno}: begin with 'Expected'"
-
-
-RULES = [
-    wrong_sentences,
-    wrong_examples,
-    wrong_defaults,
-    wrong_shapes,
-    wrong_messages,
-]
-
-
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_one_voice(rule):
+def test_tensors_have_shapes():
     wrong = [
-        f"{path.relative_to(ROOT)}: {complaint}"
-        for path in MODULES
-        for complaint in rule(parsed(path))
+        f"{place}: {name}"
+        for place, _, text, function in documented()
+        for name, note, _ in (arguments(function) if function else ())
+        if (entry := entries(text).get(name)) is not None
+        and re.match(r"Tensor\b", note or "")
+        and not _SHAPE.search(entry)
     ]
-    assert wrong == [], "\n".join(wrong)
+    assert wrong == []
+
+
+def test_messages_begin_with_expected():
+    # What says what was received is a message of its own, not a part.
+    part = re.compile(r"""\(f?["']expected .*Received: """)
+    wrong = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in MODULES
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Raise) and part.search(ast.unparse(node))
+    ]
+    assert wrong == []

@@ -44,22 +44,13 @@ def holds_events(folder):
     return any(folder.glob("events.out.tfevents.*"))
 
 
-def test_there_are_examples():
-    assert {path.name for path in EXAMPLES} >= {
-        "ppo_cartpole.py",
-        "ppo_pendulum.py",
-        "existing_keras_model.py",
-    }
-
-
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
-def test_it_is_short_and_says_what_to_expect(path):
-    source = path.read_text()
-    compile(source, str(path), "exec")
-    assert len(source.splitlines()) <= 60
-    assert re.match(r'""".*expect .*\d', source.splitlines()[0])
-    assert "argparse" not in source
-    assert "sys.argv" not in source
+def test_examples_are_short_and_say_what_to_expect():
+    assert len(EXAMPLES) > 10
+    for path in EXAMPLES:
+        lines = path.read_text().splitlines()
+        assert len(lines) <= 60, path
+        assert re.match(r'""".*expect .*\d', lines[0]), path
+        assert not any("argparse" in x or "sys.argv" in x for x in lines), path
 
 
 @pytest.mark.slow
@@ -111,40 +102,27 @@ def test_ppo_cartpole(tmp_path, seed):
 
 @pytest.mark.learning
 @pytest.mark.parametrize("seed", range(3))
-def test_ppo_pendulum(tmp_path, seed):
-    score, folder = run("ppo_pendulum.py", tmp_path, seed)
-    assert score >= -200
+@pytest.mark.parametrize(
+    ("name", "least"), [("ppo_pendulum", -200), ("graph_ppo", 475)]
+)
+def test_ppo_of_several_seeds(tmp_path, name, least, seed):
+    score, folder = run(f"{name}.py", tmp_path, seed)
+    assert score >= least
     assert holds_events(folder)
     assert (folder / "agent.keras").exists()
 
 
 @pytest.mark.learning
-@pytest.mark.parametrize("seed", range(3))
-def test_graph_ppo(tmp_path, seed):
-    score, folder = run("graph_ppo.py", tmp_path, seed)
-    assert score >= 475
-    assert holds_events(folder)
-    assert (folder / "agent.keras").exists()
-
-
-@pytest.mark.learning
-def test_many_seeds(tmp_path):
-    score, folder = run("many_seeds.py", tmp_path)
-    assert score >= 475
-    assert (folder / "best.keras").exists()
-
-
-@pytest.mark.learning
-def test_appo_cartpole(tmp_path):
-    score, folder = run("appo_cartpole.py", tmp_path)
-    assert score >= 475
-    assert holds_events(folder)
-    assert (folder / "agent.keras").exists()
-
-
-@pytest.mark.learning
-def test_distributed_ppo(tmp_path):
-    pytest.importorskip("ray", reason='needs Ray: pip install ".[ray]"')
-    score, folder = run("distributed_ppo.py", tmp_path)
-    assert score >= 200
-    assert (folder / "agent.keras").exists()
+@pytest.mark.parametrize(
+    ("name", "least", "kept", "package"),
+    [
+        ("many_seeds", 475, "best.keras", "keras_rl2"),
+        ("appo_cartpole", 475, "agent.keras", "keras_rl2"),
+        ("distributed_ppo", 200, "agent.keras", "ray"),
+    ],
+)
+def test_trainings_in_parallel(tmp_path, name, least, kept, package):
+    pytest.importorskip(package)
+    score, folder = run(f"{name}.py", tmp_path)
+    assert score >= least
+    assert (folder / kept).exists()

@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[1]
 TEXTS = sorted(
     [
@@ -63,11 +61,8 @@ def broken(path):
     return [link for link in found if not leads_somewhere(link, path)]
 
 
-@pytest.mark.parametrize(
-    "path", TEXTS, ids=lambda path: path.relative_to(ROOT).as_posix()
-)
-def test_links_lead_somewhere(path):
-    assert broken(path) == []
+def test_links_lead_somewhere():
+    assert {path.name: broken(path) for path in TEXTS if broken(path)} == {}
 
 
 def test_every_page_and_picture_is_linked():
@@ -79,24 +74,3 @@ def test_every_page_and_picture_is_linked():
     linked.add(ROOT / "docs" / "index.md")
     files = {path for path in (ROOT / "docs").rglob("*") if path.is_file()}
     assert {path for path in files if path.suffix != ".py"} <= linked
-
-
-def test_broken_links_are_found(tmp_path, monkeypatch):
-    monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
-    (tmp_path / "other.md").write_text("# A `b`, and c\n## Two\n## Two\n")
-    text = tmp_path / "text.md"
-    text.write_text(
-        "# Here\n[a](other.md) [b](other.md#a-b-and-c) [c](other.md#two-1) "
-        "[d](#here) [e](https://nowhere.invalid) `[f](code.md)`\n"
-        "```\n[g](block.md)\n```\n"
-        "[h](gone.md) [i](other.md#three) [j](#there) ![k](picture.png) "
-        "[l](../outside.md)\n"
-    )
-    (tmp_path.parent / "outside.md").touch()
-    assert broken(text) == [
-        "gone.md",
-        "other.md#three",
-        "#there",
-        "picture.png",
-        "../outside.md",
-    ]

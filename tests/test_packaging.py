@@ -2,7 +2,6 @@
 
 import ast
 import configparser
-import inspect
 import re
 import runpy
 import sys
@@ -30,19 +29,17 @@ def _config():
 
 
 def test_packages_are_those_on_disk():
-    listed = _config()["options"]["packages"].split()
+    options = _config()["options"]
     on_disk = {
         ".".join(path.parent.relative_to(ROOT).parts)
         for path in (ROOT / "keras_rl2").rglob("__init__.py")
     }
     on_disk.add("keras_rl2.callbacks")
-    assert sorted(listed) == sorted(on_disk)
-
-
-def test_callbacks_are_mapped_for_wheels():
-    mapping = _config()["options"]["package_dir"].split("\n")
+    assert sorted(options["packages"].split()) == sorted(on_disk)
+    mapping = options["package_dir"].split("\n")
     assert "keras_rl2.callbacks = callbacks" in [m.strip() for m in mapping]
     assert (ROOT / "callbacks" / "__init__.py").is_file()
+    assert (ROOT / "keras_rl2" / "py.typed").is_file()
 
 
 @pytest.mark.skipif(
@@ -54,18 +51,15 @@ def test_callbacks_are_linked_for_checkouts():
     assert str(link.readlink()) == "../callbacks"
 
 
-def test_both_ways_show_the_same_callbacks():
-    def content(folder):
-        return {path.name: path.read_text() for path in folder.glob("*.py")}
-
-    assert content(ROOT / "keras_rl2" / "callbacks") == content(
-        ROOT / "callbacks"
-    )
-
-
 def test_callbacks_have_one_identity():
     callback = keras_rl2.callbacks.RolloutRefresh
     assert callback.__module__ == "keras_rl2.callbacks.rollout_refresh"
+    folders = (ROOT / "keras_rl2" / "callbacks", ROOT / "callbacks")
+    inside, outside = (
+        {path.name: path.read_text() for path in folder.glob("*.py")}
+        for folder in folders
+    )
+    assert inside == outside
 
 
 def test_nothing_named_callbacks_is_on_the_path(tmp_path):
@@ -101,7 +95,7 @@ def _imports(statements):
                 yield _DISTRIBUTIONS.get(package, package)
 
 
-def test_what_is_imported_is_declared():
+def test_imports_are_declared():
     """At once: what is always installed. Later: that, or an extra."""
     config = _config()
     required = _requirements(config["options"]["install_requires"])
@@ -120,55 +114,26 @@ def test_what_is_imported_is_declared():
     assert sometimes - required - extras == set()
 
 
-def test_types_are_given_to_no_class_that_takes_none():
-    """Before Gymnasium 1.4; in text, as `Workers` is, they are not seen."""
-    given = [
-        f"{path.name}:{node.lineno}"
-        for path in (ROOT / "keras_rl2").rglob("*.py")
-        for node in ast.walk(parsed(path))
-        if isinstance(node, ast.Subscript)
-        and ast.unparse(node.value).endswith(
-            ("AsyncVectorEnv", "SyncVectorEnv")
-        )
-    ]
-    assert given == []
-
-
-def test_each_python_that_is_promised_is_the_oldest_or_newer():
-    options = _config()
-    oldest = options["options"]["python_requires"].removeprefix(">=")
-    promised = re.findall(
-        r"Python :: (3\.\d+)", options["metadata"]["classifiers"]
-    )
+def test_versions_agree():
+    config = _config()
+    oldest = config["options"]["python_requires"].removeprefix(">=")
+    classifiers = config["metadata"]["classifiers"]
+    promised = re.findall(r"Python :: (3\.\d+)", classifiers)
     assert promised[0] == oldest
     assert promised == sorted(promised, key=lambda v: int(v.split(".")[1]))
+    citation = (ROOT / "CITATION.cff").read_text("utf-8")
+    assert f"\nversion: {keras_rl2.__version__}\n" in citation
 
 
 def test_public_names_resolve():
     for name in keras_rl2.__all__:
         assert getattr(keras_rl2, name) is not None
     assert sorted(keras_rl2.__all__) == dir(keras_rl2)
-
-
-def test_an_unknown_name_is_an_attribute_error():
+    # What the lazy `__getattr__` serves is what `__all__` promises.
+    lazy = set(keras_rl2._HOMES) | set(keras_rl2._ROOMS)
+    assert lazy | {"__version__"} == set(keras_rl2.__all__)
     with pytest.raises(AttributeError, match="no_such_agent"):
         keras_rl2.no_such_agent  # noqa: B018
-
-
-def test_types_are_shipped():
-    assert (Path(inspect.getfile(keras_rl2)).parent / "py.typed").is_file()
-
-
-def test_names_have_one_home():
-    """What the lazy `__getattr__` serves is what `__all__` promises."""
-    assert set(keras_rl2._HOMES) | set(keras_rl2._ROOMS) | {
-        "__version__"
-    } == set(keras_rl2.__all__)
-
-
-def test_the_citation_is_of_this_version():
-    citation = (ROOT / "CITATION.cff").read_text("utf-8")
-    assert f"\nversion: {keras_rl2.__version__}\n" in citation
 
 
 @pytest.fixture
@@ -193,6 +158,12 @@ def test_links_of_the_description_are_absolute_or_words(build):
     assert build["description"](readme, "") == (
         "A curve a, `e/` and [c](https://example.org/c)"
     )
+    # None of the README's is left.
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert re.search(r"\]\(docs/", text)
+    for source in ("", build["source_of"](_config()), "https://example.org"):
+        left = re.findall(r"\]\(([^)]*)\)", build["description"](text, source))
+        assert [link for link in left if not link.startswith("https:")] == []
 
 
 def test_the_source_is_that_of_the_project_urls(build):
@@ -204,11 +175,3 @@ def test_the_source_is_that_of_the_project_urls(build):
         "    Source = https://example.org/us/it/\n"
     )
     assert build["source_of"](config) == "https://example.org/us/it"
-
-
-def test_no_relative_link_of_the_readme_is_left(build):
-    text = (ROOT / "README.md").read_text("utf-8")
-    assert re.search(r"\]\(docs/", text)
-    for source in ("", build["source_of"](_config()), "https://example.org"):
-        left = re.findall(r"\]\(([^)]*)\)", build["description"](text, source))
-        assert [link for link in left if not link.startswith("https:")] == []

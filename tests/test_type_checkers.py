@@ -25,12 +25,9 @@ agent.compile(keras.optimizers.Adam(1e-3), jit_compile=False)
 agent.fit(rollouts, total_steps=1000, verbose=0)
 agent.evaluate("CartPole-v1", episodes=3)
 agent.export("policy.onnx", format="onnx", deterministic=True)
-agent.save("agent.keras", overwrite=True)
 rl.DQN(network, double=True, support=[-1.0, 1.0], epsilon=0.1)
 rl.SAC(network, [network, network], exploration="pink", dtype="float32")
-rl.CQL.for_env("CartPole-v1", alpha=0.5, double=True)
 rl.DQN.for_env("CartPole-v1", memory=keras.layers.LSTMCell(8), loss="mse")
-rl.ReplayDataset("CartPole-v1", warm_up=10)
 rl.record("random", "CartPole-v1", 100, n_step=3)
 
 rl.PPO(network, gama=1.0)  # wrong
@@ -43,16 +40,11 @@ rl.DDPG.for_env("Pendulum-v1", policy_delay=2)  # wrong
 rl.PPO.for_env("CartPole-v1", initialization="zeros")  # wrong
 rl.DQN(network, doubel=True)  # wrong
 rl.DQN(network, loss="hubber")  # wrong
-rl.SAC(network, network, temprature=1.0)  # wrong
 rl.CQL.for_env("CartPole-v1", alhpa=0.5)  # wrong
 rl.agents.BoxCQL(network, network, double=True)  # wrong
 rl.RolloutDataset("CartPole-v1", n_steps=64)  # wrong
-rl.ReplayDataset("CartPole-v1", warmup=10)  # wrong
-agent.compile("adam", jit_compil=True)  # wrong
 agent.fit(rollouts, totel_steps=1000)  # wrong
 agent.evaluate("CartPole-v1", episodess=3)  # wrong
-agent.export("policy", determinstic=True)  # wrong
-agent.save("agent.keras", overwite=True)  # wrong
 rl.record("random", "CartPole-v1", 100, n_setp=3)  # wrong
 """
 WRONG = {
@@ -87,7 +79,7 @@ def program(tmp_path):
 
 
 @pytest.mark.slow
-def test_mypy_finds_what_is_misspelt(program):
+def test_mypy_finds_misspelt_arguments(program):
     # Keras has no types, which a user's mypy is told to put up with.
     report = run(
         *("mypy", "--strict", "--config-file=", "--ignore-missing-imports"),
@@ -100,7 +92,7 @@ def test_mypy_finds_what_is_misspelt(program):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not has_pyright(), reason="needs pyright and Node.js")
-def test_pyright_finds_what_is_misspelt(program):
+def test_pyright_finds_misspelt_arguments(program):
     settings = {"include": ["program.py"], "extraPaths": [str(ROOT)]}
     config = program.with_name("pyrightconfig.json")
     config.write_text(json.dumps(settings), encoding="utf-8")

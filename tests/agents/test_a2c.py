@@ -25,7 +25,11 @@ from support.tabular import tabular
 from support.tabular import terms_of
 
 CASE = AGENTS["A2C"]
-MODES = list(AutoresetMode)
+
+
+def slow(*values):
+    """Returns a parameter of the slow layer."""
+    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def counting_env(mode=AutoresetMode.SAME_STEP, num_envs=2):
@@ -87,8 +91,7 @@ def count_three_rounds(agent, layers):
     ]
 
 
-@pytest.mark.spread(jit_compile=[False])
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("jit_compile", [False, slow(True)])
 def test_a_shared_trunk_runs_once_for_an_update(jit_compile):
     networks, layers = counted_networks(shared=True)
     agent = rl.A2C(*networks)
@@ -105,30 +108,6 @@ def test_two_networks_run_once_each_under_two_optimizers():
         (3, 3 * 16),
         (3, 3 * (16 + 2 + 16)),
     ]
-
-
-def test_what_counts_would_see_a_second_pass():
-    networks, layers = counted_networks(shared=True)
-    agent = rl.A2C(*networks)
-    agent.compile("sgd", jit_compile=False)
-    agent.learns_from_trajectories = False
-    ((calls, _),) = count_three_rounds(agent, layers)
-    assert calls == 2 * 3
-
-
-def test_two_optimizers_refuse_variables_that_both_would_own():
-    networks, layers = counted_networks(shared=True)
-    agent = rl.A2C(*networks)
-    with pytest.raises(ValueError, match=r"(?s)separate critic.*shared trunk"):
-        agent.compile("sgd", critic_optimizer="adam")
-    inputs = keras.Input((3,))
-    hidden = layers[0](inputs)
-    agent = rl.A2C(
-        keras.Model(inputs, keras.layers.Dense(3)(hidden)),
-        keras.Model(inputs, keras.layers.Dense(1)(hidden)),
-    )
-    with pytest.raises(ValueError, match=r"(?s)common variables.*both own"):
-        agent.compile("sgd", critic_optimizer="adam")
 
 
 # What one pass gives is what two give.
@@ -172,15 +151,14 @@ def after_an_update(mode, fused, jit_compile=False, **settings):
     return agent, history
 
 
-@pytest.mark.spread(jit_compile=[False], settings=[NORMALISED])
-@pytest.mark.rotate(mode=[MODES])
 @pytest.mark.parametrize(
-    "settings", [{}, NORMALISED], ids=["n_step", "gae_normalised"]
-)
-@pytest.mark.parametrize(
-    ("mode", "jit_compile"),
-    # Compiled by XLA in one mode: that takes its time.
-    [*((mode, False) for mode in MODES), (AutoresetMode.SAME_STEP, True)],
+    ("mode", "jit_compile", "settings"),
+    [
+        (AutoresetMode.SAME_STEP, False, NORMALISED),
+        slow(AutoresetMode.NEXT_STEP, False, {}),
+        slow(AutoresetMode.DISABLED, False, NORMALISED),
+        slow(AutoresetMode.SAME_STEP, True, {}),
+    ],
 )
 def test_one_pass_equals_two(mode, jit_compile, settings):
     prepared, expected = after_an_update(mode, fused=False, **settings)
@@ -196,10 +174,14 @@ def test_one_pass_equals_two(mode, jit_compile, settings):
     assert history["env_steps"] == expected["env_steps"]
 
 
-@pytest.mark.spread(key=["observation"])
-@pytest.mark.rotate(mode=[MODES])
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("key", ["observation", "reward"])
+@pytest.mark.parametrize(
+    ("mode", "key"),
+    [
+        (AutoresetMode.NEXT_STEP, "observation"),
+        slow(AutoresetMode.SAME_STEP, "observation"),
+        slow(AutoresetMode.DISABLED, "reward"),
+    ],
+)
 def test_what_is_not_finite_changes_no_weight(mode, key):
     # Step 10 is the last of an episode: its observation is a final one.
     makers = [lambda: NonFiniteEnv(-1), lambda: NonFiniteEnv(10, key)]
@@ -233,9 +215,8 @@ def published(case_id):
     return case["inputs"], case["expected"]
 
 
-@pytest.fixture
-def of_trfl():
-    """An agent and a minibatch that are trfl's own example.
+def test_loss_and_update_are_those_of_trfl():
+    """By its own example.
 
     trfl adds up what we take the mean of, over 2 steps, and halves the square
     of the error.
@@ -255,11 +236,6 @@ def of_trfl():
         returns=returns,
         value=inputs["values"],
     )
-    return agent, batch, expected
-
-
-def test_loss_is_that_of_trfl(of_trfl):
-    agent, batch, expected = of_trfl
     terms = {key: 2 * value for key, value in terms_of(agent, batch).items()}
     for ours, theirs in (
         ("loss", "loss"),
@@ -269,10 +245,6 @@ def test_loss_is_that_of_trfl(of_trfl):
         assert terms[ours] == pytest.approx(expected[theirs], rel=1e-5)
     value_loss = agent.value_coefficient * terms["value_loss"]
     assert value_loss == pytest.approx(expected["baseline_loss"], rel=1e-5)
-
-
-def test_an_update_is_the_gradient_of_trfl(of_trfl):
-    agent, batch, _ = of_trfl
     _, expected = published("a2c_grad/trfl_total")
     before = weights_of(agent)
     agent.train_step(batch)
@@ -334,56 +306,20 @@ def test_a_rollout_worked_out_by_hand():
     )
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_horizon_1_is_the_one_step_actor_critic(mode):
-    """The target is r + gamma V(s'), whatever s' is to the episode."""
-    env = counting_env(mode)
-    agent = make_agent(CASE, env, hidden=(), gamma=0.5)
-    # V(s) is the number of the step in its episode.
-    agent.critic.set_weights([np.float32([[0], [0], [1], [0]]), np.zeros(1)])
-    rollouts = whole_rollouts(env, horizon=1)
-    rollouts.bind(agent)
-    trajectories, reset_rows = [], 0
-    agent.observers.add(trajectories.append)
-    for _ in range(14):
-        rollouts.refresh()
-        samples, trajectory = rollouts.samples, trajectories[-1]
-        for row in rollouts.valid_rows:
-            value = samples["observation"][row, 2]
-            reward = trajectory.reward[0, row]
-            # One step on, even where the environment has been reset by now.
-            following = 0.0 if trajectory.terminated[0, row] else value + 1
-            target = reward + 0.5 * following
-            assert samples["returns"][row] == pytest.approx(target)
-            assert samples["advantage"][row] == pytest.approx(target - value)
-        reset_rows += 2 - len(rollouts.valid_rows)
-    assert (reset_rows > 0) == (mode == AutoresetMode.NEXT_STEP)
-
-
-def test_default_optimizer():
-    optimizer = make_agent(CASE, make_env()).optimizer
-    assert isinstance(optimizer, keras.optimizers.Adam)
-    assert float(optimizer.learning_rate) == pytest.approx(1e-3)
-
-
 def test_minibatches_can_be_had_after_training_on_trajectories():
-    agent = rl.A2C.for_env(make_env(), hidden=(8,), seed=0)
-    rollouts = whole_rollouts(make_env())
-    agent.fit(rollouts, epochs=1, verbose=0)
-    batches = rollouts.as_dataset(agent)
-    rollouts.refresh()
-    assert "advantage" in next(iter(batches))
-    # And back again.
-    agent.fit(rollouts, epochs=1, verbose=0)
-
-
-def test_looking_at_samples_takes_no_part_in_normalisation():
     agent = rl.A2C.for_env(
         make_env(), hidden=(8,), normalize_observations=True, seed=0
     )
     rollouts = whole_rollouts(make_env())
     agent.fit(rollouts, epochs=1, verbose=0)
+    assert isinstance(agent.optimizer, keras.optimizers.Adam)
+    # To look at samples takes no part in normalization.
     before = [float(layer.count) for layer in agent.normalizing.layers]
     assert before == [agent.env_steps] * 2
     assert "advantage" in rollouts.samples
     assert [float(layer.count) for layer in agent.normalizing.layers] == before
+    batches = rollouts.as_dataset(agent)
+    rollouts.refresh()
+    assert "advantage" in next(iter(batches))
+    # And back again.
+    agent.fit(rollouts, epochs=1, verbose=0)

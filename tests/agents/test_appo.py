@@ -1,7 +1,6 @@
 """APPO: what lags, what V-trace makes of it, and that nothing else differs."""
 
 import dataclasses
-import functools
 
 import keras
 import numpy as np
@@ -35,54 +34,32 @@ def assert_close(first, second):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-5)
 
 
-@functools.cache
-def ppo_trained(env):
-    """Returns a PPO to compare with, which no test trains further."""
-    return trained("PPO", env=env)
-
-
-@pytest.mark.parametrize("env", [ENV, "Pendulum-v1"])
-@pytest.mark.spread(env=["Pendulum-v1"])
+@pytest.mark.parametrize(
+    "env", ["Pendulum-v1", pytest.param(ENV, marks=pytest.mark.slow)]
+)
 def test_without_a_lag_it_is_ppo(env):
-    ppo, expected = ppo_trained(env)
+    ppo, expected = trained("PPO", env=env)
     appo, history = trained("APPO", env=env)
     assert_close(ppo, appo)
     assert "lag" not in history
     np.testing.assert_allclose(history["loss"], expected["loss"], rtol=1e-4)
-
-
-@pytest.mark.parametrize("env", [ENV, "Pendulum-v1"])
-@pytest.mark.spread(env=["Pendulum-v1"])
-def test_a_lag_of_0_waits_for_the_updates(env):
-    ppo, _ = ppo_trained(env)
+    # Less than the 4 updates of a round: it waits for the updates.
     appo, history = trained("APPO", rl.LocalWorkers(2), env=env, max_lag=3)
-    # Less than the 4 updates of a round.
     assert "lag" not in history
     assert_close(ppo, appo)
 
 
-@pytest.fixture(scope="module")
-def of_two_workers():
-    """An agent that was trained by two workers, and its history."""
-    return trained("APPO", rl.LocalWorkers(2))
-
-
-def test_one_round_is_collected_ahead(of_two_workers):
-    _, history = of_two_workers
-    assert history["lag"] == [0, 4, 4, 4]
-
-
 @pytest.mark.parametrize(
-    ("max_lag", "lags"),
+    ("settings", "lags"),
     [
-        pytest.param(4, [0, 4, 4], marks=pytest.mark.slow),
-        (11, [0, 4, 8, 8]),
+        ({"max_lag": 11}, [0, 4, 8, 8]),
+        pytest.param({}, [0, 4, 4, 4], marks=pytest.mark.slow),
     ],
+    ids=["bounded", "default"],
 )
-def test_the_lag_is_logged_and_bounded(max_lag, lags):
-    _, history = trained(
-        "APPO", rl.LocalWorkers(2), epochs=len(lags), max_lag=max_lag
-    )
+def test_the_lag_is_logged_and_bounded(settings, lags):
+    """By default one round is collected ahead."""
+    _, history = trained("APPO", rl.LocalWorkers(2), **settings)
     assert history["lag"] == lags
 
 
@@ -100,15 +77,6 @@ def test_updates_of_sequences_count_for_the_lag(tmp_path):
     rollouts.collect()
     # No weights are kept there to act with: nothing is collected ahead.
     assert workers.transport.unread() == 0
-
-
-# In the default layer, `test_rounds_ahead.py` repeats runs of workers.
-@pytest.mark.slow
-def test_runs_repeat_bit_for_bit_however_fast_workers_are(of_two_workers):
-    one, _ = of_two_workers
-    other, _ = trained("APPO", rl.LocalWorkers(4))
-    for first, second in zip(weights(one), weights(other), strict=True):
-        np.testing.assert_array_equal(first, second)
 
 
 def test_log_probs_are_those_of_the_weights_that_acted():
@@ -195,21 +163,7 @@ def test_a_rollout_of_another_policy_is_learned_otherwise():
     np.testing.assert_array_equal(lagging["log_prob"], other.log_prob.ravel())
 
 
-@pytest.mark.parametrize("max_lag", [-1, 1.5, "all", True])
-def test_lags_that_are_none(max_lag):
-    with pytest.raises(ValueError, match="Expected `max_lag`"):
-        rl.APPO.for_env("CartPole-v1", max_lag=max_lag)
-
-
-@pytest.mark.slow
-def test_an_agent_that_remembers_lags_as_well():
-    rollouts = rl.RolloutDataset(
-        ENV, seed=0, workers=rl.LocalWorkers(2), **SETTINGS
-    )
-    agent = rl.APPO.for_env(
-        rollouts.env, hidden=(8,), memory=keras.layers.LSTMCell(4), seed=0
-    )
-    history = agent.fit(rollouts, epochs=3, verbose=0).history
-    rollouts.close()
-    assert history["lag"] == [0, 4, 4]
-    assert np.isfinite(history["loss"]).all()
+def test_lags_that_are_none():
+    for max_lag in (-1, 1.5, "all", True):
+        with pytest.raises(ValueError, match="Expected `max_lag`"):
+            rl.APPO.for_env("CartPole-v1", max_lag=max_lag)

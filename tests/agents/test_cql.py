@@ -58,8 +58,6 @@ def test_for_env_makes_what_the_actions_ask_for():
         assert type(agent) is make
         assert isinstance(agent, rl.CQL)
         assert isinstance(agent, PLAIN[kind])
-    with raises("an action space that CQL can act in", "MultiBinary"):
-        rl.CQL.for_env(make_env("act_multi_binary"))
 
 
 def test_the_constructor_makes_what_the_networks_ask_for():
@@ -80,54 +78,61 @@ def test_the_constructor_makes_what_the_networks_ask_for():
         rl.CQL(q_network, num_samples=3)
 
 
-def test_arguments_of_the_other_kind_are_refused():
+def test_what_does_not_fit():
+    with raises("an action space that CQL can act in", "MultiBinary"):
+        rl.CQL.for_env(make_env("act_multi_binary"))
+    # Arguments of the other kind, and of none.
     with pytest.raises(TypeError, match="num_samples"):
         rl.CQL.for_env(make_env(), num_samples=3)
-    with pytest.raises(TypeError, match="double"):
-        rl.CQL.for_env(make_env("act_box"), double=True)
     with pytest.raises(TypeError, match="nothing"):
         rl.CQL.for_env(make_env(), nothing=True)
+    env = make_env("act_box")
+    with pytest.raises(TypeError, match="double"):
+        rl.CQL.for_env(env, double=True)
+    with raises("alpha", "-1"):
+        rl.CQL.for_env(env, alpha=-1.0)
+    # Its logarithm is what is learned.
+    with raises("alpha", "0"):
+        rl.CQL.for_env(env, alpha=0.0, threshold=1.0)
+    with raises("threshold", "nan"):
+        rl.CQL.for_env(env, threshold=float("nan"))
+    for number in (0, 2.5):
+        with raises("`num_samples`", str(number)):
+            rl.CQL.for_env(env, num_samples=number)
 
 
-@pytest.mark.parametrize("kind", PAIRS)
-def test_saved_and_trained_on(kind, tmp_path):
-    env = make_env(PAIRS[kind])
+@pytest.mark.slow
+def test_alpha_is_saved_and_learned_on(tmp_path):
+    env = make_env(PAIRS["box"])
     agent = rl.CQL.for_env(env, hidden=(8,), seed=0, threshold=1.0, alpha=0.5)
     agent.compile(run_eagerly=True)
-    agent.train_step(minibatch(kind))
+    agent.train_step(minibatch("box"))
     agent.save(tmp_path / "agent.keras")
     loaded = keras.models.load_model(tmp_path / "agent.keras")
     assert type(loaded) is type(agent)
     assert loaded.threshold == 1.0
     np.testing.assert_array_equal(loaded.log_alpha, agent.log_alpha)
     for each in (agent, loaded):
-        each.train_step(minibatch(kind, seed=1))
+        each.train_step(minibatch("box", seed=1))
     assert_equal_weights(loaded, agent)
 
 
 # The update.
 
 
-@pytest.mark.parametrize("kind", PAIRS)
-def test_without_its_penalty_it_is_what_it_is_made_of(kind):
-    plain, expected = trained(PLAIN[kind], kind)
-    agent, logs = trained(rl.CQL, kind, alpha=0.0)
-    for one, other in zip(
-        agent.get_weights(), plain.get_weights(), strict=True
+def test_without_its_penalty_it_is_what_it_is_made_of():
+    for kind, settings in (
+        ("box", {}),
+        ("discrete", {"double": True, "dueling": True}),
     ):
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
-    for key, value in expected.items():
-        assert logs[key] == pytest.approx(value, abs=1e-6), key
-
-
-@pytest.mark.parametrize("settings", [{"double": True, "dueling": True}])
-def test_flags_of_dqn_are_kept(settings):
-    plain, _ = trained(rl.DQN, "discrete", **settings)
-    agent, _ = trained(rl.CQL, "discrete", alpha=0.0, **settings)
-    for one, other in zip(
-        agent.get_weights(), plain.get_weights(), strict=True
-    ):
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
+        plain, expected = trained(PLAIN[kind], kind, 2, **settings)
+        agent, logs = trained(rl.CQL, kind, 2, alpha=0.0, **settings)
+        for one, other in zip(
+            agent.get_weights(), plain.get_weights(), strict=True
+        ):
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
+        for key, value in expected.items():
+            assert logs[key] == pytest.approx(value, abs=1e-6), key
 
 
 def test_the_penalty_of_choices_by_hand():
@@ -246,61 +251,21 @@ def test_the_penalty_teaches_critics_only():
     assert tape.gradient(loss, variables) == [None] * len(variables)
 
 
-@pytest.mark.spread(kind=["discrete"])
-@pytest.mark.parametrize("kind", PAIRS)
-def test_values_of_other_actions_fall(kind):
-    """A penalty that is learned from leaves a smaller one."""
-    penalties = []
-    for alpha in (0.0, 5.0):
-        agent = rl.CQL.for_env(
-            make_env(PAIRS[kind]), hidden=(16,), seed=0, alpha=alpha
-        )
-        agent.compile(keras.optimizers.Adam(1e-2), jit_compile=False)
-        batch = minibatch(kind)
-        for _ in range(100):
-            logs = agent.train_on_batch(batch, return_dict=True)
-        penalties.append(logs["cql_penalty"])
-    assert penalties[1] < penalties[0] - 0.3
-
-
-@pytest.mark.parametrize("kind", PAIRS)
-def test_alpha_follows_its_threshold(kind):
-    for threshold, grows in ((-50.0, True), (50.0, False)):
-        agent, logs = trained(
-            rl.CQL, kind, updates=1, alpha=0.5, threshold=threshold
-        )
-        # Of the update: α as it was before.
-        assert logs["alpha"] == pytest.approx(0.5)
-        learned = float(agent.log_alpha.numpy()) - np.log(0.5)
-        slope = logs["cql_penalty"] - threshold
-        assert learned == pytest.approx(0.1 * clipped(agent, slope), rel=0.05)
-        assert (learned > 0) == grows
+def test_alpha_follows_its_threshold():
+    for kind in PAIRS:
+        for threshold, grows in ((-50.0, True), (50.0, False)):
+            agent, logs = trained(
+                rl.CQL, kind, updates=1, alpha=0.5, threshold=threshold
+            )
+            # Of the update: α as it was before.
+            assert logs["alpha"] == pytest.approx(0.5)
+            learned = float(agent.log_alpha.numpy()) - np.log(0.5)
+            slope = 0.1 * clipped(agent, logs["cql_penalty"] - threshold)
+            assert learned == pytest.approx(slope, rel=0.05), kind
+            assert (learned > 0) == grows
 
 
 def clipped(agent, slope):
     """What is left of a slope that is much larger than all others."""
     most = agent.max_gradient_norm
     return slope if most is None else np.clip(slope, -most, most)
-
-
-def test_half_precision():
-    for kind in PAIRS:
-        agent, logs = trained(
-            rl.CQL, kind, updates=1, dtype="mixed_bfloat16", threshold=1.0
-        )
-        assert agent.dtype_policy.name == "mixed_bfloat16"
-        assert np.isfinite(list(logs.values())).all()
-
-
-def test_what_does_not_fit():
-    env = make_env("act_box")
-    with raises("alpha", "-1"):
-        rl.CQL.for_env(env, alpha=-1.0)
-    # Its logarithm is what is learned.
-    with raises("alpha", "0"):
-        rl.CQL.for_env(env, alpha=0.0, threshold=1.0)
-    with raises("threshold", "nan"):
-        rl.CQL.for_env(env, threshold=float("nan"))
-    for number in (0, 2.5):
-        with raises("`num_samples`", str(number)):
-            rl.CQL.for_env(env, num_samples=number)

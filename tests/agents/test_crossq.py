@@ -211,15 +211,15 @@ def test_an_update_is_that_of_the_paper():
 
 
 @pytest.mark.parametrize(
-    "how", ["eager", "graph", pytest.param("xla", marks=pytest.mark.slow)]
+    "how", ["graph", pytest.param("xla", marks=pytest.mark.slow)]
 )
 def test_every_third_update_is_one_of_the_policy(how):
     agent = make_agent(policy_delay=3)
     agent.compile(keras.optimizers.SGD(0.01), run_eagerly=True)
     agent.build_optimizer()
-    step = agent.train_step
-    if how != "eager":
-        step = tf.function(step, jit_compile=how == "xla", autograph=False)
+    step = tf.function(
+        agent.train_step, jit_compile=how == "xla", autograph=False
+    )
     losses, changed = [], []
     for _ in range(6):
         before = [*agent.actor.get_weights(), agent.log_temperature.numpy()]
@@ -241,7 +241,7 @@ def test_every_third_update_is_one_of_the_policy(how):
     assert losses[2] == losses[3] == losses[4] != losses[5]
 
 
-def test_nothing_is_kept_of_targets():
+def test_it_has_no_targets():
     agent = small_agent(rl.CrossQ)
     assert agent.target_pairs == []
     assert agent.target_critics == []
@@ -255,9 +255,6 @@ def test_nothing_is_kept_of_targets():
     for name in ("tau", "target_every"):
         with pytest.raises(TypeError, match="an argument that CrossQ takes"):
             small_agent(rl.CrossQ, **{name: 1})
-
-
-def test_discrete_actions_are_refused():
     with pytest.raises(ValueError, match=r"Received: Discrete"):
         small_agent(rl.CrossQ, "act_discrete")
 
@@ -291,16 +288,13 @@ def units_of(network):
     return [each.units for each in network.layers if isinstance(each, dense)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("whole", "single"),
     [
         ({"jit_compile": False}, {"run_eagerly": True}),
         # The noise that XLA draws is another.
-        pytest.param(
-            {"jit_compile": True},
-            {"jit_compile": True, "steps": 1},
-            marks=pytest.mark.slow,
-        ),
+        ({"jit_compile": True}, {"jit_compile": True, "steps": 1}),
     ],
     ids=["graph", "xla"],
 )
@@ -335,7 +329,7 @@ def test_statistics_move_in_rounds_that_are_one_call(whole, single):
 def trained():
     agent = small_agent(rl.CrossQ, policy_delay=1)
     agent.compile(run_eagerly=True)
-    agent.fit(small_replay(), verbose=0)
+    agent.fit(small_replay(updates_per_round=2), verbose=0)
     return agent
 
 
@@ -351,41 +345,27 @@ def test_acting_is_in_inference_mode(trained):
         np.testing.assert_array_equal(old, new)
 
 
-def test_statistics_are_saved_and_copied_with_the_weights(trained, tmp_path):
-    observations = np.random.default_rng(0).normal(0.0, 2.0, (4, 3))
-    observations = observations.astype("float32")
-    moving = [v for v in trained.actor.variables if "moving" in v.path]
+def test_statistics_are_copied_to_actors_with_the_weights(trained):
     first = small_agent(rl.CrossQ).actor.variables
     assert any(
         (v.numpy() != w.numpy()).any()
         for v, w in zip(trained.actor.variables, first, strict=True)
         if "moving" in v.path
     )
-    expected = trained.act(observations, deterministic=True)
-    trained.save(tmp_path / "agent.keras")
-    loaded = rl.load(tmp_path / "agent.keras")
-    for old, new in zip(trained.variables, loaded.variables, strict=True):
-        np.testing.assert_array_equal(old.numpy(), new.numpy())
-    np.testing.assert_array_equal(
-        loaded.act(observations, deterministic=True), expected
-    )
-    trained.export(tmp_path / "policy.tflite", "litert")
-    exported = rl.PolicyFile(tmp_path / "policy.tflite")
-    np.testing.assert_allclose(
-        exported.act(observations), expected, rtol=1e-4, atol=1e-5
-    )
-    actor = ActorSnapshot(loaded, 4, deterministic=True)
-    kept = [np.array(each.numpy()) for each in moving]
-    noise = np.zeros((4, *loaded.noise_shape), "float32")
+    observations = np.random.default_rng(0).normal(0.0, 2.0, (4, 3))
+    observations = observations.astype("float32")
+    actor = ActorSnapshot(trained, 4, deterministic=True)
+    noise = np.zeros((4, *trained.noise_shape), "float32")
     before = actor(observations, noise)[0]
-    for variable in loaded.actor.variables:
+    np.testing.assert_allclose(
+        before, trained.act(observations, deterministic=True), atol=1e-5
+    )
+    for variable in trained.actor.variables:
         if "moving_mean" in variable.path:
             variable.assign(variable + 1.0)
     np.testing.assert_array_equal(actor(observations, noise)[0], before)
     actor.sync()
     assert (actor(observations, noise)[0] != before).any()
-    for old, new in zip(kept, moving, strict=True):
-        np.testing.assert_array_equal(old, new.numpy())
 
 
 def test_targets_of_a_subclass_are_heard():

@@ -3,17 +3,13 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import keras_rl2 as rl
 from keras_rl2.data import ActorSnapshot
 from support import deterministic as support
-from support.agents import assert_equal_weights
 from support.deterministic import ATANH_HALF
-from support.deterministic import iterations
 from support.deterministic import small_agent
 from support.deterministic import small_replay
-from support.probe_envs import PROBES
 
 
 def linear_agent(actor=(0.0, 0.0), **settings):
@@ -31,37 +27,34 @@ def rates(agent):
 
 
 def test_default_optimizers():
-    agent = small_agent(
-        rl.TD3,
-    )
+    agent = small_agent(rl.TD3)
     agent.compile(run_eagerly=True)
     history = agent.fit(small_replay(updates_per_round=1), verbose=0).history
     assert rates(agent) == pytest.approx([1e-3, 1e-3])
     assert history["learning_rate_actor"] == pytest.approx([1e-3])
     assert history["learning_rate_critic"] == pytest.approx([1e-3])
+    adam = keras.optimizers.Adam()
+    with pytest.raises(ValueError, match="the same object"):
+        agent.compile(adam, critic_optimizer=adam)
 
 
-@pytest.mark.parametrize("critic_optimizer", ["auto", None])
-def test_one_optimizer_is_copied_for_the_critics(critic_optimizer):
-    agent = small_agent(
-        rl.TD3,
-    )
-    schedule = keras.optimizers.schedules.PolynomialDecay(0.1, 10, 0.2)
-    given = keras.optimizers.RMSprop(schedule, rho=0.8)
-    agent.compile(given, critic_optimizer=critic_optimizer)
-    arguments = agent.compile_arguments
-    assert arguments.optimizer is given
-    copy = arguments.critic_optimizer
-    assert type(copy) is keras.optimizers.RMSprop
-    assert copy is not given
-    assert copy.rho == 0.8
-    assert rates(agent) == pytest.approx([0.1, 0.1])
+def test_one_optimizer_is_copied_for_the_critics():
+    for critic_optimizer in ("auto", None):
+        agent = small_agent(rl.TD3)
+        schedule = keras.optimizers.schedules.PolynomialDecay(0.1, 10, 0.2)
+        given = keras.optimizers.RMSprop(schedule, rho=0.8)
+        agent.compile(given, critic_optimizer=critic_optimizer)
+        arguments = agent.compile_arguments
+        assert arguments.optimizer is given
+        copy = arguments.critic_optimizer
+        assert type(copy) is keras.optimizers.RMSprop
+        assert copy is not given
+        assert copy.rho == 0.8
+        assert rates(agent) == pytest.approx([0.1, 0.1])
 
 
-def test_two_optimizers_own_their_networks(tmp_path):
-    agent = small_agent(
-        rl.TD3,
-    )
+def test_two_optimizers_own_their_networks():
+    agent = small_agent(rl.TD3)
     agent.compile(
         keras.optimizers.Adam(1e-2),
         critic_optimizer=keras.optimizers.SGD(2e-2),
@@ -72,39 +65,6 @@ def test_two_optimizers_own_their_networks(tmp_path):
     # Iterations, learning rate and two moments for each of the actor's.
     assert len(adam.variables) == 2 + 2 * len(agent.actor.trainable_variables)
     assert len(sgd.variables) == 2
-    agent.save(tmp_path / "agent.keras")
-    loaded = keras.models.load_model(tmp_path / "agent.keras")
-    assert rates(loaded) == pytest.approx([1e-2, 2e-2])
-
-
-def test_two_optimizers_may_not_be_one():
-    adam = keras.optimizers.Adam()
-    with pytest.raises(ValueError, match="the same object"):
-        small_agent(
-            rl.TD3,
-        ).compile(adam, critic_optimizer=adam)
-
-
-# By default it is one of those of `test_networks_and_optimizers.py`.
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
-def test_mixed_precision_trains_and_is_saved(dtype, tmp_path):
-    keras.config.set_dtype_policy(dtype)
-    try:
-        agent = small_agent(rl.TD3, "act_box_matrix", policy_delay=1)
-    finally:
-        keras.config.set_dtype_policy("float32")
-    agent.compile(run_eagerly=True)
-    before = agent.get_weights()
-    agent.fit(small_replay("act_box_matrix", updates_per_round=1), verbose=0)
-    assert iterations(agent) == [1, 1, 1]
-    for old, new in zip(before, agent.get_weights(), strict=True):
-        assert np.isfinite(new).all()
-        assert (old != new).any()
-    agent.save(tmp_path / "agent.keras")
-    loaded = keras.models.load_model(tmp_path / "agent.keras")
-    assert type(loaded.optimizer) is type(agent.optimizer)
-    assert_equal_weights(loaded, agent)
 
 
 # Acting.
@@ -123,29 +83,23 @@ def test_exploration_adds_noise_in_the_unit_box():
     actions = explore(agent, 1000)
     assert actions.mean() == pytest.approx(0.5, abs=0.005)
     assert actions.std() == pytest.approx(0.1, rel=0.05)
-
-
-def test_actions_are_clipped_at_the_bounds():
-    agent = linear_agent((0.0, 20.0), exploration=0.5)
-    actions = explore(agent, 100)
+    # Clipped at its bounds.
+    actions = explore(linear_agent((0.0, 20.0), exploration=0.5), 100)
     assert actions.max() == 1.0
     assert (actions == 1.0).mean() == pytest.approx(0.5, abs=0.1)
     assert actions.min() < 0.0
 
 
-@pytest.mark.parametrize("shape", [(5, 3), (3,), (1,)])
-def test_noise_has_the_shape_that_is_asked_for(shape):
-    agent = linear_agent(exploration=0.1)
-    noise, state = agent.draw_noise(np.random.default_rng(0), shape)
-    assert noise.shape == (*shape, 1)
-    assert noise.dtype == np.float32
-    assert state is None
-    agent = linear_agent(exploration=None)
-    noise, _ = agent.draw_noise(np.random.default_rng(0), shape)
-    np.testing.assert_array_equal(noise, np.zeros((*shape, 1), "float32"))
-
-
-def test_noise_that_remembers_goes_on():
+def test_noise_has_the_shape_that_is_asked_for():
+    noisy, certain = (linear_agent(exploration=x) for x in (0.1, None))
+    for shape in ((5, 3), (3,), (1,)):
+        noise, state = noisy.draw_noise(np.random.default_rng(0), shape)
+        assert noise.shape == (*shape, 1)
+        assert noise.dtype == np.float32
+        assert state is None
+        noise, _ = certain.draw_noise(np.random.default_rng(0), shape)
+        np.testing.assert_array_equal(noise, np.zeros((*shape, 1), "float32"))
+    # Noise that remembers goes on.
     agent = linear_agent(exploration="ornstein_uhlenbeck")
     whole, last = agent.draw_noise(np.random.default_rng(0), (6, 2))
     generator = np.random.default_rng(0)
@@ -192,53 +146,3 @@ def test_environment_never_sees_more_than_its_bounds():
     own = agent.greedy_action(np.zeros((1, 3), "float32"))
     expected = 0.1 + 0.2 * np.reshape(own, (1, 2, 2))
     np.testing.assert_allclose(greedy, expected, rtol=1e-5)
-
-
-def test_exported_policy_stretches_to_the_bounds(tmp_path):
-    agent = small_agent(rl.TD3, "act_box_matrix")
-    agent.export(str(tmp_path / "policy"))
-    observation = np.full((3, 3), 0.5, "float32")
-    policy = tf.saved_model.load(str(tmp_path / "policy"))
-    np.testing.assert_allclose(
-        policy.serve(observation),
-        agent.act(observation, deterministic=True),
-        rtol=1e-6,
-    )
-
-
-# Learning.
-
-
-# The default layer has it in `test_probes.py`, with the agent's own networks.
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1, 2])
-@pytest.mark.parametrize("kind", [rl.DDPG, rl.TD3])
-def test_probe_of_a_continuous_action(kind, seed):
-    """As soon as SAC of Stable-Baselines3: 960 steps until it has held."""
-    env = PROBES[9]()
-    networks = {
-        "hidden": (32,),
-        "initialization": "orthogonal",
-        "seed": seed,
-    }
-    agent = kind(
-        rl.networks.mlp(
-            (1,), 1, activation="relu", output_gain=0.01, **networks
-        ),
-        rl.networks.critic_for(env.observation_space, 1, **networks),
-        gamma=0.5,
-        seed=seed,
-    )
-    agent.compile(keras.optimizers.Adam(1e-2), jit_compile=False)
-    replay = rl.ReplayDataset(
-        env, batch_size=64, warm_up=64, rounds_per_epoch=1, seed=seed
-    )
-    actions = []
-    watch = keras.callbacks.LambdaCallback(
-        on_epoch_end=lambda epoch, logs: actions.append(
-            agent.act(np.zeros(1), deterministic=True)[0]
-        )
-    )
-    agent.fit(replay, total_steps=960, callbacks=[watch], verbose=0)
-    assert agent.env_steps <= 960
-    np.testing.assert_allclose(actions[-5:], np.full(5, 0.5), atol=0.05)

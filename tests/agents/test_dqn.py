@@ -1,6 +1,3 @@
-import itertools
-import json
-
 import gymnasium
 import keras
 import numpy as np
@@ -8,19 +5,14 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2.data import ActorSnapshot
+from support.agents import assert_equal_weights
 from support.agents import weights_of
 from support.linear_q import OBSERVATIONS
 from support.linear_q import linear_agent
 from support.linear_q import transitions
-from support.probe_envs import ActionProbe
-from support.probe_envs import ImageEnv
-from support.probe_envs import WalkEnv
 
 # Tracing would take longer than a few updates.
 EAGER = {"optimizer": "sgd", "run_eagerly": True}
-KINDS = (None, "categorical", "quantile")
-
-# All flags together.
 
 
 def make_replay(env="CartPole-v1", **arguments):
@@ -43,118 +35,57 @@ def make_agent(env="CartPole-v1", compile_arguments=None, **settings):
     return agent
 
 
-@pytest.mark.spread
-@pytest.mark.parametrize("double", [False, True])
-@pytest.mark.parametrize("dueling", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
-def test_all_combinations_of_flags_train(double, dueling, kind):
-    agent = None
-    for prioritized, n_step in itertools.product((False, True), (1, 3)):
-        agent = agent or make_agent(
-            hidden=(4,),
-            compile_arguments=EAGER,
-            double=double,
-            dueling=dueling,
-            distributional=kind,
-        )
-        replay = make_replay(
-            updates_per_round=1, prioritized=prioritized, n_step=n_step
-        )
-        before = agent.get_weights()
+def slow(*values):
+    """Returns a parameter of the slow layer."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    ("double", "dueling", "kind"),
+    [
+        (True, True, "categorical"),
+        slow(False, True, "quantile"),
+        slow(True, False, None),
+        slow(False, True, None),
+        slow(False, False, "categorical"),
+        slow(True, False, "quantile"),
+    ],
+)
+def test_flags_train_together(double, dueling, kind):
+    agent = make_agent(
+        hidden=(4,),
+        compile_arguments=EAGER,
+        double=double,
+        dueling=dueling,
+        distributional=kind,
+    )
+    for arguments in ({}, {"prioritized": True, "n_step": 3}):
+        replay = make_replay(updates_per_round=1, **arguments)
+        before = weights_of(agent.q_network)
         history = agent.fit(replay, verbose=0).history
         assert ActorSnapshot(agent, replay.env.num_envs).backend == "litert"
         assert np.isfinite(history["loss"]).all()
         assert set(agent.statistics_names) | {"epsilon"} < set(history)
-        after = agent.get_weights()
-        assert all(np.isfinite(weight).all() for weight in after)
-        assert any((a != b).any() for a, b in zip(before, after, strict=True))
-        if prioritized:
-            assert (agent.td_errors.numpy() >= 0).all()
+        # Gradients reach every layer of all streams.
+        for old, new in zip(before, weights_of(agent.q_network), strict=True):
+            assert np.isfinite(new).all()
+            assert (old != new).any()
+    assert (agent.td_errors.numpy() >= 0).all()
 
 
-# In the default layer, XLA compiles losses of distributions in
-# `test_distributional.py`, and rounds of DQN in `test_as_users_run.py`.
-@pytest.mark.slow
-@pytest.mark.usefixtures("as_users_run")
-@pytest.mark.parametrize("kind", KINDS[1:])
-def test_a_round_is_compiled_as_a_whole(kind):
-    """By XLA, with the same numbers as TensorFlow's own kernels."""
-    losses = []
-    for arguments in ({"optimizer": "sgd"}, EAGER):
-        agent = make_agent(
-            compile_arguments=arguments,
-            hidden=(4,),
-            double=True,
-            dueling=True,
-            distributional=kind,
-        )
-        replay = make_replay(prioritized=True, n_step=3)
-        history = agent.fit(replay, epochs=3, verbose=0).history
-        losses.append(history["loss"])
-        assert arguments is EAGER or agent.round_size.compiled
-    np.testing.assert_allclose(*losses, rtol=1e-4)
-
-
-@pytest.mark.parametrize(
-    "dueling", [pytest.param(False, marks=pytest.mark.slow), True]
-)
-def test_images_and_discrete_observations(dueling):
-    for env, hidden in ((ImageEnv(), "hidden"), (WalkEnv(start=5), "hidden_0")):
-        agent = make_agent(env, dueling=dueling, hidden=(4,))
-        ends = ("_stream_0", "_stream_1") if dueling else ("",)
-        names = {layer.name for layer in agent.q_network.layers}
-        assert {hidden + end for end in ends} <= names
-        agent.fit(make_replay(env, updates_per_round=1), verbose=0)
-        observation, _ = env.reset(seed=0)
-        action = agent.act(observation, deterministic=True)
-        assert env.action_space.contains(action)
-
-
-def test_target_is_copied_every_so_many_updates():
-    agent = make_agent()
-    replay = make_replay(updates_per_round=3)
-    callback = rl.callbacks.TargetNetworkSync(every=3)
-    agent.fit(replay, callbacks=[callback], verbose=0)
-    for target, source in zip(
-        agent.target_network.get_weights(),
-        agent.q_network.get_weights(),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(target, source)
-
-
-def test_targets_follow_a_little_at_each_update_by_default():
-    agent = make_agent()
-    assert (agent.tau, agent.target_every) == (0.01, 1)
-    replay = make_replay(updates_per_round=1)
-    before = weights_of(agent.target_network)
-    agent.fit(replay, verbose=0)
-    for old, target, source in zip(
-        before,
-        agent.target_network.get_weights(),
-        agent.q_network.get_weights(),
-        strict=True,
-    ):
-        np.testing.assert_allclose(
-            target, 0.99 * old + 0.01 * source, rtol=1e-5, atol=1e-7
-        )
-
-
-@pytest.mark.parametrize("by_fit", [True, False])
-def test_the_target_begins_as_the_network_that_was_given_weights(by_fit):
-    agent, replay = make_agent(target_every=100), make_replay()
-    given = [weight + 1.0 for weight in weights_of(agent.q_network)]
-    agent.q_network.set_weights(given)
-    if by_fit:
-        agent.fit(replay, verbose=0)
-    else:
-        replay.bind(agent)
-        replay.fill(4)
-        agent.train_step(replay.sample(4))
-    for target, weight in zip(
-        agent.target_network.get_weights(), given, strict=True
-    ):
-        np.testing.assert_array_equal(target, weight)
+def test_the_target_begins_as_the_network_that_was_given_weights():
+    for by_fit in (True, False):
+        agent, replay = make_agent(target_every=100), make_replay()
+        assert agent.tau == 0.01
+        given = [weight + 1.0 for weight in weights_of(agent.q_network)]
+        agent.q_network.set_weights(given)
+        if by_fit:
+            agent.fit(replay, verbose=0)
+        else:
+            replay.bind(agent)
+            replay.fill(4)
+            agent.train_step(replay.sample(4))
+        assert_equal_weights(agent.target_network, given)
 
 
 def test_an_update_trains_in_training_mode_and_bootstraps_in_inference_mode():
@@ -190,18 +121,18 @@ def actions_of(agent, count=20_000, **arguments):
     return agent.act(np.tile([[1.0, 0.0]], (count, 1)), **arguments)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
-def test_a_share_of_actions_is_random(epsilon):
+def test_a_share_of_actions_is_random():
     table = [[0.0, 9.0, 1.0, 2.0], [0.0] * 4]
-    agent = linear_agent(table, actions=4, epsilon=epsilon, seed=0)
-    shares = np.bincount(actions_of(agent), minlength=4) / 20_000
-    expected = np.full(4, epsilon / 4)
-    expected[1] += 1 - epsilon
-    # Four standard deviations of a share of 20 000 draws.
-    np.testing.assert_allclose(shares, expected, atol=2 / np.sqrt(20_000))
-    if epsilon == 0.0:
-        assert shares[1] == 1.0
-    assert set(actions_of(agent, deterministic=True)) == {1}
+    for epsilon in (0.0, 0.3, 1.0):
+        agent = linear_agent(table, actions=4, epsilon=epsilon, seed=0)
+        shares = np.bincount(actions_of(agent), minlength=4) / 20_000
+        expected = np.full(4, epsilon / 4)
+        expected[1] += 1 - epsilon
+        # Four standard deviations of a share of 20 000 draws.
+        np.testing.assert_allclose(
+            shares, expected, atol=2 / np.sqrt(20_000) * (epsilon > 0)
+        )
+        assert set(actions_of(agent, deterministic=True)) == {1}
 
 
 def test_noise_forces_one_action_in_rows_that_explore_only():
@@ -228,75 +159,11 @@ def test_a_schedule_goes_by_environment_steps_of_the_rounds_start():
     expected = 1 - 0.5 * np.minimum(steps / 20, 1)
     np.testing.assert_allclose(history["epsilon"], expected)
     assert agent.exploration_logs()["epsilon"] == 0.5
-
-
-def test_the_default_schedule_falls_from_1_to_a_twentieth():
-    agent = linear_agent(np.zeros((2, 2)))
-    seen = []
+    # By default it falls from 1 to a twentieth.
+    agent, seen = linear_agent(np.zeros((2, 2))), []
     for agent.env_steps in (0, 5_000, 10_000, 10**9):
         seen.append(agent.exploration_logs()["epsilon"])
     np.testing.assert_allclose(seen, [1.0, 0.525, 0.05, 0.05], rtol=1e-6)
-
-
-def test_the_replay_holds_random_actions_in_the_share_of_epsilon():
-    agent = make_agent(ActionProbe(), epsilon=0.5)
-    agent.bind(ActionProbe().observation_space, ActionProbe().action_space)
-    # Prefers action 0 whatever happens.
-    *_, kernel, bias = agent.q_network.weights
-    kernel.assign(np.zeros(kernel.shape))
-    bias.assign([1.0, 0.0])
-    replay = make_replay(ActionProbe(), steps_per_round=2000, warm_up=0)
-    replay.bind(agent)
-    trajectory = replay.collect()
-    assert np.mean(trajectory.action) == pytest.approx(0.25, abs=0.05)
-
-
-# Saving.
-
-
-def test_save_and_load_keeps_everything(tmp_path):
-    schedule = keras.optimizers.schedules.PolynomialDecay(0.9, 50, 0.1)
-    agent = make_agent(
-        double=True,
-        dueling=True,
-        distributional="categorical",
-        support=(-1, 30),
-        loss="mse",
-        epsilon=schedule,
-        gamma=0.9,
-        max_gradient_norm=None,
-    )
-    agent.fit(make_replay(updates_per_round=1), verbose=0)
-    path = tmp_path / "agent.keras"
-    agent.save(path)
-    loaded = keras.models.load_model(path)
-    observation = np.random.default_rng(0).normal(size=(5, 4)).astype("float32")
-    np.testing.assert_array_equal(loaded(observation), agent(observation))
-    for one, other in zip(
-        loaded.get_weights(), agent.get_weights(), strict=True
-    ):
-        np.testing.assert_array_equal(one, other)
-    assert loaded.env_steps == agent.env_steps == 8
-    assert loaded.exploration_logs() == agent.exploration_logs()
-    assert loaded.support == (-1.0, 30.0)
-    assert (loaded.double, loaded.dueling, loaded.atoms) == (True, True, 3)
-    assert loaded.epsilon.get_config() == schedule.get_config()
-    # Goes on as the agent that was saved.
-    losses = [
-        each.fit(make_replay(), verbose=0).history["loss"]
-        for each in (agent, loaded)
-    ]
-    np.testing.assert_allclose(*losses, rtol=1e-5)
-
-
-def test_config_is_plain_data_and_has_every_argument():
-    agent = make_agent(distributional="quantile", epsilon=0.2, loss="mse")
-    config = json.loads(json.dumps(agent.get_config()))
-    again = rl.DQN.from_config(config)
-    for key in ("double", "dueling", "distributional", "atoms", "support"):
-        assert getattr(again, key) == getattr(agent, key)
-    assert again.epsilon == 0.2
-    assert json.loads(json.dumps(again.get_config()))["loss"] == "mse"
 
 
 # Wrong arguments.
@@ -306,11 +173,10 @@ def plain_network(units=2):
     return keras.Sequential([keras.Input((4,)), keras.layers.Dense(units)])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_wrong_arguments_are_refused():
+    network = plain_network()
+    for arguments, message in (
         ({"epsilon": 1.5}, "epsilon"),
-        ({"epsilon": -0.1}, "epsilon"),
         ({"epsilon": "high"}, "epsilon"),
         ({"distributional": "gaussian"}, "'categorical' or 'quantile'"),
         ({"distributional": "quantile", "atoms": 1}, "atoms"),
@@ -322,18 +188,26 @@ def plain_network(units=2):
         ({"loss": "mae"}, "'huber' or 'mse'"),
         ({"gamma": 2.0}, "gamma"),
         ({"max_gradient_norm": 0.0}, "max_gradient_norm"),
-    ],
-)
-def test_wrong_arguments_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=f"(?s)Expected.*{message}.*Received"):
-        rl.DQN(plain_network(), **arguments)
-    with pytest.raises(ValueError, match=f"(?s)Expected.*{message}.*Received"):
+    ):
+        message = f"(?s)Expected.*{message}.*Received"
+        with pytest.raises(ValueError, match=message):
+            rl.DQN(network, **arguments)
+    with pytest.raises(ValueError, match=message):
         rl.DQN.for_env("CartPole-v1", **arguments)
+    with pytest.raises(ValueError, match="DQN can act in, Discrete"):
+        rl.DQN.for_env("Pendulum-v1")
+    agent = rl.DQN(plain_network())
+    with pytest.raises(ValueError, match="DQN can act in, Discrete"):
+        agent.fit(make_replay("Pendulum-v1"), verbose=0)
+    with pytest.raises(ValueError, match=r"`q_network` .* Received: 'mlp'"):
+        rl.DQN("mlp")
+    with pytest.raises(ValueError, match="no separate critic"):
+        agent.compile("adam", critic_optimizer="sgd")
 
 
-@pytest.mark.parametrize(
-    ("units", "settings", "message"),
-    [
+def test_a_width_that_does_not_fit_is_named():
+    replay = make_replay()
+    for units, settings, message in (
         (3, {}, r"\(batch, 2\): 2 actions\. "),
         (2, {"dueling": True}, r"\(batch, 3\): the value of the state and"),
         (
@@ -346,22 +220,9 @@ def test_wrong_arguments_are_refused(arguments, message):
             {"distributional": "quantile", "atoms": 5, "dueling": True},
             r"\(batch, 15\): .* the advantages of 2 actions, 5 atoms each",
         ),
-    ],
-)
-def test_a_width_that_does_not_fit_is_named(units, settings, message):
-    agent = rl.DQN(plain_network(units), **settings)
-    with pytest.raises(ValueError, match=f"(?s)q_network.*{message}.*Received"):
-        agent.fit(make_replay(), verbose=0)
-    assert agent.env_steps == 0
-
-
-def test_other_action_spaces_and_networks_are_refused():
-    with pytest.raises(ValueError, match="DQN can act in, Discrete"):
-        rl.DQN.for_env("Pendulum-v1")
-    agent = rl.DQN(plain_network())
-    with pytest.raises(ValueError, match="DQN can act in, Discrete"):
-        agent.fit(make_replay("Pendulum-v1"), verbose=0)
-    with pytest.raises(ValueError, match=r"`q_network` .* Received: 'mlp'"):
-        rl.DQN("mlp")
-    with pytest.raises(ValueError, match="no separate critic"):
-        agent.compile("adam", critic_optimizer="sgd")
+    ):
+        agent = rl.DQN(plain_network(units), **settings)
+        message = f"(?s)q_network.*{message}.*Received"
+        with pytest.raises(ValueError, match=message):
+            agent.fit(replay, verbose=0)
+        assert agent.env_steps == 0

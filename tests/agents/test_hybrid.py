@@ -6,10 +6,10 @@ import keras
 import numpy as np
 import pytest
 from gymnasium import spaces
+from gymnasium.vector import AutoresetMode
 
 import keras_rl2 as rl
 from keras_rl2.policy_heads import CompositeHead
-from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from support.agents import ACTOR_CRITICS
 from support.agents import AGENTS
@@ -18,6 +18,7 @@ from support.agents import AnySpaceEnv
 from support.agents import assert_equal_weights
 from support.agents import make_agent
 from support.agents import make_eager_agent
+from support.agents import make_rollouts
 from support.agents import weights_of
 from support.errors import raises
 from support.structured_envs import HYBRID_ACTIONS
@@ -31,45 +32,42 @@ from support.structured_envs import right_number
 from support.structured_envs import row
 from support.structured_envs import structured
 from support.structured_envs import vector
-from support.vector_envs import MODES
 
-actor_critics = pytest.mark.parametrize("name", ACTOR_CRITICS)
-by_action = pytest.mark.parametrize("action", HYBRID_ACTIONS)
 SPACE = HYBRID_ACTIONS["dict"]
+
+
+def trained_on(name, action):
+    """Returns an agent after a round, and its weights before."""
+    case, env = AGENTS[name], structured("tuple", action)
+    agent = make_eager_agent(case, env)
+    before = weights_of(agent)
+    agent.fit(case.make_dataset(env, **case.one_update), verbose=0)
+    return agent, before
 
 
 @pytest.fixture(scope="module")
 def trained():
     """Agents after a round, by agent and action; made once."""
-    made = {}
-
-    def get(name, action):
-        if (name, action) not in made:
-            case, env = AGENTS[name], structured("tuple", action)
-            agent = make_eager_agent(case, env)
-            before = weights_of(agent)
-            agent.fit(case.make_dataset(env, **case.one_update), verbose=0)
-            made[name, action] = agent, before
-        return made[name, action]
-
-    return get
+    return functools.cache(trained_on)
 
 
-@pytest.mark.spread(name=["PPO", "REINFORCE"])
-@actor_critics
-@by_action
-def test_fit_changes_every_weight(name, action, trained):
+@pytest.mark.parametrize(
+    ("name", "action"),
+    [
+        ("PPO", "dict"),
+        pytest.param("PPO", "tuple", marks=pytest.mark.slow),
+        *(
+            pytest.param(name, "dict", marks=pytest.mark.slow)
+            for name in ACTOR_CRITICS
+            if name != "PPO"
+        ),
+    ],
+)
+def test_trained_agents_act_and_are_saved(name, action, trained, tmp_path):
     agent, before = trained(name, action)
     for old, new in zip(before, agent.get_weights(), strict=True):
         assert np.isfinite(new).all()
         assert (old != new).any()
-
-
-@pytest.mark.spread(name=["PPO", "REINFORCE"])
-@actor_critics
-@by_action
-def test_actions_are_members_of_their_space(name, action, trained):
-    agent, _ = trained(name, action)
     batch = batch_of(agent.observation_space, 6)
     for deterministic in (False, True):
         actions = agent.act(batch, deterministic)
@@ -78,13 +76,8 @@ def test_actions_are_members_of_their_space(name, action, trained):
         assert_members(agent.action_space, one)
         assert agent.action_space.contains(one)
     assert_trees_equal(one, row(actions, 0), rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.spread(name=["PPO", "REINFORCE"])
-@actor_critics
-@by_action
-def test_saved_and_loaded_agent_is_the_same(name, action, trained, tmp_path):
-    agent, _ = trained(name, action)
+    results = agent.evaluate(structured("tuple", action), episodes=4, seed=0)
+    assert results["episode_length"] == 2.0
     agent.save(tmp_path / "agent.keras")
     loaded = keras.models.load_model(tmp_path / "agent.keras")
     assert loaded.action_space == agent.action_space
@@ -96,18 +89,15 @@ def test_saved_and_loaded_agent_is_the_same(name, action, trained, tmp_path):
     )
 
 
-@pytest.mark.spread(name=["PPO", "REINFORCE"])
-@actor_critics
-@by_action
-def test_evaluate(name, action, trained):
-    agent, _ = trained(name, action)
-    results = agent.evaluate(structured("tuple", action), episodes=4, seed=0)
-    assert results["episode_length"] == 2.0
-
-
-@pytest.mark.spread
-@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
-@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize(
+    ("mode", "asynchronous"),
+    [
+        (AutoresetMode.NEXT_STEP, False),
+        pytest.param(AutoresetMode.SAME_STEP, True, marks=pytest.mark.slow),
+        pytest.param(AutoresetMode.DISABLED, False, marks=pytest.mark.slow),
+    ],
+    ids=["NEXT_STEP", "SAME_STEP", "DISABLED"],
+)
 def test_vectors_of_any_autoreset_mode(mode, asynchronous):
     """`StructuredEnv` refuses what is no member of its action space."""
     make = functools.partial(
@@ -123,10 +113,8 @@ def test_vectors_of_any_autoreset_mode(mode, asynchronous):
     env.close()
 
 
-@pytest.mark.spread(name=["PPO"])
-@actor_critics
-def test_log_prob_of_act_is_the_sum_of_its_parts(name, trained):
-    agent, _ = trained(name, "dict")
+def test_log_prob_of_act_is_the_sum_of_its_parts(trained):
+    agent, _ = trained("PPO", "dict")
     batch = batch_of(agent.observation_space, 30)
     action, log_prob = agent.act(batch, return_log_prob=True)
     assert log_prob.shape == (30,)
@@ -142,9 +130,7 @@ def test_log_prob_of_act_is_the_sum_of_its_parts(name, trained):
     one, own = agent.act(row(batch, 0), return_log_prob=True)
     assert_members(agent.action_space, one)
     assert own.shape == ()
-
-
-def test_log_probs_of_samples_are_those_of_the_policy():
+    # And those of samples.
     env = structured("multi_binary", "tuple")
     agent = make_eager_agent(AGENTS["PPO"], env)
     rollouts = AGENTS["PPO"].make_dataset(env)
@@ -159,7 +145,7 @@ def test_log_probs_of_samples_are_those_of_the_policy():
     )
 
 
-def test_a_log_std_that_the_agent_keeps_is_of_the_numbers_only():
+def test_the_log_std_is_of_the_numbers_only():
     env = structured("multi_binary", "dict")
     agent = make_eager_agent(AGENTS["PPO"], env, initial_log_std=-1.0)
     np.testing.assert_allclose(agent.log_std, [-1.0, -1.0])
@@ -175,10 +161,7 @@ def test_a_log_std_that_the_agent_keeps_is_of_the_numbers_only():
     )
     assert wheel.mode().shape == (2, 2)
 
-
-def test_a_network_may_give_the_log_std():
-    env = structured("multi_binary", "dict")
-
+    # Or a network gives it.
     def network(units):
         return keras.Sequential(
             [
@@ -199,35 +182,27 @@ def test_a_network_may_give_the_log_std():
         )
 
 
-@pytest.mark.parametrize("name", ["DQN", "SAC", "TD3", "DDPG"])
-@by_action
-def test_agents_that_learn_from_replay_refuse(name, action):
-    env = structured("dict", action)
-    kind = type(HYBRID_ACTIONS[action]).__name__
-    with raises(f"an action space that {name} can act in", kind):
-        EVERY_AGENT[name].make.for_env(env)
-
-
-@pytest.mark.parametrize(
-    ("space", "received"),
-    [
+def test_action_spaces_that_are_refused():
+    for name in ("DQN", "SAC", "TD3"):
+        for action, space in HYBRID_ACTIONS.items():
+            with raises(
+                f"an action space that {name} can act in", type(space).__name__
+            ):
+                EVERY_AGENT[name].make.for_env(structured("dict", action))
+    for space, received in (
         (spaces.Dict({"say": spaces.Text(3)}), "say: Text"),
         (spaces.Dict({"at": spaces.Box(0, 9, (2,), np.uint8)}), "at: Box"),
         (spaces.Tuple([spaces.Dict({"x": spaces.Text(2)})]), "0.x: Text"),
         (spaces.Dict({1: spaces.Discrete(2)}), "Dict"),
         (spaces.Dict({}), "Dict"),
         (spaces.Tuple([]), "Tuple"),
-    ],
-    ids=["text", "integers", "nested", "keys", "no dict", "no tuple"],
-)
-@actor_critics
-def test_actions_that_nobody_can_take(name, space, received):
-    env = AnySpaceEnv(spaces.Discrete(2), space)
-    with raises("an action space of Box .* Dict .* or Tuple", received):
-        AGENTS[name].make.for_env(env)
+    ):
+        env = AnySpaceEnv(spaces.Discrete(2), space)
+        with raises("an action space of Box .* Dict .* or Tuple", received):
+            rl.PPO.for_env(env)
 
 
-def test_the_head_of_a_tree_comes_back_from_its_config():
+def test_heads_of_trees_convert_actions_and_come_back_from_configs():
     for space in HYBRID_ACTIONS.values():
         head = rl.policy_heads.policy_head(space)
         again = CompositeHead.from_config(head.get_config())
@@ -239,36 +214,12 @@ def test_the_head_of_a_tree_comes_back_from_its_config():
             map_leaves(np.array, again.to_environment(own)),
             map_leaves(np.array, head.to_environment(own)),
         )
-
-
-@by_action
-def test_actions_of_the_environment_and_of_the_policy(action):
-    head = rl.policy_heads.policy_head(HYBRID_ACTIONS[action])
-    batch = batch_of(HYBRID_ACTIONS[action], 20)
-    own = head.from_environment(batch)
-    assert own.shape == (20, *head.action_shape)
-    assert_trees_equal(
-        map_leaves(np.array, head.to_environment(own)), batch, rtol=1e-6
-    )
-
-
-def test_random_actions_are_everywhere_in_their_space():
-    head = rl.policy_heads.policy_head(SPACE)
-    own = head.random_action(np.random.default_rng(0), (3000,))
-    action = map_leaves(np.array, head.to_environment(own))
-    assert_members(
-        SPACE,
-        map_leaves(
-            lambda array, like: array.astype(like.dtype),
-            action,
-            batch_of(SPACE, 1),
-        ),
-        (3000,),
-    )
-    gears = np.bincount(action["gear"], minlength=5)[2:] / 3000
-    np.testing.assert_allclose(gears, 1 / 3, atol=0.04)
-    np.testing.assert_allclose(action["lights"].mean(0), 0.5, atol=0.04)
-    np.testing.assert_allclose(action["wheel"].mean(0), 0.5, atol=0.06)
+        batch = batch_of(space, 20)
+        own = head.from_environment(batch)
+        assert own.shape == (20, *head.action_shape)
+        assert_trees_equal(
+            map_leaves(np.array, head.to_environment(own)), batch, rtol=1e-6
+        )
 
 
 # Masks within.
@@ -299,12 +250,10 @@ class MaskedHybrid(StructuredEnv):
         return observation
 
 
-@pytest.mark.spread(name=["PPO"])
-@actor_critics
-def test_parts_that_are_choices_can_be_forbidden(name):
+def test_parts_that_are_choices_can_be_forbidden():
     env = vector(MaskedHybrid)
-    agent = make_eager_agent(AGENTS[name], env)
-    rollouts = AGENTS[name].make_dataset(env)
+    agent = make_eager_agent(AGENTS["PPO"], env)
+    rollouts = AGENTS["PPO"].make_dataset(env)
     rollouts.bind(agent)
     for _ in range(2):
         rollouts.refresh()
@@ -319,8 +268,6 @@ def test_parts_that_are_choices_can_be_forbidden(name):
     with raises("allows at least one action", "environment 0"):
         agent.act(batch)
 
-
-def test_a_mask_has_the_flags_of_the_parts_that_can_be_forbidden():
     class Longer(MaskedHybrid):
         def __init__(self):
             super().__init__()
@@ -343,70 +290,23 @@ def error_of(agent):
     return number, (action["gear"] != shown + 2).sum()
 
 
-#: Epochs, environments, and arguments of the dataset and the agent.
-BANDIT = {
-    "PPO": (5, 8, {"horizon": 32, "batch_size": 64, "passes": 8}, {}),
-    "A2C": (
-        60,
-        8,
-        {"horizon": 16, "batch_size": 128},
-        {"entropy_coefficient": 0.02},
-    ),
-    "REINFORCE": (
-        60,
-        64,
-        {"horizon": 1, "batch_size": 64},
-        {"entropy_coefficient": 0.02},
-    ),
-}
-
-
-@pytest.mark.spread(name=["PPO"])
-@pytest.mark.parametrize("name", BANDIT)
-def test_the_right_gear_and_the_right_number_are_learned(name):
-    epochs, num_envs, sizes, settings = BANDIT[name]
-    env = vector(BanditEnv, num_envs=num_envs)
+@pytest.mark.slow
+def test_the_right_gear_and_the_right_number_are_learned():
+    env = vector(BanditEnv, num_envs=8)
     agent = make_agent(
-        AGENTS[name],
+        AGENTS["PPO"],
         env,
         hidden=(32,),
         initial_log_std=-0.7,
         compile_arguments={"optimizer": keras.optimizers.Adam(1e-2)},
-        **settings,
     )
     number, wrong = error_of(agent)
     assert number > 0.4
     assert wrong > 0
-    rollouts = AGENTS[name].make_dataset(env, **sizes)
-    agent.fit(rollouts, epochs=epochs, verbose=0)
+    rollouts = make_rollouts(env, horizon=32, batch_size=64, passes=8)
+    agent.fit(rollouts, epochs=5, verbose=0)
     number, wrong = error_of(agent)
     assert wrong == 0
     assert number < 0.2
     results = agent.evaluate(BanditEnv(), episodes=30, seed=0)
     assert results["episode_return"] > 0.8
-
-
-def test_a_native_vector_of_one_is_recorded_with_hybrid_actions():
-    """`FirstOfVectorEnv` hands on trees, as videos are made of them."""
-    from keras_rl2.envs.first_of_vector_env import FirstOfVectorEnv
-
-    for mode in MODES:
-        make = functools.partial(
-            StructuredEnv, OBSERVATIONS["tuple"], SPACE, lengths=(2, 1)
-        )
-        env = FirstOfVectorEnv(vector(make, mode, num_envs=1).env)
-        plain = make()
-        ours, _ = env.reset(seed=3)
-        theirs, _ = plain.reset(seed=3)
-        SPACE.seed(0)
-        for _ in range(6):
-            assert_trees_equal(ours, theirs)
-            action = SPACE.sample()
-            ours, reward, *ended, _ = env.step(action)
-            theirs, expected, *truly, _ = plain.step(action)
-            assert (reward, ended) == (pytest.approx(expected), truly)
-            if any(truly):
-                assert_trees_equal(ours, theirs)
-                ours, _ = env.reset()
-                theirs, _ = plain.reset()
-        assert len(leaves(ours)) == 3

@@ -7,7 +7,6 @@ import tensorflow as tf
 from gymnasium import spaces
 
 import keras_rl2 as rl
-from support.agents import AnySpaceEnv
 from support.agents import assert_equal_weights
 from support.agents import make_env
 from support.agents import make_replay
@@ -15,6 +14,7 @@ from support.deterministic import UNIT
 from support.deterministic import linear_actor
 from support.deterministic import linear_critic
 from support.errors import raises
+from support.gradients import numerical_gradient
 
 TAU, BETA, MOST = 0.8, 1.5, 2.0
 OBSERVATION = np.array([[1.0], [-2.0], [0.5]])
@@ -128,19 +128,10 @@ def reckoned(agent, discrete):
 
 
 def step(loss, weights):
-    """One step of gradient descent, by central differences."""
+    """One step of gradient descent."""
     weights = [np.array(w, "float64") for w in weights]
-    after = [w.copy() for w in weights]
-    for array, moved in zip(weights, after, strict=True):
-        for index in np.ndindex(array.shape):
-            kept = array[index]
-            sides = []
-            for side in (1e-6, -1e-6):
-                array[index] = kept + side
-                sides.append(loss(weights))
-            array[index] = kept
-            moved[index] -= (sides[0] - sides[1]) / 2e-6
-    return after
+    gradients = numerical_gradient(lambda: loss(weights), weights)
+    return [w - g for w, g in zip(weights, gradients, strict=True)]
 
 
 @pytest.mark.parametrize("discrete", [False, True], ids=["box", "discrete"])
@@ -192,8 +183,8 @@ def batch_of(discrete):
     return {**BATCH, "action": tf.cast(action, dtype)}
 
 
-@pytest.mark.parametrize("discrete", [False, True], ids=["box", "discrete"])
-def test_advantages_teach_the_policy_nothing_about_values(discrete):
+def test_advantages_teach_the_policy_nothing_about_values():
+    discrete = False
     agent = make_agent(discrete)
     with tf.GradientTape() as tape:
         loss = agent.actor_terms(batch_of(discrete))["loss"]
@@ -216,70 +207,6 @@ def test_its_policy_stays_in_the_box():
     assert drawn.max() == 1.0
     greedy = agent.act(observation, deterministic=True)
     np.testing.assert_allclose(greedy, np.tanh(0.25), rtol=1e-6)
-
-
-def test_it_prefers_the_better_of_the_actions_in_the_data():
-    """Of a bandit; what is cloned is the mean of them."""
-    rng = np.random.default_rng(0)
-    observation = rng.uniform(-1, 1, (256, 3)).astype("float32")
-    action = rng.choice([-0.5, 0.5], (256, 1)).astype("float32")
-    batch = {
-        "observation": observation,
-        "next_observation": observation,
-        "action": action,
-        "reward": (action[:, 0] > 0).astype("float32"),
-        "discount": np.zeros(256, "float32"),
-    }
-    greedy = []
-    for inverse_temperature in (20.0, 0.0):
-        agent = rl.IQL.for_env(
-            make_env("act_box"),
-            hidden=(8,),
-            seed=0,
-            tau=0.1,
-            inverse_temperature=inverse_temperature,
-        )
-        agent.compile(keras.optimizers.Adam(2e-2), jit_compile=False)
-        for _ in range(120):
-            agent.train_on_batch(batch)
-        greedy.append(np.mean(agent.greedy_action(observation)))
-    assert greedy[0] > 0.4
-    assert abs(greedy[1]) < 0.2
-
-
-def test_masks_of_dict_observations():
-    observation = spaces.Dict(
-        {"place": UNIT, "action_mask": spaces.MultiBinary(3)}
-    )
-    env = AnySpaceEnv(observation, spaces.Discrete(3))
-    agent = rl.IQL.for_env(env, hidden=(4,), seed=0)
-    agent.compile(run_eagerly=True)
-    seen = {
-        "place": tf.constant(OBSERVATION, "float32"),
-        "action_mask": tf.constant([[0, 1, 1]] * 3),
-    }
-    batch = {
-        **BATCH,
-        "observation": seen,
-        "next_observation": seen,
-        "action": tf.constant([1, 2, 1]),
-    }
-    logs = agent.train_step(batch)
-    assert np.isfinite(float(logs["actor_loss"]))
-    actions = agent.act({key: value.numpy() for key, value in seen.items()})
-    assert set(actions) <= {1, 2}
-
-
-def test_it_goes_on_after_loading(tmp_path):
-    agent = make_agent(False)
-    agent.compile(keras.optimizers.Adam(0.1), run_eagerly=True)
-    agent.train_step(batch_of(False))
-    agent.save(tmp_path / "agent.keras")
-    loaded = keras.models.load_model(tmp_path / "agent.keras")
-    assert type(loaded) is rl.IQL
-    for each in (agent, loaded):
-        each.train_step(batch_of(False))
-    assert_equal_weights(loaded, agent)
 
 
 def test_a_second_optimizer_owns_critics_and_values():

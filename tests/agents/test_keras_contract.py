@@ -10,10 +10,11 @@ from keras import layers
 
 import keras_rl2 as rl
 from keras_rl2.envs import as_vector_env
-from keras_rl2.networks.model_layers import all_layers
 from keras_rl2.networks.model_layers import drawing_layers
 from keras_rl2.training import round_execution
+from support.agents import EITHER_DATASET
 from support.agents import EVERY_AGENT
+from support.agents import KINDS
 from support.agents import assert_equal_weights
 from support.agents import differ
 from support.agents import make_agent
@@ -22,22 +23,20 @@ from support.agents import make_env
 from support.agents import make_replay
 from support.agents import make_rollouts
 from support.agents import networks_of
+from support.agents import slow
 from support.agents import weights_of
 from support.any_space_env import AnySpaceEnv
 from support.minibatches import bound
 from support.minibatches import small_agent
+from support.plain_networks import dense
+from support.plain_networks import dense_of_both
+from support.plain_networks import plain_networks
 from support.stock_layers import LAYERS
 from support.stock_layers import OBSERVATIONS
 from support.stock_layers import network
 
-# Others, with another loss, have turns of their own: a test that fell to one of
-# them would not be in the default layer.
-ON_POLICY = ["PPO", "A2C", "REINFORCE"]
-OFF_POLICY = ["DQN", "SAC", "TD3", "DDPG"]
-
-over_agents = pytest.mark.parametrize("name", EVERY_AGENT)
-one_of_all = pytest.mark.rotate(name=[[*ON_POLICY, *OFF_POLICY]])
-one_of_either = pytest.mark.rotate(name=[ON_POLICY, OFF_POLICY])
+over_kinds = pytest.mark.parametrize("name", KINDS)
+over_datasets = pytest.mark.parametrize("name", EITHER_DATASET)
 
 
 def derived(kind, **methods):
@@ -63,10 +62,8 @@ def own_train_step(self, data):
     return {**logs, "own": 2.0 * logs["loss"]}
 
 
-@one_of_all
-@over_agents
-def test_an_own_train_step_is_called(name):
-    case = EVERY_AGENT[name]
+def test_an_own_train_step_is_called():
+    case = EVERY_AGENT["SAC"]
     agent = agent_of(case, train_step=own_train_step)
     dataset = case.make_dataset(make_env(case.pair), **case.one_update)
     history = agent.fit(dataset, verbose=0).history
@@ -74,21 +71,13 @@ def test_an_own_train_step_is_called(name):
     np.testing.assert_allclose(history["own"], [2.0 * history["loss"][0]])
 
 
-def test_a_round_of_one_update_is_made_by_an_own_train_step():
-    """And not from the trajectory, where A2C needs no `train_step`."""
+def test_a_round_of_one_update_is_made_by_methods_of_the_user():
+    """And not from the trajectory, where A2C needs neither of them."""
     case = EVERY_AGENT["A2C"]
 
     def train_step(self, data):
         self.seen = sorted(data)
         return super(type(self), self).train_step(data)
-
-    agent = agent_of(case, train_step=train_step)
-    agent.fit(make_rollouts(make_env(), batch_size=None), verbose=0)
-    assert "advantage" in agent.seen
-
-
-def test_a_round_of_one_update_is_made_from_own_samples():
-    case = EVERY_AGENT["A2C"]
 
     def prepare(self, trajectory):
         samples, statistics = super(type(self), self).prepare(trajectory)
@@ -96,6 +85,9 @@ def test_a_round_of_one_update_is_made_from_own_samples():
         samples["returns"] = samples["value"]
         return samples, statistics
 
+    agent = agent_of(case, train_step=train_step)
+    agent.fit(make_rollouts(make_env(), batch_size=None), verbose=0)
+    assert "advantage" in agent.seen
     agent = agent_of(case, prepare=prepare)
     before = weights_of(agent)
     agent.fit(make_rollouts(make_env(), batch_size=None), verbose=0)
@@ -103,8 +95,7 @@ def test_a_round_of_one_update_is_made_from_own_samples():
         np.testing.assert_allclose(old, new, atol=1e-3)
 
 
-@one_of_all
-@over_agents
+@over_datasets
 def test_an_own_train_function_is_called_with_minibatches(name):
     case, calls = EVERY_AGENT[name], []
 
@@ -128,78 +119,48 @@ def test_an_own_train_function_is_called_with_minibatches(name):
     assert all("observation" in entries for entries in calls)
 
 
-UNHEARD = (
-    "test_step",
-    "make_test_function",
-    "compute_loss",
-    "compute_metrics",
-    "call",
-)
+def test_methods_that_are_never_called_are_refused():
+    """By a message that names methods and networks that it has."""
+    case, plain = EVERY_AGENT["PPO"], agent_of(EVERY_AGENT["PPO"])
+    for method in (
+        "test_step",
+        "make_test_function",
+        "compute_loss",
+        "compute_metrics",
+        "call",
+    ):
+        with pytest.raises(TypeError) as caught:
+            agent_of(case, **{method: lambda self, *args: 0.0})
+        text = str(caught.value)
+        assert re.match(r"Expected Mine to override `\w+`", text)
+        assert f"Received: `Mine.{method}`, which" in text
+        named = re.findall(r"`(\w+)`", text)
+        assert named
+        assert all(hasattr(plain, each) for each in named)
 
 
-@one_of_all
-@over_agents
-@pytest.mark.parametrize("method", UNHEARD)
-def test_methods_that_are_never_called_are_refused(name, method):
-    case = EVERY_AGENT[name]
-    message = (
-        rf"Expected Mine to override `\w+`.*Received: `Mine\.{method}`, which"
-    )
-    with pytest.raises(TypeError, match=message):
-        agent_of(case, **{method: lambda self, *args: 0.0})
-
-
-@one_of_all
-@over_agents
-def test_what_is_overridden_instead_is_there(name):
-    """The message names methods that the class has."""
-    case = EVERY_AGENT[name]
-    with pytest.raises(TypeError) as caught:
-        agent_of(case, compute_loss=lambda self, *args: 0.0)
-    named = re.findall(r"`(\w+)`", str(caught.value))
-    assert len(named) > 1
-    assert all(hasattr(case.make, each) for each in named)
-
-
-@one_of_either
-@over_agents
-def test_an_own_train_step_may_call_what_keras_calls(name):
-    case = EVERY_AGENT[name]
-
+def test_an_own_train_step_may_call_what_keras_calls():
     def train_step(self, data):
         return {"own": self.compute_loss(data)}
 
-    agent = agent_of(
-        case,
-        train_step=train_step,
-        compute_loss=lambda self, x: keras.ops.convert_to_tensor(4.0),
-    )
-    dataset = case.make_dataset(make_env(case.pair))
-    assert agent.fit(dataset, verbose=0).history["own"] == [4.0]
-
-
-@one_of_either
-@over_agents
-def test_the_librarys_train_step_refuses_losses_that_it_does_not_call(name):
-    case = EVERY_AGENT[name]
-    agent = agent_of(
-        case, train_step=own_train_step, compute_loss=lambda self, x: 4.0
-    )
+    case = EVERY_AGENT["PPO"]
+    four = {"compute_loss": lambda self, x: keras.ops.convert_to_tensor(4.0)}
+    agent = agent_of(case, train_step=train_step, **four)
+    assert agent.fit(make_rollouts(make_env()), verbose=0).history["own"] == [
+        4.0
+    ]
+    # That of the library does not.
+    agent = agent_of(case, train_step=own_train_step, **four)
     with pytest.raises(TypeError, match=r"Received: `Mine\.compute_loss`"):
-        agent.fit(case.make_dataset(make_env(case.pair)), verbose=0)
+        agent.fit(make_rollouts(make_env()), verbose=0)
 
 
-@one_of_all
-@over_agents
-def test_what_is_predicted_is_what_call_gives(name):
-    case = EVERY_AGENT[name]
-
+def test_what_is_predicted_is_what_call_gives():
     def predict_step(self, data):
         return -super(type(self), self).predict_step(data)
 
-    agent = agent_of(case, predict_step=predict_step)
-    space = agent.observation_space
-    observations = np.stack([space.sample() for _ in range(5)])
+    agent = agent_of(EVERY_AGENT["PPO"], predict_step=predict_step)
+    observations = np.random.default_rng(0).uniform(-1, 1, (5, 3))
     expected = -np.asarray(agent(observations))
     for predicted in (
         agent.predict(observations, batch_size=2, verbose=0),
@@ -229,41 +190,30 @@ def test_own_metrics_are_shown_and_reset():
 # Weights of samples.
 
 
-@one_of_all
-@over_agents
-@pytest.mark.parametrize("way", ["weight", "sample_weight"])
-def test_samples_of_no_weight_teach_nothing(name, way):
-    agent, batch = small_agent(EVERY_AGENT[name])
-    before = weights_of(agent)
-    nothing = np.zeros(8, "float32")
-    if way == "weight":
-        agent.train_on_batch({**batch, "weight": nothing})
-    else:
-        agent.train_on_batch(batch, sample_weight=nothing)
-    assert_equal_weights(
-        [v for v, w in zip(before, agent.weights, strict=True) if w.trainable],
-        [w.numpy() for w in agent.weights if w.trainable],
-    )
-
-
-@one_of_either
-@over_agents
+@over_datasets
 def test_sample_weights_are_weights_of_the_minibatch(name):
-    case, made = EVERY_AGENT[name], []
-    weight = np.arange(8, dtype="float32") / 4.0
+    made = []
+    some = np.arange(8, dtype="float32") / 4.0
     for way in ("weight", "sample_weight"):
-        agent, batch = small_agent(case)
+        agent, batch = small_agent(EVERY_AGENT[name])
         batch = {key: batch[key] for key in batch if key != "weight"}
-        if way == "weight":
-            agent.train_on_batch({**batch, "weight": weight})
-        else:
-            agent.train_on_batch(batch, sample_weight=weight)
+        before = weights_of(agent)
+        for weight in (np.zeros(8, "float32"), some):
+            if way == "weight":
+                agent.train_on_batch({**batch, "weight": weight})
+            else:
+                agent.train_on_batch(batch, sample_weight=weight)
+            if weight is not some:
+                # Samples of no weight teach nothing.
+                for old, variable in zip(before, agent.weights, strict=True):
+                    if variable.trainable:
+                        np.testing.assert_array_equal(old, variable.numpy())
         made.append(weights_of(agent))
+    assert differ(before, made[0])
     assert_equal_weights(*made)
 
 
-@one_of_either
-@over_agents
+@over_datasets
 def test_what_means_nothing_beside_a_minibatch_is_refused(name):
     agent, batch = small_agent(EVERY_AGENT[name])
     before = weights_of(agent)
@@ -279,40 +229,37 @@ def test_what_means_nothing_beside_a_minibatch_is_refused(name):
     assert_equal_weights(agent, before)
 
 
-@pytest.mark.parametrize(
-    "argument",
-    ["y", "sample_weight", "class_weight", "batch_size", "validation_split"],
-)
-def test_fit_on_minibatches_refuses_what_means_nothing(argument):
+def test_fit_on_minibatches_refuses_what_means_nothing():
     agent = make_agent(EVERY_AGENT["PPO"], make_env())
-    rollouts = make_rollouts(make_env())
-    minibatches = rollouts.as_dataset(agent)
-    with pytest.raises(ValueError, match=f"without `{argument}`.*Received"):
-        agent.fit(
-            minibatches, steps_per_epoch=2, verbose=0, **{argument: {0: 1.0}}
-        )
+    minibatches = make_rollouts(make_env()).as_dataset(agent)
+    for argument in (
+        *("y", "sample_weight", "class_weight", "batch_size"),
+        "validation_split",
+    ):
+        with pytest.raises(ValueError, match=f"without `{argument}`.*Received"):
+            agent.fit(
+                minibatches,
+                steps_per_epoch=2,
+                verbose=0,
+                **{argument: {0: 1.0}},
+            )
 
 
 def test_targets_within_a_dataset_of_minibatches_are_refused():
     agent = make_eager_agent(EVERY_AGENT["PPO"], make_env())
     rollouts = make_rollouts(make_env())
+    refresh = rl.callbacks.RolloutRefresh(rollouts)
     minibatches = rollouts.as_dataset(agent).map(
         lambda batch: (batch, batch["action"], batch["weight"])
     )
     with pytest.raises(ValueError, match="targets `y` beside it"):
-        agent.fit(
-            minibatches,
-            steps_per_epoch=2,
-            callbacks=[rl.callbacks.RolloutRefresh(rollouts)],
-            verbose=0,
-        )
+        agent.fit(minibatches, steps_per_epoch=2, callbacks=[refresh])
 
 
 # What is frozen.
 
 
-@one_of_all
-@over_agents
+@over_datasets
 def test_nothing_to_train_is_said(name):
     case = EVERY_AGENT[name]
     agent = make_agent(case, make_env(case.pair))
@@ -327,49 +274,25 @@ def test_nothing_to_train_is_said(name):
         agent.train_step(batch)
 
 
-@one_of_all
-@over_agents
+@over_kinds
 def test_frozen_networks_stay_as_they_are(name):
     case = EVERY_AGENT[name]
-    names = list(networks_of(make_agent(case, make_env(case.pair))))
-    for frozen in names:
+    for frozen in case.networks:
         agent = make_eager_agent(
             case, make_env(case.pair), normalize_observations=True
         )
-        network_or_several = networks_of(agent)[frozen]
-        several = (
-            network_or_several
-            if isinstance(network_or_several, list)
-            else [network_or_several]
-        )
-        for each in several:
+        networks = networks_of(agent)[frozen]
+        networks = networks if isinstance(networks, list) else [networks]
+        for each in networks:
             each.trainable = False
-        before = [each.get_weights() for each in several]
-        all_before = weights_of(agent)
         if not agent.trainable_variables:
             continue
-        dataset = case.make_dataset(make_env(case.pair))
-        agent.fit(dataset, epochs=2, verbose=0)
-        for network_weights, each in zip(before, several, strict=True):
-            assert_equal_weights(each, network_weights)
+        before = [each.get_weights() for each in networks]
+        all_before = weights_of(agent)
+        agent.fit(case.make_dataset(make_env(case.pair)), verbose=0)
+        for each, weights in zip(networks, before, strict=True):
+            assert_equal_weights(each, weights)
         assert differ(all_before, agent.get_weights())
-
-
-@one_of_either
-@over_agents
-def test_a_frozen_layer_stays_while_the_rest_is_trained(name):
-    case = EVERY_AGENT[name]
-    agent = make_eager_agent(case, make_env(case.pair))
-    layer = next(
-        each
-        for each in all_layers(agent.acting_networks[0])
-        if each.trainable_weights
-    )
-    layer.trainable = False
-    before, others = layer.get_weights(), weights_of(agent)
-    agent.fit(case.make_dataset(make_env(case.pair)), verbose=0)
-    assert_equal_weights(layer.get_weights(), before)
-    assert differ(others, agent.get_weights())
 
 
 def test_a_layer_frozen_between_two_fits_stays():
@@ -384,8 +307,7 @@ def test_a_layer_frozen_between_two_fits_stays():
     assert differ(critic, agent.critic.get_weights())
 
 
-@one_of_either
-@over_agents
+@over_datasets
 def test_what_is_thawed_is_compiled_anew(name):
     case = EVERY_AGENT[name]
     agent = make_eager_agent(case, make_env(case.pair))
@@ -408,8 +330,7 @@ def test_targets_are_never_trained():
     agent.trainable = False
     agent.trainable = True
     agent.fit(make_replay(make_env()), verbose=0)
-    trained = agent.q_network.trainable_variables
-    assert len(agent.trainable_variables) == len(trained)
+    assert agent.trainable_variables
     assert not agent.target_network.trainable_variables
 
 
@@ -417,34 +338,32 @@ def test_targets_are_never_trained():
 
 
 def unbound():
-    return rl.PPO(
-        keras.Sequential([keras.Input((3,)), layers.Dense(3)]),
-        keras.Sequential([keras.Input((3,)), layers.Dense(1)]),
-    )
+    return rl.PPO(**plain_networks(EVERY_AGENT["PPO"], units=3))
 
 
 _ROWS = np.zeros((4, 3), "float32")
 _BATCH = {"observation": _ROWS, "action": np.zeros(4, int)}
-VERBS = {
-    "act": lambda agent: agent.act(_ROWS),
-    "call": lambda agent: agent(_ROWS),
-    "value": lambda agent: agent.value(_ROWS),
-    "predict": lambda agent: agent.predict(_ROWS, verbose=0),
-    "predict_on_batch": lambda agent: agent.predict_on_batch(_ROWS),
-    "train_step": lambda agent: agent.train_step(_BATCH),
-    "train_on_batch": lambda agent: agent.train_on_batch(_BATCH),
-    "distribution": lambda agent: agent.distribution(_ROWS),
-    "export": lambda agent: agent.export("nowhere"),
-    "get_state": lambda agent: agent.get_state(),
-    "draw_noise": lambda agent: agent.draw_noise(np.random, (2,)),
-    "noise_shape": lambda agent: agent.noise_shape,
-}
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_an_agent_of_no_environment_says_so(verb):
-    with pytest.raises(ValueError, match="Expected a PPO that knows its space"):
-        VERBS[verb](unbound())
+def test_an_agent_of_no_environment_says_so():
+    for use in (
+        lambda agent: agent.act(_ROWS),
+        lambda agent: agent(_ROWS),
+        lambda agent: agent.value(_ROWS),
+        lambda agent: agent.predict(_ROWS, verbose=0),
+        lambda agent: agent.predict_on_batch(_ROWS),
+        lambda agent: agent.train_step(_BATCH),
+        lambda agent: agent.train_on_batch(_BATCH),
+        lambda agent: agent.distribution(_ROWS),
+        lambda agent: agent.export("nowhere"),
+        lambda agent: agent.get_state(),
+        lambda agent: agent.draw_noise(np.random, (2,)),
+        lambda agent: agent.noise_shape,
+    ):
+        with pytest.raises(
+            ValueError, match="Expected a PPO that knows its sp"
+        ):
+            use(unbound())
 
 
 def test_an_update_wants_an_optimizer():
@@ -454,96 +373,62 @@ def test_an_update_wants_an_optimizer():
         agent.train_step(_BATCH)
 
 
-def test_evaluate_binds_an_agent_to_the_environment():
-    results = unbound().evaluate(make_env(), episodes=2, seed=0)
-    assert results["episode_length"] == 5.0
-
-
 # Keras' other verbs.
 
 
-@one_of_all
-@over_agents
-def test_a_batch_is_no_test(name):
-    case = EVERY_AGENT[name]
-    agent = make_agent(case, make_env(case.pair))
-    message = f"`evaluate.env.`.*`test_on_batch` of {type(agent).__name__}"
+def test_what_is_refused_of_keras():
+    agent = make_agent(EVERY_AGENT["PPO"], make_env())
+    message = r"`evaluate.env.`.*`test_on_batch` of PPO"
     with pytest.raises(NotImplementedError, match=message):
         agent.test_on_batch({"observation": _ROWS})
-
-
-@pytest.mark.parametrize("verb", ["predict", "predict_on_batch"])
-def test_what_remembers_cannot_predict_rows(verb):
     agent = rl.PPO.for_env("CartPole-v1", memory=layers.GRUCell(4), seed=0)
-    with pytest.raises(NotImplementedError, match=r"Expected `act.observation"):
-        getattr(agent, verb)(np.zeros((3, 4), "float32"))
+    for verb in (agent.predict, agent.predict_on_batch):
+        with pytest.raises(NotImplementedError, match=r"Expected `act.observ"):
+            verb(np.zeros((3, 4), "float32"))
 
 
-def test_weights_of_other_networks_change_nothing(tmp_path):
-    case = EVERY_AGENT["PPO"]
-    one = make_agent(case, make_env())
+def test_weights_of_other_networks_change_nothing_or_are_skipped(tmp_path):
+    made = []
+    for width in (8, 9):
+        critic = keras.Sequential([layers.Dense(width), layers.Dense(1)])
+        agent = rl.PPO(dense((3,), 3), critic)
+        agent.bind(make_env().observation_space, make_env().action_space)
+        agent.compile()
+        made.append(agent)
+    one, other = made
     one.env_steps = 77
     path = tmp_path / "one.weights.h5"
     one.save_weights(path)
-    other = make_agent(case, make_env(), hidden=(9,))
     before = weights_of(other)
     with pytest.raises(ValueError, match="could not be loaded"):
         other.load_weights(path)
     assert_equal_weights(other, before)
     assert other.env_steps == 0
-
-
-def test_weights_that_fit_are_loaded_where_others_are_skipped(tmp_path):
-    observations = gymnasium.spaces.Box(-1.0, 1.0, (3,))
-    made = []
-    for hidden in (8, 9):
-        actor = keras.Sequential([layers.Dense(4), layers.Dense(2)])
-        critic = keras.Sequential([layers.Dense(hidden), layers.Dense(1)])
-        agent = rl.PPO(
-            actor,
-            critic,
-            observation_space=observations,
-            action_space=gymnasium.spaces.Discrete(2),
-        )
-        agent.compile()
-        made.append(agent)
-    path = tmp_path / "one.weights.h5"
-    made[0].save_weights(path)
-    before = made[1].critic.layers[0].get_weights()
+    kept = other.critic.layers[0].get_weights()
     with pytest.warns(UserWarning, match="could not be loaded"):
-        made[1].load_weights(path, skip_mismatch=True)
-    assert_equal_weights(made[1].actor, made[0].actor)
-    assert_equal_weights(made[1].critic.layers[0].get_weights(), before)
+        other.load_weights(path, skip_mismatch=True)
+    assert_equal_weights(other.actor, one.actor)
+    assert_equal_weights(other.critic.layers[0].get_weights(), kept)
 
 
 # Layers.
 
 
-def scaled(how):
-    inputs = keras.Input((3,))
-    outputs = layers.Dense(1, "tanh")(inputs)
-    return keras.Model(inputs, how(outputs))
-
-
-def critic_of_actions():
-    inputs = [keras.Input((3,)), keras.Input((1,))]
-    return keras.Model(inputs, layers.Dense(1)(layers.Concatenate()(inputs)))
-
-
-@pytest.mark.parametrize("name", ["DDPG", "TD3"])
 @pytest.mark.parametrize(
-    "how",
+    "scaled",
     [
         lambda x: 2.0 * x,
         layers.Rescaling(2.0, offset=0.5),
         lambda x: x * np.array([2.0], "float32"),
     ],
 )
-def test_an_actor_that_scales_its_tanh_is_warned_of(name, how):
+def test_an_actor_that_scales_its_tanh_is_warned_of(scaled):
+    inputs = keras.Input((3,))
+    outputs = scaled(layers.Dense(1, "tanh")(inputs))
     with pytest.warns(UserWarning, match="leave the scaling out"):
-        getattr(rl, name)(
-            scaled(how),
-            critic_of_actions(),
+        rl.TD3(
+            keras.Model(inputs, outputs),
+            dense_of_both((3,), 1),
             observation_space=gymnasium.spaces.Box(-1.0, 1.0, (3,)),
             action_space=gymnasium.spaces.Box(-2.0, 2.0, (1,)),
         )
@@ -560,42 +445,35 @@ DRAWING = {
 
 
 @pytest.mark.usefixtures("as_users_run")
-@pytest.mark.parametrize("layer", LAYERS)
-def test_layers_that_draw_random_numbers_are_not_compiled(layer):
-    agent = rl.DQN(
-        network(layer, 3),
-        observation_space=OBSERVATIONS[LAYERS[layer][0]],
-        action_space=gymnasium.spaces.Discrete(3),
-    )
-    assert bool(drawing_layers(agent)) == (layer in DRAWING)
-    if layer in DRAWING:
-        assert not round_execution.pays_to_compile(agent, 256)
+def test_layers_that_draw_random_numbers_are_not_compiled():
+    for layer, (observed, _) in LAYERS.items():
+        agent = rl.DQN(
+            network(layer, 3),
+            observation_space=OBSERVATIONS[observed],
+            action_space=gymnasium.spaces.Discrete(3),
+        )
+        draws = layer in DRAWING
+        assert bool(drawing_layers(agent)) == draws, layer
+        if draws:
+            assert not round_execution.pays_to_compile(agent, 256), layer
+    idle = [layers.Dropout(0.0), layers.LSTM(4), layers.GaussianNoise(0.0)]
+    assert not drawing_layers(keras.Sequential(idle))
 
 
 @pytest.mark.usefixtures("as_users_run")
-@pytest.mark.parametrize(
-    ("rates", "rows", "compiled"),
-    [
+def test_dropout_of_few_inputs_of_an_rnn_is_compiled():
+    """Four numbers for each row, whatever the steps."""
+    for rates, rows, compiled in (
         ({"dropout": 0.1}, 128, True),
         ({"dropout": 0.1}, 129, False),
         ({"dropout": 0.1, "recurrent_dropout": 0.1}, 1, False),
-    ],
-)
-def test_dropout_of_few_inputs_of_an_rnn_is_compiled(rates, rows, compiled):
-    """Four numbers for each row, whatever the steps."""
-    agent = rl.DQN(
-        keras.Sequential([layers.LSTM(8, **rates), layers.Dense(3)]),
-        observation_space=OBSERVATIONS["sequence"],
-        action_space=gymnasium.spaces.Discrete(3),
-    )
-    assert round_execution.pays_to_compile(agent, rows) == compiled
-
-
-def test_what_draws_nothing_is_not_taken_for_it():
-    agent = keras.Sequential(
-        [layers.Dropout(0.0), layers.LSTM(4), layers.GaussianNoise(0.0)]
-    )
-    assert not drawing_layers(agent)
+    ):
+        agent = rl.DQN(
+            keras.Sequential([layers.LSTM(8, **rates), layers.Dense(3)]),
+            observation_space=OBSERVATIONS["sequence"],
+            action_space=gymnasium.spaces.Discrete(3),
+        )
+        assert round_execution.pays_to_compile(agent, rows) == compiled
 
 
 def agent_with(case, layer):
@@ -623,12 +501,24 @@ def agent_with(case, layer):
     return agent, env
 
 
-@pytest.mark.spread(
-    layer=["Dropout", "BatchNormalization", "Embedding", "LSTM"]
+@pytest.mark.parametrize(
+    ("name", "layer"),
+    [
+        ("PPO", "Dropout"),
+        ("SAC", "BatchNormalization"),
+        ("PPO", "Embedding"),
+        ("SAC", "LSTM"),
+        *slow(
+            *((name, layer) for name in ("DQN", "TD3") for layer in LAYERS),
+            *(
+                (name, layer)
+                for name in EVERY_AGENT
+                if name not in KINDS
+                for layer in ("Dropout", "BatchNormalization")
+            ),
+        ),
+    ],
 )
-@one_of_all
-@pytest.mark.parametrize("layer", LAYERS)
-@over_agents
 def test_each_layer_of_keras_trains(name, layer):
     case = EVERY_AGENT[name]
     agent, env = agent_with(case, layer)

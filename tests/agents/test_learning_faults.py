@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import keras_rl2 as rl
-from support.agents import ANY
+from support.agents import EITHER_DATASET
 from support.agents import EVERY_AGENT
 from support.agents import make_eager_agent
+from support.agents import slow
 from support.errors import raises
 from support.faults import GivesNaN
 from support.faults import InfiniteAfter
@@ -18,40 +18,36 @@ from support.faults import not_finite
 from support.faults import numbers_env
 from support.minibatches import bound
 
-ALL = pytest.mark.parametrize("name", EVERY_AGENT)
-one_of_all = pytest.mark.rotate(name=ANY)
-
-FINITE = [
-    ("reward", 1e30),
-    ("reward", -1e30),
-    ("reward", 1e38),
-    ("observation", 1e30),
-    ("observation", 3e38),
-]
-NOT_FINITE = [
-    ("reward", np.nan),
-    ("reward", np.inf),
-    ("observation", np.nan),
-    ("observation", -np.inf),
-]
+over_datasets = pytest.mark.parametrize("name", EITHER_DATASET)
+over_kinds_slowly = pytest.mark.parametrize(
+    "name", ["PPO", *slow("SAC", "TD3", "DQN")]
+)
 
 
-def trained(case, env, compile_arguments=None, **settings):
-    """Trains for a round with what is faultless, and then with the rest."""
-    agent = make_eager_agent(
-        case, env, compile_arguments=compile_arguments, **settings
-    )
-    return agent, case.make_dataset(env)
+@pytest.fixture
+def case(name):
+    return EVERY_AGENT[name]
 
 
-@one_of_all
-@pytest.mark.parametrize(("key", "value"), FINITE)
-@ALL
-def test_a_number_whose_square_is_not_finite(name, key, value):
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    [
+        ("PPO", "reward", 1e30),
+        ("SAC", "observation", 3e38),
+        *slow(
+            ("PPO", "observation", 1e30),
+            ("SAC", "reward", 1e38),
+            ("TD3", "reward", -1e30),
+            ("TD3", "observation", 1e30),
+            ("DQN", "reward", 1e38),
+            ("DQN", "observation", 3e38),
+        ),
+    ],
+)
+def test_a_number_whose_square_is_not_finite(case, key, value):
     """It is learned from, or updates are skipped; or no action is finite."""
-    case = EVERY_AGENT[name]
     env = numbers_env(case, key, value)
-    agent, dataset = trained(case, env)
+    agent, dataset = make_eager_agent(case, env), case.make_dataset(env)
     refused, history = "", {"gradient_norm": [], "skipped_updates": []}
     try:
         history = agent.fit(dataset, epochs=2, verbose=0).history
@@ -69,13 +65,18 @@ def test_a_number_whose_square_is_not_finite(name, key, value):
         assert np.isnan(norm) if skipped == 2 else np.isfinite(norm)
 
 
-@one_of_all
-@pytest.mark.parametrize(("key", "value"), NOT_FINITE)
-@ALL
-def test_a_number_that_is_not_finite(name, key, value):
-    case = EVERY_AGENT[name]
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    [
+        ("PPO", "reward", np.nan),
+        ("SAC", "reward", np.inf),
+        ("TD3", "observation", np.nan),
+        ("DQN", "observation", -np.inf),
+    ],
+)
+def test_a_number_that_is_not_finite(case, key, value):
     env = numbers_env(case, key, value)
-    agent, dataset = trained(case, env)
+    agent, dataset = make_eager_agent(case, env), case.make_dataset(env)
     agent.optimizer.build(agent.trainable_variables)
     before = all_variables(agent)
     with raises(f"a finite {key}", f"{value} from environment 1"):
@@ -83,15 +84,16 @@ def test_a_number_that_is_not_finite(name, key, value):
     assert_same(all_variables(agent), before)
 
 
-@one_of_all
-@ALL
-def test_an_infinite_rate_that_is_set_later(name):
-    case = EVERY_AGENT[name]
+@over_datasets
+def test_an_infinite_rate_that_is_set_later(case):
     env = numbers_env(case)
     optimizer = keras.optimizers.SGD(0.01)
-    agent, dataset = trained(
-        case, env, {"optimizer": optimizer, "max_skipped_updates": 3}
+    agent = make_eager_agent(
+        case,
+        env,
+        compile_arguments={"optimizer": optimizer, "max_skipped_updates": 3},
     )
+    dataset = case.make_dataset(env)
     agent.fit(dataset, verbose=0)
     before = all_variables(agent)
     optimizer.learning_rate = np.inf
@@ -104,18 +106,18 @@ def test_an_infinite_rate_that_is_set_later(name):
     assert_same(all_variables(agent), before)
 
 
-@one_of_all
-@ALL
-def test_a_schedule_that_becomes_infinite(name):
-    case = EVERY_AGENT[name]
+@over_kinds_slowly
+def test_a_schedule_that_becomes_infinite(case):
     env = numbers_env(case)
-    agent, dataset = trained(
+    agent = make_eager_agent(
         case,
         env,
-        {"optimizer": keras.optimizers.Adam(InfiniteAfter(1))},
+        compile_arguments={
+            "optimizer": keras.optimizers.Adam(InfiniteAfter(1))
+        },
         **case.every_update,
     )
-    history = agent.fit(dataset, epochs=2, verbose=0).history
+    history = agent.fit(case.make_dataset(env), epochs=2, verbose=0).history
     # Of the two updates of a round, one has been made.
     assert history["skipped_updates"] == [1.0, 2.0]
     assert np.isfinite(history["loss"][0])
@@ -123,10 +125,8 @@ def test_a_schedule_that_becomes_infinite(name):
     assert not_finite(agent) == []
 
 
-@one_of_all
-@ALL
-def test_a_rate_that_is_not_finite_is_refused(name):
-    case = EVERY_AGENT[name]
+def test_a_rate_that_is_not_finite_is_refused():
+    case = EVERY_AGENT["PPO"]
     for rate in (np.inf, np.nan, InfiniteAfter(0)):
         with raises("finite learning rate", "learning_rate=(inf|nan)"):
             make_eager_agent(
@@ -136,13 +136,13 @@ def test_a_rate_that_is_not_finite_is_refused(name):
             )
 
 
-@one_of_all
-@ALL
-def test_a_network_that_gives_nan(name):
-    case = EVERY_AGENT[name]
+@over_kinds_slowly
+def test_a_network_that_gives_nan(case):
     env = numbers_env(case)
-    agent, dataset = trained(case, env, {"max_skipped_updates": 3})
-    agent.fit(dataset, verbose=0)
+    agent = make_eager_agent(
+        case, env, compile_arguments={"max_skipped_updates": 3}
+    )
+    agent.fit(case.make_dataset(env), verbose=0)
     before = all_variables(agent)
     # A task never changes, but for this.
     object.__setattr__(agent.task, "encode", GivesNaN(agent.task.encode))
@@ -154,19 +154,6 @@ def test_a_network_that_gives_nan(name):
     ):
         agent.fit(case.make_dataset(env), epochs=2, verbose=0)
     assert_same(all_variables(agent), before)
-
-
-@one_of_all
-@ALL
-def test_a_loss_that_overflows(name):
-    """Of networks whose outputs are finite, while their squares are not."""
-    case = EVERY_AGENT[name]
-    agent, dataset = trained(case, numbers_env(case))
-    for variable in agent.trainable_variables:
-        if variable.path.endswith("bias"):
-            variable.assign(variable + 1e30)
-    agent.fit(dataset, epochs=2, verbose=0)
-    assert not_finite(agent) == []
 
 
 # An update by itself, however it is run.
@@ -201,13 +188,19 @@ def one_update(case, how, networks=None, **compile_arguments):
     return agent, step, batch, {**batch, "weight": weight}
 
 
-@pytest.mark.rotate(name=ANY)
 @pytest.mark.parametrize(
-    "how", ["eager", "graph", pytest.param("xla", marks=pytest.mark.slow)]
+    ("name", "how"),
+    [
+        ("PPO", "eager"),
+        ("SAC", "graph"),
+        *slow(
+            *(("PPO", "xla"), ("SAC", "xla"), ("TD3", "eager")),
+            *(("TD3", "graph"), ("DQN", "eager"), ("DQN", "graph")),
+        ),
+    ],
 )
-@ALL
-def test_a_skipped_update_changes_nothing(name, how):
-    agent, step, good, bad = one_update(EVERY_AGENT[name], how)
+def test_a_skipped_update_changes_nothing(case, how):
+    agent, step, good, bad = one_update(case, how)
     step(good)
     before = all_variables(agent)
     logs = step(bad)
@@ -225,15 +218,19 @@ def test_a_skipped_update_changes_nothing(name, how):
     assert not_finite(agent) == []
 
 
-@pytest.mark.spread
-@pytest.mark.parametrize("how", ["eager", "xla"])
-@pytest.mark.parametrize("normalization", ["batch", "spectral"])
-@pytest.mark.parametrize("name", ["PPO", "SAC"])
+@pytest.mark.parametrize(
+    ("name", "normalization", "how"),
+    [
+        ("PPO", "batch", "eager"),
+        ("PPO", "spectral", "eager"),
+        *slow(("SAC", "batch", "xla"), ("SAC", "spectral", "xla")),
+    ],
+)
 def test_weights_that_a_forward_pass_changes_are_put_back(
-    name, normalization, how
+    case, normalization, how
 ):
     agent, step, good, bad = one_update(
-        EVERY_AGENT[name], how, {"normalization": normalization}
+        case, how, {"normalization": normalization}
     )
     first = all_variables(agent)
     step(good)
@@ -262,11 +259,8 @@ def test_no_part_of_an_update_is_made_alone():
     assert_same(all_variables(agent), before)
 
 
-@pytest.mark.parametrize(
-    "name", ["PPO", pytest.param("DQN", marks=pytest.mark.slow)]
-)
-def test_an_agent_that_remembers_skips_too(name):
-    case = EVERY_AGENT[name]
+@pytest.mark.parametrize("name", ["PPO", *slow("DQN")])
+def test_an_agent_that_remembers_skips_too(case):
     env = numbers_env(case)
     agent = make_eager_agent(case, env, memory=keras.layers.GRUCell(4))
     lengths = {} if case.on_policy else {"sequence_length": 4, "warm_up": 32}
@@ -280,45 +274,6 @@ def test_an_agent_that_remembers_skips_too(name):
     assert not_finite(agent) == []
 
 
-@keras.saving.register_keras_serializable("tests")
-class Centred(keras.layers.Layer):
-    """Takes a moving mean off, which a forward pass of an update moves."""
-
-    def build(self, input_shape):
-        self.mean = self.add_weight(
-            shape=input_shape[1:], initializer="zeros", trainable=False
-        )
-
-    def call(self, inputs, training=False):
-        if training:
-            mean = keras.ops.mean(inputs, axis=0)
-            self.mean.assign(0.9 * self.mean + 0.1 * mean)
-        return inputs - self.mean
-
-
-@pytest.mark.parametrize(
-    "how", ["eager", pytest.param("graph", marks=pytest.mark.slow)]
-)
-def test_what_a_forward_pass_has_changed_is_put_back(how):
-    env = numbers_env(EVERY_AGENT["PPO"])
-
-    def network(units):
-        return keras.Sequential(
-            [keras.Input((3,)), Centred(), keras.layers.Dense(units)]
-        )
-
-    agent = rl.PPO(network(3), network(1))
-    agent.compile("sgd", run_eagerly=True)
-    batch = bound(EVERY_AGENT["PPO"], agent, env)
-    agent.optimizer.build(agent.trainable_variables)
-    step = agent.train_step if how == "eager" else tf.function(agent.train_step)
-    before = all_variables(agent)
-    step({**batch, "returns": 1e30 * batch["returns"]})
-    assert_same(all_variables(agent), before)
-    step(batch)
-    assert (agent.actor.layers[0].mean.numpy() != 0.0).all()
-
-
 def test_a_gradient_that_is_finite_and_its_square_is_not():
     """Slots hold squares: the norm is what decides, not each number."""
     case = EVERY_AGENT["PPO"]
@@ -328,11 +283,8 @@ def test_a_gradient_that_is_finite_and_its_square_is_not():
     assert_same(all_variables(agent), before)
 
 
-@pytest.mark.parametrize(
-    "name", ["PPO", pytest.param("SAC", marks=pytest.mark.slow)]
-)
-def test_a_loss_scale_falls_and_is_no_fault_of_the_data(name):
-    case = EVERY_AGENT[name]
+@pytest.mark.parametrize("name", ["PPO", *slow("SAC")])
+def test_a_loss_scale_falls_and_is_no_fault_of_the_data(case):
     env = numbers_env(case)
     agent = make_eager_agent(case, env, dtype="mixed_float16")
     batch = bound(case, agent, env)
@@ -381,14 +333,7 @@ def test_priorities_of_a_skipped_update_stay_what_they_are():
 # The end of a training.
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        pytest.param("eager", marks=pytest.mark.slow),
-        "graph",
-        pytest.param("xla", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("how", [*slow("eager"), "graph", *slow("xla")])
 def test_too_many_in_a_row_end_a_training(how):
     case = EVERY_AGENT["A2C"]
     env = numbers_env(case, "reward", 1e30)
@@ -410,7 +355,7 @@ def test_too_many_in_a_row_end_a_training(how):
     assert int(agent.skipped.in_a_row) == 0
 
 
-def test_a_dataset_of_ones_own_ends_so_too():
+def test_minibatches_of_the_users_own_end_a_training_too():
     case = EVERY_AGENT["PPO"]
     agent, _, _, bad = one_update(case, "eager", max_skipped_updates=2)
     agent.train_on_batch(bad)
@@ -418,17 +363,10 @@ def test_a_dataset_of_ones_own_ends_so_too():
         agent.train_on_batch(bad)
 
 
-def test_nobody_need_be_told():
+def test_no_number_of_skipped_updates_ends_a_training():
     case = EVERY_AGENT["PPO"]
     agent, _, _, bad = one_update(case, "eager", max_skipped_updates=None)
     agent.skipped.in_a_row.assign(10**6)
     agent.train_on_batch(bad)
     config = agent.get_compile_config()
     assert config["max_skipped_updates"] is None
-
-
-@pytest.mark.parametrize("number", [0, -1, 1.5, "100"])
-def test_a_number_that_is_none(number):
-    case = EVERY_AGENT["PPO"]
-    with raises("max_skipped_updates", repr(number)):
-        one_update(case, "eager", max_skipped_updates=number)

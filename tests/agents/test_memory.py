@@ -1,4 +1,4 @@
-"""Agents that remember: what they do step by step, and over sequences."""
+"""Agents that remember: by steps and over sequences, within an episode."""
 
 import functools
 import warnings
@@ -11,7 +11,7 @@ import tensorflow as tf
 
 import keras_rl2 as rl
 from keras_rl2.collecting.trajectory import as_sequences
-from support.agents import differ
+from support.agents import assert_equal_weights
 from support.errors import raises
 from support.memory_envs import PositionsOnly
 from support.memory_envs import RememberTheCue
@@ -19,9 +19,8 @@ from support.remembering import CELLS
 from support.remembering import stepwise
 
 LENGTH = 8
-MODES = ["NextStep", "SameStep", "Disabled"]
 
-# For learning.
+#: For learning.
 LARGE = {
     "lstm": lambda: keras.layers.LSTMCell(32),
     "gru": lambda: keras.layers.GRUCell(32),
@@ -29,12 +28,18 @@ LARGE = {
 }
 
 
-def envs(mode, num_envs=3):
+def slow(*values):
+    """Returns a parameter of the slow layer."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+def envs(mode, num_envs=3, **kwargs):
     return gym.make_vec(
         "CartPole-v1",
         num_envs=num_envs,
         vectorization_mode="sync",
         vector_kwargs={"autoreset_mode": mode},
+        **kwargs,
     )
 
 
@@ -77,9 +82,15 @@ def acting(mode="SameStep", cell="lstm"):
     return agent, rollouts
 
 
-@pytest.mark.spread(cell=["lstm", "stacked", "attention"])
-@pytest.mark.parametrize("cell", CELLS)
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("cell", "mode"),
+    [
+        ("lstm", "SameStep"),
+        slow("attention", "SameStep"),
+        slow("stacked", "Disabled"),
+        slow("gru", "NextStep"),
+    ],
+)
 def test_stepwise_equals_sequence(cell, mode):
     agent, rollouts = acting(mode, cell)
     trajectory = rollouts.collect()
@@ -143,14 +154,115 @@ def test_the_tensorflow_actor_remembers_alike(monkeypatch):
     assert snapshot.begins.tolist() == [1.0, 0.0, 1.0]
 
 
+# Where a memory begins anew.
+
+
+def cut_off(mode):
+    """Returns an agent and rollouts of ten steps, of episodes of three."""
+    env = envs(mode, 2, max_episode_steps=3)
+    settings = {"gamma": 0.5, "gae_lambda": 0.0}
+    agent = rl.PPO.for_env(env, memory=CELLS["gru"](), seed=0, **settings)
+    rollouts = rl.RolloutDataset(
+        env, horizon=10, passes=1, scale_rewards=False, seed=0
+    )
+    rollouts.bind(agent)
+    return agent, rollouts
+
+
 def test_an_episode_begins_where_it_does():
-    for mode in ("NextStep", "SameStep"):
+    for mode, after_truncations in (
+        ("NextStep", [0, 4, 8]),
+        ("SameStep", [0, 3, 6, 9]),
+    ):
         _, rollouts = acting(mode)
         trajectory = rollouts.collect()
         before = ~trajectory.valid if mode == "NextStep" else trajectory.ended
         np.testing.assert_array_equal(
             trajectory.begins[1:].astype(bool), before
         )
+        _, rollouts = cut_off(mode)
+        expected = np.isin(np.arange(11), after_truncations)
+        np.testing.assert_array_equal(
+            rollouts.collect().begins, np.stack([expected] * 2, axis=1)
+        )
+
+
+def assert_memory_begins_anew(cell):
+    agent = rl.PPO.for_env("CartPole-v1", memory=cell(), seed=0)
+    generator = np.random.default_rng(0)
+    observation = generator.normal(size=(2, 5, 4)).astype("float32")
+    state = [np.ones_like(each) for each in agent.initial_state(2)]
+    on = np.zeros((2, 5), np.float32)
+    anew = np.where(np.arange(5) == 3, np.float32(1.0), on)
+    _, values, after = agent.run_sequences(observation, anew, state)
+    _, alone, expected = agent.run_sequences(
+        observation[:, 3:], on[:, 3:], agent.initial_state(2)
+    )
+    np.testing.assert_allclose(values[:, 3:], alone, atol=1e-6)
+    for one, other in zip(after, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+    _, values, _ = agent.run_sequences(observation, on, state)
+    assert np.abs(values[:, 3:] - alone).min() > 1e-3
+
+
+def test_an_episode_begins_without_a_memory():
+    for cell in ("lstm", "attention"):
+        assert_memory_begins_anew(CELLS[cell])
+
+
+def test_episodes_of_an_evaluation_begin_without_a_memory(monkeypatch):
+    begin = rl.data.ActorSnapshot.begin
+    for mode, beginnings in (
+        ("NextStep", [1, 0, 0, 0, 1, 0, 0, 0]),
+        ("SameStep", [1, 0, 0, 1, 0, 0, 1]),
+    ):
+        agent, rollouts = cut_off(mode)
+        rollouts.collect()
+        assert not rollouts.collect().begins[0].any()
+        begun = []
+
+        def noted(actor, envs, begun=begun):
+            begun.append(np.array(envs))
+            begin(actor, envs)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(rl.data.ActorSnapshot, "begin", noted)
+            agent.evaluate(rollouts.env, episodes=4)
+        np.testing.assert_array_equal(begun, np.stack([beginnings] * 2, axis=1))
+        # It has reset the environments that are trained on.
+        assert rollouts.collect().begins[0].all()
+
+
+def test_resets_within_a_sequence_are_not_learned_from():
+    agent, rollouts = cut_off("NextStep")
+    batches = rollouts.as_dataset(agent)
+    rollouts.refresh()
+    (batch,) = batches.take(rollouts.updates_per_round)
+    expected = np.tile(~np.isin(np.arange(10), [3, 7]), (2, 1))
+    np.testing.assert_array_equal(batch["weight"], expected)
+
+
+def test_what_was_cut_off_is_valued_with_its_memory():
+    agent, rollouts = cut_off("SameStep")
+    trajectory = rollouts.collect()
+    samples, _ = agent.prepare(trajectory)
+    _, values, states = stepwise(agent, trajectory)
+    steps, envs = np.divmod(trajectory.final_index, 2)
+    assert steps.tolist() == [2, 2, 5, 5, 8, 8]
+    for row, (t, b) in enumerate(zip(steps, envs, strict=True)):
+        _, value, _ = agent.run_sequences(
+            trajectory.final_observation[row][None, None],
+            np.zeros((1, 1), np.float32),
+            [each[b : b + 1] for each in states[t + 1]],
+        )
+        np.testing.assert_allclose(
+            samples["advantage"][b, t],
+            1.0 + 0.5 * value[0, 0] - values[t, b],
+            rtol=1e-4,
+        )
+
+
+# Acting.
 
 
 def test_act_takes_a_state_and_gives_one():
@@ -180,41 +292,31 @@ def test_act_takes_a_state_and_gives_one():
     assert after[0].shape == (5, 6)
 
 
-def test_a_state_of_another_shape_is_refused():
+def test_states_and_sequences_have_to_fit():
     agent, _ = acting()
     with pytest.raises(ValueError, match=r"\(1, 6\).*Received.*\(1, 3\)"):
         agent.act(np.ones(4), (np.zeros((1, 3)), np.zeros((1, 6))))
-    plain = rl.PPO.for_env("CartPole-v1", seed=0)
+    with pytest.raises(ValueError, match="divide `horizon`"):
+        rl.RolloutDataset("CartPole-v1", horizon=10, sequence_length=4)
+    rollouts = rl.RolloutDataset("CartPole-v1", horizon=8, batch_size=6)
+    with pytest.raises(ValueError, match="multiple of the steps"):
+        rollouts.bind(agent)
+
+
+def test_agents_without_memory_refuse_what_needs_one():
+    for kind in (rl.SAC, rl.TD3):
+        with pytest.raises(ValueError, match="memory"):
+            kind.for_env("Pendulum-v1", memory=keras.layers.LSTMCell(4))
+    agent = rl.TD3.for_env("Pendulum-v1", hidden=(4,), seed=0)
+    with raises("supports recurrent networks", "TD3"):
+        agent.policy_step(np.zeros((1, 3), np.float32), np.ones(1), ())
+    plain = rl.PPO.for_env("CartPole-v1", hidden=(4,), seed=0)
     with pytest.raises(ValueError, match="Expected a state"):
         plain.act(np.ones(4), (np.zeros((1, 3)),))
     assert plain.initial_state(2) == ()
-
-
-def test_saved_and_loaded_it_remembers_alike(tmp_path):
-    agent, rollouts = made(run_eagerly=True)
-    make_sure(agent.actor)
-    agent.save(tmp_path / "agent.keras")
-    loaded = keras.models.load_model(tmp_path / "agent.keras")
-    state = ours = theirs = agent.initial_state(1)
-    generator = np.random.default_rng(0)
-    for _ in range(4):
-        observation = generator.normal(size=4).astype("float32")
-        _, ours = agent.act(observation, ours, deterministic=True)
-        _, theirs = loaded.act(observation, theirs, deterministic=True)
-    np.testing.assert_array_equal(ours[0], theirs[0])
-    assert np.abs(ours[0] - state[0]).max() > 0
-    loaded.fit(rollouts, epochs=1, verbose=0)
-
-
-def test_a_seed_gives_the_same_weights():
-    first, second = (
-        rl.PPO.for_env("CartPole-v1", memory=CELLS["lstm"](), seed=3)
-        for _ in range(2)
-    )
-    for one, other in zip(
-        first.get_weights(), second.get_weights(), strict=True
-    ):
-        np.testing.assert_array_equal(one, other)
+    rollouts = rl.RolloutDataset("CartPole-v1", horizon=8, sequence_length=4)
+    with pytest.raises(ValueError, match="not recurrent"):
+        rollouts.bind(plain)
 
 
 def test_evaluation_and_other_players_remember(tmp_path):
@@ -235,27 +337,16 @@ def test_evaluation_and_other_players_remember(tmp_path):
     assert found == expected
 
 
-def test_exported_it_takes_a_state_and_gives_one(tmp_path):
-    agent, _ = acting()
-    agent.export(tmp_path / "saved")
-    saved = tf.saved_model.load(str(tmp_path / "saved"))
-    state = agent.initial_state(1)
-    theirs = [tf.constant(each) for each in state]
-    generator = np.random.default_rng(0)
-    for _ in range(3):
-        observation = generator.normal(size=(1, 4)).astype("float32")
-        action, state = agent.act(observation, state, deterministic=True)
-        outputs = saved.serve(tf.constant(observation), *theirs)
-        assert outputs["action"].numpy().tolist() == action.tolist()
-        theirs = [outputs["next_state_0"], outputs["next_state_1"]]
-        np.testing.assert_allclose(theirs[0], state[0], atol=1e-5)
-
-
-@pytest.mark.rotate(
-    kind=[[rl.PPO, rl.A2C, rl.REINFORCE]], mode=[["NextStep", "SameStep"]]
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "mode"),
+    [
+        (rl.PPO, "NextStep"),
+        (rl.APPO, "NextStep"),
+        (rl.A2C, "SameStep"),
+        (rl.REINFORCE, "SameStep"),
+    ],
 )
-@pytest.mark.parametrize("kind", [rl.PPO, rl.A2C, rl.REINFORCE])
-@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
 def test_all_on_policy_agents_train(kind, mode):
     agent, rollouts = made(mode, kind)
     before = agent.get_weights()
@@ -288,6 +379,7 @@ def test_a_network_of_the_user():
             return (self.policy(seen), self.value(seen)), (mean,)
 
     agent = rl.PPO(Averages(), seed=0)
+    agent.compile(run_eagerly=True)
     rollouts = rl.RolloutDataset(
         envs("SameStep"),
         horizon=4,
@@ -300,31 +392,6 @@ def test_a_network_of_the_user():
     agent.fit(rollouts, epochs=1, verbose=0)
     _, state = agent.act(np.ones(4, "float32"), agent.initial_state(1))
     np.testing.assert_allclose(state[0], 0.5)
-
-
-@pytest.mark.parametrize("kind", [rl.SAC, rl.TD3, rl.DDPG])
-def test_others_refuse_memory(kind):
-    with pytest.raises(ValueError, match="memory"):
-        kind.for_env("Pendulum-v1", memory=keras.layers.LSTMCell(4))
-
-
-def test_others_have_no_policy_of_a_step():
-    agent = rl.TD3.for_env("Pendulum-v1", hidden=(4,), seed=0)
-    with raises("supports recurrent networks", "TD3"):
-        agent.policy_step(np.zeros((1, 3), np.float32), np.ones(1), ())
-
-
-def test_sequences_have_to_fit():
-    with pytest.raises(ValueError, match="divide `horizon`"):
-        rl.RolloutDataset("CartPole-v1", horizon=10, sequence_length=4)
-    plain = rl.PPO.for_env("CartPole-v1", seed=0)
-    rollouts = rl.RolloutDataset("CartPole-v1", horizon=8, sequence_length=4)
-    with pytest.raises(ValueError, match="not recurrent"):
-        rollouts.bind(plain)
-    agent = rl.PPO.for_env("CartPole-v1", memory=CELLS["gru"](), seed=0)
-    rollouts = rl.RolloutDataset("CartPole-v1", horizon=8, batch_size=6)
-    with pytest.raises(ValueError, match="multiple of the steps"):
-        rollouts.bind(agent)
 
 
 def from_replay(
@@ -352,9 +419,15 @@ def from_replay(
     return agent, replay
 
 
-@pytest.mark.rotate(cell=[[*CELLS]], mode=[[*MODES]])
-@pytest.mark.parametrize("cell", CELLS)
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("cell", "mode"),
+    [
+        ("lstm", "SameStep"),
+        ("attention", "NextStep"),
+        ("stacked", "Disabled"),
+    ],
+)
 def test_values_of_a_sequence_are_those_of_acting(cell, mode):
     agent, replay = from_replay(mode, cell)
     make_sure(agent.q_network)
@@ -387,9 +460,7 @@ def test_values_of_a_sequence_are_those_of_acting(cell, mode):
         np.testing.assert_allclose(alone[:, 0], together[:, t], atol=1e-5)
 
 
-@pytest.mark.spread
-@pytest.mark.parametrize("double", [True, False])
-@pytest.mark.parametrize("burn_in", [0, 3])
+@pytest.mark.parametrize(("burn_in", "double"), [(3, True), slow(0, False)])
 def test_a_loss_over_sequences_is_that_of_their_steps(burn_in, double):
     agent, replay = from_replay(
         burn_in=burn_in, double=double, gamma=0.5, loss="mse"
@@ -454,16 +525,13 @@ def test_nothing_is_learned_through_the_burn_in():
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.spread(
-    mode=["NextStep"],
-    run_eagerly=[True],
-    dueling=[True],
-    distributional=["quantile"],
-)
-@pytest.mark.parametrize("distributional", [None, "categorical", "quantile"])
-@pytest.mark.parametrize("dueling", [True, False])
 @pytest.mark.parametrize(
-    ("mode", "run_eagerly"), [("NextStep", True), ("SameStep", False)]
+    ("mode", "run_eagerly", "dueling", "distributional"),
+    [
+        ("NextStep", True, True, "quantile"),
+        slow("SameStep", False, False, "categorical"),
+        slow("SameStep", False, True, None),
+    ],
 )
 def test_dqn_with_memory_trains_in_all_its_forms(
     mode, run_eagerly, dueling, distributional, tmp_path
@@ -475,6 +543,7 @@ def test_dqn_with_memory_trains_in_all_its_forms(
         distributional=distributional,
         atoms=5,
         burn_in=0,
+        tau=1.0,
     )
     before = agent.get_weights()
     agent.fit(replay, epochs=1, verbose=0)
@@ -483,6 +552,7 @@ def test_dqn_with_memory_trains_in_all_its_forms(
         for old, new in zip(before, agent.get_weights(), strict=True)
     ]
     assert sum(changed) > len(agent.trainable_variables)
+    assert_equal_weights(agent.target_network, agent.q_network)
     agent.save(tmp_path / "agent.keras")
     loaded = keras.models.load_model(tmp_path / "agent.keras")
     state = agent.initial_state(2)
@@ -491,19 +561,6 @@ def test_dqn_with_memory_trains_in_all_its_forms(
     theirs = loaded.act(observation, state, deterministic=True)
     keras.tree.map_structure(np.testing.assert_array_equal, ours, theirs)
     loaded.fit(replay, epochs=1, verbose=0)
-
-
-def test_the_target_of_a_network_with_memory_follows_it():
-    agent, replay = from_replay(run_eagerly=True, tau=1.0)
-    before = agent.get_weights()
-    agent.fit(replay, epochs=1, verbose=0)
-    for own, target in zip(
-        agent.q_network.get_weights(),
-        agent.target_network.get_weights(),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(own, target)
-    assert differ(before, agent.get_weights())
 
 
 def falling(rate, steps, dataset):
@@ -517,48 +574,39 @@ def falling(rate, steps, dataset):
 
 @pytest.mark.learning
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("cell", ["lstm", "gru", "attention"])
-def test_dqn_remembers_a_cue(cell, seed):
-    replay = rl.ReplayDataset(
-        gym.vector.SyncVectorEnv([RememberTheCue] * 8),
-        capacity=100_000,
-        warm_up=2000,
-        steps_per_round=64 * 8,
-        updates_per_round=32,
-        batch_size=32,
-        sequence_length=24,
-        burn_in=0,
-        seed=seed,
+@pytest.mark.parametrize("cell", LARGE)
+@pytest.mark.parametrize(("kind", "steps"), [("PPO", 200_000), ("DQN", 60_000)])
+def test_a_cue_is_remembered(kind, steps, cell, seed):
+    if kind == "PPO":
+        dataset = rl.RolloutDataset(
+            gym.vector.SyncVectorEnv([RememberTheCue] * 16),
+            horizon=80,
+            passes=4,
+            batch_size=320,
+            sequence_length=20,
+            seed=seed,
+        )
+        # Nearly all rewards come at once at the end, alike in all that is
+        # right: by their deviation, the last few errors would count for most.
+        settings = {"normalize_advantages": False}
+    else:
+        dataset = rl.ReplayDataset(
+            gym.vector.SyncVectorEnv([RememberTheCue] * 8),
+            capacity=100_000,
+            warm_up=2000,
+            steps_per_round=64 * 8,
+            updates_per_round=32,
+            batch_size=32,
+            sequence_length=24,
+            burn_in=0,
+            seed=seed,
+        )
+        settings = {}
+    agent = getattr(rl, kind).for_env(
+        dataset.env, memory=LARGE[cell](), seed=seed, **settings
     )
-    agent = rl.DQN.for_env(replay.env, memory=LARGE[cell](), seed=seed)
-    agent.compile(falling(1e-3, 60_000, replay))
-    agent.fit(replay, total_steps=60_000, verbose=0)
-    result = agent.evaluate(RememberTheCue(), episodes=50, seed=seed)
-    assert result["episode_return"] == 1.0
-
-
-@pytest.mark.learning
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("cell", ["lstm", "gru", "attention"])
-def test_a_cue_is_remembered(cell, seed):
-    rollouts = rl.RolloutDataset(
-        gym.vector.SyncVectorEnv([RememberTheCue] * 16),
-        horizon=80,
-        passes=4,
-        batch_size=320,
-        sequence_length=20,
-        seed=seed,
-    )
-    # Nearly all rewards come at once at the end, alike in all that is right:
-    # divided by their deviation, the last few errors would count for most.
-    agent = rl.PPO.for_env(
-        rollouts.env,
-        memory=LARGE[cell](),
-        normalize_advantages=False,
-        seed=seed,
-    )
-    agent.compile(falling(1e-3, 200_000, rollouts))
-    agent.fit(rollouts, total_steps=200_000, verbose=0)
+    agent.compile(falling(1e-3, steps, dataset))
+    agent.fit(dataset, total_steps=steps, verbose=0)
     result = agent.evaluate(RememberTheCue(), episodes=50, seed=seed)
     assert result["episode_return"] == 1.0
 

@@ -8,10 +8,8 @@ import keras
 import numpy as np
 import pytest
 
-from support.agents import ACTOR_CRITICS
-from support.agents import AGENTS
-from support.agents import ANY
-from support.agents import EITHER_KIND
+import keras_rl2 as rl
+from support.agents import EITHER_DATASET
 from support.agents import EVERY_AGENT
 from support.agents import assert_equal_weights
 from support.agents import differ
@@ -19,32 +17,18 @@ from support.agents import make_agent
 from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_rollouts
+from support.agents import slow
 from support.agents import weights_of
 from support.minibatches import bound
 from support.tracing import counted
 
-actor_critics = pytest.mark.parametrize("name", ACTOR_CRITICS)
-with_critic = pytest.mark.parametrize(
-    "name",
-    [n for n, case in EVERY_AGENT.items() if "critic" in case.networks],
-)
+over_datasets = pytest.mark.parametrize("name", EITHER_DATASET)
 
 
 def dense(units, name):
     return keras.layers.Dense(
         units, kernel_initializer=keras.initializers.GlorotUniform(0), name=name
     )
-
-
-def functional(units, name):
-    inputs = keras.Input((3,))
-    hidden = dense(8, "hidden")(inputs)
-    return keras.Model(inputs, dense(units, "output")(hidden), name=name)
-
-
-def sequential(units, name):
-    layers = [keras.Input((3,)), dense(8, "hidden"), dense(units, "output")]
-    return keras.Sequential(layers, name=name)
 
 
 def unbuilt_sequential(units, name):
@@ -71,24 +55,12 @@ class Subclassed(keras.Model):
         return {**super().get_config(), "units": self.units}
 
 
-BUILDERS = {
-    "functional": functional,
-    "sequential": sequential,
-    "unbuilt_sequential": unbuilt_sequential,
-    "subclassed": Subclassed,
-}
-
-
-# The others are what most tests are made of.
-@pytest.mark.spread(builder=["unbuilt_sequential", "subclassed"])
-@pytest.mark.rotate(name=EITHER_KIND)
-@actor_critics
-@pytest.mark.parametrize("builder", BUILDERS)
-def test_networks_of_the_user(name, builder, tmp_path):
-    build = BUILDERS[builder]
+# Built ones are what most tests are made of.
+@pytest.mark.parametrize("build", [unbuilt_sequential, Subclassed])
+def test_networks_of_the_user(build, tmp_path):
     actor, critic = build(3, name="policy"), build(1, name="value")
     # Two optimizers, and before networks have any variables.
-    agent = AGENTS[name].make(actor, critic)
+    agent = rl.PPO(actor, critic)
     agent.compile(
         keras.optimizers.Adam(1e-2),
         critic_optimizer=keras.optimizers.SGD(1e-2),
@@ -119,14 +91,11 @@ def shared_trunk(units):
     return keras.Model(inputs, heads, name="trunk_and_heads")
 
 
-@pytest.mark.spread(action=["box"])
-@pytest.mark.rotate(name=EITHER_KIND)
-@actor_critics
-@pytest.mark.parametrize("action", ["discrete", "box"])
-def test_shared_trunk_with_two_outputs(name, action, tmp_path):
+@pytest.mark.parametrize("action", ["box", *slow("discrete")])
+def test_shared_trunk_with_two_outputs(action, tmp_path):
     env = make_env(f"act_{action}")
     units = {"discrete": 3, "box": 1}[action]
-    agent = AGENTS[name].make(shared_trunk(units))
+    agent = rl.PPO(shared_trunk(units))
     agent.compile(keras.optimizers.Adam(1e-2), run_eagerly=True)
     with pytest.raises(ValueError, match="separate critic"):
         agent.compile("adam", critic_optimizer="adam")
@@ -140,13 +109,11 @@ def test_shared_trunk_with_two_outputs(name, action, tmp_path):
     agent.export(str(tmp_path / "policy"))
 
 
-@pytest.mark.rotate(name=EITHER_KIND)
-@actor_critics
-def test_two_optimizers_refuse_shared_variables(name):
+def test_two_optimizers_refuse_shared_variables():
     trunk = dense(8, "trunk")
     inputs = keras.Input((3,))
     hidden = trunk(inputs)
-    agent = AGENTS[name].make(
+    agent = rl.PPO(
         keras.Model(inputs, dense(3, "policy")(hidden)),
         keras.Model(inputs, dense(1, "value")(hidden)),
     )
@@ -157,17 +124,15 @@ def test_two_optimizers_refuse_shared_variables(name):
     assert len(agent.trainable_variables) == 6
 
 
-@with_critic
+@over_datasets
 def test_two_optimizers_may_not_be_one(name):
-    case = EVERY_AGENT[name]
-    agent = make_agent(case, make_env(case.pair))
+    agent = make_agent(EVERY_AGENT[name], make_env(EVERY_AGENT[name].pair))
     adam = keras.optimizers.Adam()
     with pytest.raises(ValueError, match="the same object"):
         agent.compile(adam, critic_optimizer=adam)
 
 
-@pytest.mark.rotate(name=EITHER_KIND)
-@with_critic
+@pytest.mark.parametrize("name", ["PPO", "TD3"])
 def test_two_optimizers_equal_to_one_when_alike(name):
     """Adam for each half gives what one Adam for all gives.
 
@@ -196,12 +161,9 @@ def test_two_optimizers_equal_to_one_when_alike(name):
         np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.rotate(name=ANY)
-@pytest.mark.parametrize("name", EVERY_AGENT)
-def test_minibatches_of_the_users_own_are_traced_once(name, monkeypatch):
+def test_minibatches_of_the_users_own_are_traced_once(monkeypatch):
     """TensorFlow traces twice what makes variables, as those of Adam are."""
-    case = EVERY_AGENT[name]
-    env = make_env(case.pair)
+    case, env = EVERY_AGENT["SAC"], make_env(EVERY_AGENT["SAC"].pair)
     agent = make_agent(case, env)
     batch = bound(case, agent, env)
     calls = counted(agent, "train_step", monkeypatch)
@@ -213,44 +175,42 @@ def last_kernel_and_bias(network):
     return [w.numpy() for w in network.layers[-1].weights]
 
 
-@actor_critics
-def test_weights_that_start_orthogonal(name):
-    agent = AGENTS[name].make.for_env("Pendulum-v1", hidden=(256,), seed=0)
+def test_weights_at_the_start():
+    agent = rl.PPO.for_env("Pendulum-v1", hidden=(256,), seed=0)
     for network, gain in ((agent.actor, 0.01), (agent.critic, 1.0)):
         kernel, bias = last_kernel_and_bias(network)
         np.testing.assert_allclose(np.linalg.norm(kernel), gain, rtol=1e-5)
         assert not bias.any()
-
-
-@actor_critics
-def test_weights_that_start_as_layers_of_pytorch(name):
-    """Uniform within 1 / sqrt(fan_in), biases and last layers too."""
-    agent = AGENTS[name].make.for_env(
+    # As layers of PyTorch: uniform within 1 / sqrt(fan_in), with biases.
+    agent = rl.PPO.for_env(
         "Pendulum-v1", hidden=(256,), initialization="fan_in", seed=0
     )
     for network in (agent.actor, agent.critic):
         kernel, bias = last_kernel_and_bias(network)
         assert 0.9 / 16 < np.abs(kernel).max() <= 1 / 16
         assert 0.0 < np.abs(bias).max() <= 1 / 16
-
-
-@actor_critics
-def test_weights_that_start_in_no_known_way(name):
     with pytest.raises(ValueError, match="Received: initialization='zeros'"):
-        AGENTS[name].make.for_env("Pendulum-v1", initialization="zeros")
+        rl.PPO.for_env("Pendulum-v1", initialization="zeros")
 
 
-@pytest.mark.rotate(name=EITHER_KIND)
-@pytest.mark.parametrize("name", EVERY_AGENT)
-@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        ("PPO", "mixed_bfloat16"),
+        ("SAC", "mixed_float16"),
+        *slow(
+            *(("PPO", "mixed_float16"), ("SAC", "mixed_bfloat16")),
+            *(("TD3", "mixed_float16"), ("DQN", "mixed_float16")),
+        ),
+    ],
+)
 def test_mixed_precision_trains_and_is_saved(name, dtype, tmp_path):
     case = EVERY_AGENT[name]
     matrix = "box_matrix" in case.actions
     env = make_env("act_box_matrix" if matrix else case.pair)
-    make = make_agent if case.on_policy else make_eager_agent
     keras.config.set_dtype_policy(dtype)
     try:
-        agent = make(case, env, normalize_observations=True)
+        agent = make_eager_agent(case, env, normalize_observations=True)
     finally:
         keras.config.set_dtype_policy("float32")
     before = weights_of(agent)

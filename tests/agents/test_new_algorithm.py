@@ -76,19 +76,6 @@ def test_no_private_name_is_needed():
         assert not re.search(r"\._[a-z]|\b_[a-z]", block.replace("__", ""))
 
 
-def test_cql_is_about_ten_lines_on_dqn():
-    (block,) = [each for each in BLOCKS if "class DiscreteCQL" in each]
-    body = re.sub(r'(?s)""".*?"""', "", block)
-    statements = len(
-        [
-            line
-            for line in body.splitlines()
-            if re.match(r" {8}\S", line) and not line.strip().startswith(")")
-        ]
-    )
-    assert statements <= 10
-
-
 @pytest.mark.parametrize("name", ["HuberA2C", "DiscreteCQL", "TD3BC"])
 def test_each_trains_and_is_saved(page, name, tmp_path):
     kind = page[name]

@@ -9,25 +9,25 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2.envs import RewardScaler
-from support.agents import ACTOR_CRITICS
 from support.agents import AGENTS
-from support.agents import ANY
-from support.agents import EITHER_KIND
 from support.agents import EVERY_AGENT
+from support.agents import KINDS
 from support.agents import AnySpaceEnv
 from support.agents import assert_equal_weights
 from support.agents import make_eager_agent
 from support.agents import make_rollouts
 from support.agents import networks_of
+from support.agents import slow
 from support.agents import weights_of
 from support.datasets import state_of
 from support.errors import raises
 from support.faults import numbers_env
 from support.probe_envs import CountingEnv
+from support.structured_envs import MaskedEnv
 
-over_agents = pytest.mark.parametrize("name", EVERY_AGENT)
-on_policy = pytest.mark.parametrize("name", AGENTS)
-actor_critics = pytest.mark.parametrize("name", ACTOR_CRITICS)
+over_kinds = pytest.mark.parametrize("name", KINDS)
+# Rollouts of so many steps, and of whole episodes.
+of_rollouts = pytest.mark.parametrize("name", ["PPO", "REINFORCE"])
 
 
 def counting_env(
@@ -50,16 +50,17 @@ def layers_of(agent):
     networks = []
     for given in networks_of(agent).values():
         networks += given if isinstance(given, list) else [given]
-    return [network.get_layer("normalization") for network in networks]
+    return [
+        layer
+        for network in networks
+        for layer in network.layers
+        if isinstance(layer, rl.layers.ObservationNormalization)
+    ]
 
 
 def outputs_of(agent, observation):
     """Returns what the network that acts makes of observations."""
     return agent(np.asarray(observation)).numpy()
-
-
-# The default layer trains but these two, for all tests of `rounds`.
-ENOUGH = {"name": ["REINFORCE", "TD3"]}
 
 
 @pytest.fixture(scope="module")
@@ -99,8 +100,9 @@ def rounds(name, trained):
     return trained(name)
 
 
-@pytest.mark.spread(**ENOUGH)
-@over_agents
+@pytest.mark.parametrize(
+    "name", ["REINFORCE", "TD3", *slow("PPO", "SAC", "DQN")]
+)
 def test_statistics_equal_numpys(name, rounds):
     agent, collected, _ = rounds
     # Rows that are only resets were left out.
@@ -118,10 +120,7 @@ def test_statistics_equal_numpys(name, rounds):
         np.testing.assert_allclose(layer.mean, before.mean(0), rtol=1e-5)
 
 
-@pytest.mark.spread(**ENOUGH)
-@pytest.mark.parametrize(
-    "name", [name for name in EVERY_AGENT if name not in AGENTS]
-)
+@pytest.mark.parametrize("name", ["TD3", *slow("SAC", "DQN")])
 def test_targets_have_the_statistics_of_what_they_follow(name, rounds):
     """They are copied and not averaged: a mean of means fits no rows."""
     agent, _, _ = rounds
@@ -131,8 +130,7 @@ def test_targets_have_the_statistics_of_what_they_follow(name, rounds):
         assert_equal_weights(ours.get_weights(), theirs.get_weights())
 
 
-@pytest.mark.spread(**ENOUGH)
-@over_agents
+@pytest.mark.parametrize("name", ["REINFORCE", "TD3"])
 def test_evaluating_and_acting_change_nothing(name, rounds):
     agent, collected, env = rounds
     before = weights_of(agent)
@@ -143,8 +141,7 @@ def test_evaluating_and_acting_change_nothing(name, rounds):
     assert_equal_weights(agent, before)
 
 
-@pytest.mark.spread(**ENOUGH)
-@over_agents
+@pytest.mark.parametrize("name", ["REINFORCE", "TD3"])
 def test_statistics_are_saved(name, rounds, tmp_path):
     agent, collected, _ = rounds
     agent.save(tmp_path / "agent.keras")
@@ -157,13 +154,11 @@ def test_statistics_are_saved(name, rounds, tmp_path):
     )
 
 
-@pytest.mark.rotate(name=EITHER_KIND)
-@actor_critics
-def test_statistics_do_not_change_within_a_round(name):
+def test_statistics_do_not_change_within_a_round():
     """The recorded log-probabilities still hold at the first update."""
     env = counting_env()
     agent = make_eager_agent(
-        AGENTS[name],
+        AGENTS["PPO"],
         env,
         normalize_observations=True,
         compile_arguments={"optimizer": keras.optimizers.SGD(0.0)},
@@ -181,8 +176,7 @@ def test_statistics_do_not_change_within_a_round(name):
     )
 
 
-@pytest.mark.rotate(name=EITHER_KIND)
-@actor_critics
+@of_rollouts
 def test_a_shared_layer_takes_each_row_once(name):
     normalization = rl.layers.ObservationNormalization()
     inputs = keras.Input((4,))
@@ -202,7 +196,7 @@ def test_a_shared_layer_takes_each_row_once(name):
 # Rewards.
 
 
-@on_policy
+@of_rollouts
 def test_rewards_are_scaled_as_by_the_scaler_itself(name):
     env = counting_env()
     agent = make_eager_agent(AGENTS[name], env, gamma=0.9)
@@ -226,34 +220,7 @@ def test_rewards_are_scaled_as_by_the_scaler_itself(name):
     assert scaled.logs()["episode_return"] == plain.logs()["episode_return"]
 
 
-@on_policy
-def test_the_discounted_return_ends_with_the_episode(name):
-    """Episodes of one step: each G is the reward alone, also across rounds."""
-    env = CountingEnv(lengths=(1,), truncates=(True,))
-    agent = make_eager_agent(AGENTS[name], env, gamma=0.5)
-    rollouts = make_rollouts(env, horizon=4, batch_size=4, scale_rewards=True)
-    rollouts.bind(agent)
-    scaled, episodes = np.empty(0), np.empty(0)
-    while len(scaled) < 8:
-        trajectory = rollouts.collect()
-        valid = trajectory.valid[:, 0]
-        scaled = np.append(scaled, trajectory.reward[valid, 0])
-        seen = trajectory.observation[:-1][valid, 0, 1]
-        episodes = np.append(episodes, seen)
-    # Rewards 1, 11, 21, ... of the episodes that are not only reset. The
-    # moments start with 1e-4 examples of (0, 1).
-    step = 2 if AGENTS[name].whole_episodes else 1
-    np.testing.assert_array_equal(episodes, step * np.arange(8))
-    gains = 10.0 * episodes + 1.0
-    for i, reward in enumerate(scaled):
-        count = i + 1 + 1e-4
-        mean = gains[: i + 1].sum() / count
-        square = ((gains[: i + 1] ** 2).sum() + 1e-4) / count
-        expected = gains[i] / np.sqrt(square - mean**2 + 1e-8)
-        assert reward == pytest.approx(min(expected, 10.0), rel=1e-4)
-
-
-@on_policy
+@of_rollouts
 def test_episodes_broken_off_leave_no_return_behind(name):
     """`evaluate` on the same environment ends the episodes of training."""
     env = rl.envs.as_vector_env(CountingEnv(lengths=(100,)))
@@ -274,8 +241,7 @@ def test_episodes_broken_off_leave_no_return_behind(name):
     )
 
 
-@pytest.mark.rotate(name=ANY)
-@over_agents
+@pytest.mark.parametrize("name", ["PPO", *slow("SAC", "TD3", "DQN")])
 def test_large_observations_keep_their_precision_when_mixed(name):
     """bfloat16 has 8 bits: 1001 and 1003 must not become one number."""
     case = EVERY_AGENT[name]
@@ -292,10 +258,10 @@ def test_large_observations_keep_their_precision_when_mixed(name):
     assert np.abs(first - second).max() > 1e-3
 
 
-@pytest.mark.spread(value=[-3e38])
-@pytest.mark.rotate(name=ANY)
-@pytest.mark.parametrize("value", [1e30, -3e38])
-@over_agents
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("PPO", 1e30), ("SAC", -3e38), *slow(("TD3", 1e30), ("DQN", -3e38))],
+)
 def test_an_observation_whose_square_is_not_finite_is_named(name, value):
     case = EVERY_AGENT[name]
     env = numbers_env(case, "observation", value)
@@ -312,37 +278,15 @@ def test_an_observation_whose_square_is_not_finite_is_named(name, value):
 
 
 def test_a_layer_without_a_key_beside_an_action_mask():
-    inputs = {
-        "x": keras.Input((2,), name="x"),
-        "action_mask": keras.Input((2,), name="action_mask"),
-    }
-
     def network(units):
-        x = rl.layers.ObservationNormalization()(inputs["x"])
-        return keras.Model({"x": inputs["x"]}, keras.layers.Dense(units)(x))
+        position = keras.Input((3,), name="position")
+        x = rl.layers.ObservationNormalization()(position)
+        return keras.Model({"position": position}, keras.layers.Dense(units)(x))
 
-    class Env(gymnasium.Env):
-        observation_space = gymnasium.spaces.Dict(
-            x=gymnasium.spaces.Box(-9.0, 9.0, (2,)),
-            action_mask=gymnasium.spaces.MultiBinary(2),
-        )
-        action_space = gymnasium.spaces.Discrete(2)
-
-        def observe(self):
-            x = self.np_random.normal(3.0, size=2).astype(np.float32)
-            return {"x": x, "action_mask": np.array([1, 1], np.int8)}
-
-        def reset(self, *, seed=None, options=None):
-            super().reset(seed=seed)
-            self.left = 5
-            return self.observe(), {}
-
-        def step(self, action):
-            self.left -= 1
-            return self.observe(), 1.0, not self.left, False, {}
-
-    agent = rl.A2C(network(2), network(1), seed=0)
+    env = MaskedEnv()
+    agent = rl.A2C(network(5), network(1), seed=0)
     agent.compile(run_eagerly=True)
-    agent.fit(rl.RolloutDataset(Env, horizon=16, seed=0), verbose=0)
-    [layer] = [x for x in agent.actor.layers if "normalization" in x.name]
-    np.testing.assert_allclose(layer.running_mean, 3.0, atol=1.0)
+    agent.fit(rl.RolloutDataset(env, horizon=16, seed=0), verbose=0)
+    for layer in layers_of(agent):
+        assert float(layer.count) == 16
+        assert np.abs(layer.running_mean).max() < 0.5

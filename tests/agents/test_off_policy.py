@@ -1,34 +1,33 @@
 """What agents that learn from replay have in common."""
 
-import copy
-import functools
-
 import gymnasium
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from gymnasium.vector import AutoresetMode
 
 import keras_rl2 as rl
 from keras_rl2.envs import as_vector_env
-from support.agents import EITHER_KIND
+from keras_rl2.networks import network_copies
 from support.agents import OFF_POLICY
-from support.agents import WITH_TARGETS
 from support.agents import assert_equal_weights
 from support.agents import differ
-from support.agents import make_agent
 from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_replay
 from support.agents import weights_of
-from support.loops import on_batches
-from support.loops import own_loop
+from support.errors import raises
+from support.plain_networks import dense
+from support.plain_networks import dense_of_both
+from support.plain_networks import plain_networks
 from support.probe_envs import CountingEnv
 
-over_agents = pytest.mark.parametrize("name", OFF_POLICY)
-over_those_with_targets = pytest.mark.parametrize("name", WITH_TARGETS)
 sync = rl.callbacks.TargetNetworkSync
+
+
+def slow(*values):
+    """Returns a parameter of the slow layer."""
+    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 @pytest.fixture
@@ -41,58 +40,10 @@ def env(case):
     return make_env(case.pair)
 
 
-@pytest.fixture
-def agent(case, env):
-    return make_eager_agent(case, env)
-
-
-def split(agent):
-    """Returns copies of the weights of targets, and of what they follow."""
-    pairs = agent.target_pairs
-    return tuple(
-        [np.array(w) for pair in pairs for w in pair[which].get_weights()]
-        for which in (0, 1)
-    )
-
-
 # Target networks.
 
 
-def following_agent(case):
-    return make_agent(case, make_env(case.pair), tau=0.25, target_every=2)
-
-
-@pytest.fixture(scope="module")
-def fitted():
-    """Trains agents for two rounds by `fit`, each once."""
-
-    @functools.cache
-    def made(name):
-        case = OFF_POLICY[name]
-        agent = following_agent(case)
-        agent.fit(make_replay(make_env(case.pair)), epochs=2, verbose=0)
-        return agent
-
-    return made
-
-
-# That they give the same weights is said in `tests/seeds/test_step_by_step.py`.
-@pytest.mark.slow
-@pytest.mark.parametrize("way", [own_loop, on_batches])
-@over_those_with_targets
-def test_targets_follow_in_every_way_of_training(name, case, way, fitted):
-    agent, other = fitted(name), following_agent(case)
-    way(other, make_replay(make_env(case.pair)), rounds=2)
-    targets, sources = split(agent)
-    assert differ(targets, sources)
-    # The same graph compiled in another way rounds in another way.
-    pairs = zip(agent.get_weights(), other.get_weights(), strict=True)
-    for ours, theirs in pairs:
-        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.rotate(name=EITHER_KIND)
-@over_those_with_targets
+@pytest.mark.parametrize("name", ["SAC", slow("TD3"), slow("DQN")])
 def test_fit_moves_targets_by_what_the_agent_says(case, env):
     agent = make_eager_agent(case, env, tau=0.25, target_every=2)
     seen = []
@@ -110,42 +61,14 @@ def test_fit_moves_targets_by_what_the_agent_says(case, env):
     assert seen == [{(0.25, 2)}, {(0.5, 1)}, {(0.25, 2)}]
 
 
-@pytest.mark.rotate(name=EITHER_KIND)
-@over_those_with_targets
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [({"tau": 1.0}, "sources"), ({"every": 1000}, "at first")],
-)
-def test_a_sync_that_is_given_is_what_counts(env, agent, arguments, expected):
-    before, _ = split(agent)
-    replay, callbacks = make_replay(env), [sync(**arguments)]
-    agent.fit(replay, callbacks=callbacks, verbose=0)
-    targets, sources = split(agent)
-    assert differ(sources, before)
-    assert_equal_weights(
-        targets, {"sources": sources, "at first": before}[expected]
-    )
-
-
 # Going on.
 
 
-def plain(tree):
-    """Returns a tree with what generators are at in place of them."""
-    if isinstance(tree, dict):
-        return {key: plain(each) for key, each in tree.items()}
-    if isinstance(tree, (list, tuple)):
-        return [plain(each) for each in tree]
-    if isinstance(tree, np.random.Generator):
-        return tree.bit_generator.state
-    return tree
-
-
-@pytest.mark.spread(prioritized=[True])
-@pytest.mark.rotate(name=EITHER_KIND)
-@over_agents
-@pytest.mark.parametrize("prioritized", [False, True])
-def test_two_fits_are_one(case, env, prioritized):
+@pytest.mark.parametrize(
+    ("name", "prioritized"),
+    [("DQN", True), slow("SAC", False), slow("TD3", True)],
+)
+def test_two_fits_are_one(case, prioritized):
     results = []
     for epochs in ((2,), (1, 1)):
         env = make_env(case.pair)
@@ -159,90 +82,14 @@ def test_two_fits_are_one(case, env, prioritized):
     np.testing.assert_equal(results[0][1], results[1][1])
 
 
-class CycleEnv(gymnasium.Env):
-    """Without chance: where a seed and where it goes on is all the same.
-
-    Episodes of 8 steps, as many as a round has: each begins a new one.
-    """
-
-    def __init__(self, action_space):
-        self.observation_space = gymnasium.spaces.Box(-1.0, 1.0, (3,))
-        self.action_space = action_space
-
-    def reset(self, *, seed=None, options=None):
-        self._step = 0
-        return self._observation(), {}
-
-    def step(self, action):
-        self._step += 1
-        reward = float(np.mean(action) * np.cos(self._step))
-        ended = self._step == 8
-        return self._observation(), reward, False, ended, {}
-
-    def _observation(self):
-        return np.sin(self._step * np.arange(1, 4)).astype(np.float32)
-
-
-def cycle_env(case):
-    return as_vector_env(
-        gymnasium.vector.SyncVectorEnv(
-            [lambda: CycleEnv(case.action_space)] * 2,
-            autoreset_mode=AutoresetMode.SAME_STEP,
-        )
-    )
-
-
-@pytest.mark.spread(prioritized=[True])
-@pytest.mark.rotate(name=EITHER_KIND)
-@over_agents
-@pytest.mark.parametrize("prioritized", [False, True])
-def test_saved_agent_and_replay_go_on_bit_for_bit(case, prioritized, tmp_path):
-    def make_data(agent):
-        settings = {"prioritized": prioritized, "n_step": 3}
-        replay = make_replay(cycle_env(case), updates_per_round=1, **settings)
-        replay.bind(agent)
-        return replay
-
-    agent = make_eager_agent(case, cycle_env(case))
-    replay = make_data(agent)
-    agent.fit(replay, epochs=2, verbose=0)
-    agent.save(tmp_path / "agent.keras")
-    state = copy.deepcopy(replay.get_state())
-    agent.fit(replay, epochs=2, verbose=0)
-
-    loaded = keras.models.load_model(tmp_path / "agent.keras")
-    other = make_data(loaded)
-    other.set_state(state)
-    history = loaded.fit(other, epochs=2, verbose=0).history
-    assert_equal_weights(loaded, agent)
-    assert_equal_weights(
-        [v.numpy() for v in loaded.optimizer.variables],
-        [v.numpy() for v in agent.optimizer.variables],
-    )
-    # Environments among it: they have gone on where the others were.
-    np.testing.assert_equal(plain(other.get_state()), plain(replay.get_state()))
-    assert history["env_steps"] == [48, 64]
-
-
 # Interruptions.
-
-
-# One algorithm in all modes, of which it knows nothing, and the others in one.
-in_each_mode = pytest.mark.parametrize(
-    ("name", "mode"),
-    [
-        *(("DQN", mode) for mode in AutoresetMode),
-        *((name, AutoresetMode.SAME_STEP) for name in ("SAC", "TD3", "DDPG")),
-    ],
-)
 
 
 class InterruptedEnv(CountingEnv):
     """Raises Ctrl-C at one step, counted over all episodes."""
 
-    def __init__(self, index, at, action_space):
+    def __init__(self, index, at):
         super().__init__(index)
-        self.action_space = action_space
         self._left = at if index == 1 else 10**6
 
     def step(self, action):
@@ -252,10 +99,8 @@ class InterruptedEnv(CountingEnv):
         return super().step(action)
 
 
-def counting_env(case, mode, at=10**6):
-    makers = [
-        lambda i=i: InterruptedEnv(i, at, case.action_space) for i in range(2)
-    ]
+def counting_env(mode, at=10**6):
+    makers = [lambda i=i: InterruptedEnv(i, at) for i in range(2)]
     return as_vector_env(
         gymnasium.vector.SyncVectorEnv(makers, autoreset_mode=mode)
     )
@@ -277,12 +122,18 @@ def assert_holds_what_happened(replay):
     np.testing.assert_array_equal(batch["discount"] == 0, ends)
 
 
-@pytest.mark.spread(name=["DQN"])
-@in_each_mode
-@pytest.mark.parametrize("at", [5, 13], ids=["warm_up", "later"])
-def test_ctrl_c_leaves_the_dataset_usable(case, mode, at):
-    env = counting_env(case, mode, at)
-    agent = make_eager_agent(case, env)
+@pytest.mark.parametrize(
+    ("mode", "at"),
+    [
+        # In the warm-up, and later.
+        slow(AutoresetMode.SAME_STEP, 5),
+        (AutoresetMode.NEXT_STEP, 13),
+        slow(AutoresetMode.DISABLED, 13),
+    ],
+)
+def test_ctrl_c_leaves_the_dataset_usable(mode, at):
+    env = counting_env(mode, at)
+    agent = make_eager_agent(OFF_POLICY["DQN"], env)
     replay = make_replay(env, warm_up=8, updates_per_round=1)
     with pytest.raises(KeyboardInterrupt):
         agent.fit(replay, epochs=5, verbose=0)
@@ -296,12 +147,18 @@ def test_ctrl_c_leaves_the_dataset_usable(case, mode, at):
     assert_holds_what_happened(replay)
 
 
-@pytest.mark.spread(name=["DQN"])
-@in_each_mode
-def test_evaluating_on_the_training_environment(case, mode):
+@pytest.mark.parametrize(
+    "mode",
+    [
+        AutoresetMode.NEXT_STEP,
+        slow(AutoresetMode.SAME_STEP),
+        slow(AutoresetMode.DISABLED),
+    ],
+)
+def test_evaluating_on_the_training_environment(mode):
     """The buffer cuts the episodes that were broken off."""
-    env = counting_env(case, mode)
-    agent = make_eager_agent(case, env)
+    env = counting_env(mode)
+    agent = make_eager_agent(OFF_POLICY["DQN"], env)
     replay = make_replay(env)
     replay.bind(agent)
     for _ in range(3):
@@ -313,51 +170,174 @@ def test_evaluating_on_the_training_environment(case, mode):
     assert len(replay.buffer) == agent.env_steps
 
 
-# Ways to execute.
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["DQN", "SAC"])
-def test_ways_to_execute_give_the_same(case, name):
-    """Draws are those of a seed and a count, however updates are made."""
-    results = {}
-    for way, arguments in {
-        "eager": {"run_eagerly": True},
-        "one_by_one": {"steps_per_execution": 1},
-        "whole_round": {},
-    }.items():
-        env = make_env(case.pair)
-        arguments = {"optimizer": keras.optimizers.SGD(0.1), **arguments}
-        agent = make_agent(case, env, compile_arguments=arguments)
-        replay = make_replay(env, prioritized=True)
-        agent.fit(replay, epochs=3, verbose=0)
-        priorities = replay.get_state()["buffer"]["priority"]
-        results[way] = [*agent.get_weights(), priorities]
-    for way, weights in results.items():
-        for one, other in zip(weights, results["eager"], strict=True):
-            np.testing.assert_allclose(
-                one, other, rtol=1e-4, atol=1e-6, err_msg=way
-            )
-
-
-@over_agents
-@pytest.mark.slow
-def test_batches_of_the_users_own(case, agent, env):
-    """Transitions from elsewhere, the last batch smaller than the others."""
-    replay = make_replay(env)
-    replay.bind(agent)
-    replay.fill(32)
-    batch = replay.sample(20)
-    del batch["index"]
-    dataset = tf.data.Dataset.from_tensor_slices(batch).batch(8)
-    agent.compile(run_eagerly=False, jit_compile=False)
-    history = agent.fit(dataset, epochs=2, verbose=0).history
-    assert agent.updates.numpy() == 6
-    assert np.isfinite(history["loss"]).all()
-
-
-@pytest.mark.parametrize("stream", [-1, 8])
-def test_an_update_has_eight_streams_of_random_numbers(stream):
+def test_an_update_has_eight_streams_of_random_numbers():
     agent = make_eager_agent(OFF_POLICY["DQN"], make_env())
-    with pytest.raises(ValueError, match=f"0 to 7. Received: stream={stream}"):
-        agent.draw_normal((2,), stream)
+    for stream in (-1, 8):
+        message = f"0 to 7. Received: stream={stream}"
+        with pytest.raises(ValueError, match=message):
+            agent.draw_normal((2,), stream)
+
+
+# Networks of the user.
+
+
+def unbuilt(inputs, units):
+    return keras.Sequential(
+        [keras.layers.Dense(8, "tanh"), keras.layers.Dense(units)]
+    )
+
+
+@keras.saving.register_keras_serializable(package="test_off_policy")
+class Subclassed(keras.Model):
+    """A network as a user would write it, of one input or of two."""
+
+    def __init__(self, units, **kwargs):
+        super().__init__(**kwargs)
+        self.units = units
+        self.hidden = keras.layers.Dense(8, "tanh")
+        self.out = keras.layers.Dense(units)
+
+    def call(self, inputs):
+        if isinstance(inputs, list):
+            inputs = keras.ops.concatenate(inputs, axis=-1)
+        return self.out(self.hidden(inputs))
+
+    def get_config(self):
+        return {**super().get_config(), "units": self.units}
+
+
+def subclassed(inputs, units):
+    return Subclassed(units)
+
+
+BUILDERS = {
+    "sequential": (dense, dense_of_both),
+    "unbuilt_sequential": (unbuilt, subclassed),
+    "subclassed": (subclassed, subclassed),
+}
+
+
+def networks_by(case, builder):
+    """Makes the networks of an agent, by its constructor's arguments."""
+    acting, valuing = BUILDERS[builder]
+    if "q_network" in case.networks:
+        return {"q_network": acting((3,), case.units)}
+    networks = {"actor": acting((3,), case.units), "critic": valuing((3,), 1)}
+    if "value_network" in case.networks:
+        networks["value_network"] = acting((3,), 1)
+    return networks
+
+
+def bound(name, networks):
+    """Makes an agent of networks, and binds it to spaces."""
+    case = OFF_POLICY[name]
+    agent, env = case.make(**networks), make_env(case.pair)
+    agent.bind(env.observation_space, env.action_space)
+    return agent
+
+
+@pytest.mark.parametrize(
+    ("name", "builder"),
+    [
+        ("SAC", "unbuilt_sequential"),
+        slow("DQN", "sequential"),
+        slow("TD3", "subclassed"),
+        slow("IQL", "unbuilt_sequential"),
+    ],
+)
+def test_networks_of_the_user(name, builder, tmp_path):
+    case = OFF_POLICY[name]
+    agent = case.make(**networks_by(case, builder), seed=0)
+    agent.compile(keras.optimizers.SGD(1e-2), run_eagerly=True)
+    agent.fit(make_replay(make_env(case.pair)), verbose=0)
+    assert agent.optimizer.iterations.numpy() == 2
+    agent.save(tmp_path / "agent.keras")
+    loaded = keras.models.load_model(tmp_path / "agent.keras")
+    assert_equal_weights(loaded, agent)
+    batch = np.random.default_rng(0).uniform(-1, 1, (5, 3))
+    np.testing.assert_array_equal(
+        *(one.act(batch, deterministic=True) for one in (loaded, agent))
+    )
+
+
+def test_targets_begin_as_copies_that_are_not_trained():
+    for name, builder in (
+        ("DQN", "sequential"),
+        ("SAC", "unbuilt_sequential"),
+        ("TD3", "subclassed"),
+    ):
+        agent = bound(name, networks_by(OFF_POLICY[name], builder))
+        trained = {id(variable) for variable in agent.trainable_variables}
+        assert agent.target_pairs
+        for target, source in agent.target_pairs:
+            assert_equal_weights(target.get_weights(), source.get_weights())
+            assert not trained & {id(each) for each in target.variables}
+
+
+@pytest.mark.parametrize(
+    ("name", "builder"),
+    [
+        ("TD3", "sequential"),
+        slow("SAC", "subclassed"),
+        slow("IQL", "unbuilt_sequential"),
+    ],
+)
+def test_one_critic_gets_a_twin_with_weights_of_its_own(name, builder):
+    agent = bound(name, networks_by(OFF_POLICY[name], builder))
+    one, other = (critic.get_weights() for critic in agent.critics)
+    assert [w.shape for w in one] == [w.shape for w in other]
+    assert differ(one, other)
+    owned = [id(variable) for variable in agent.variables]
+    for network in (*agent.critics, *agent.target_critics):
+        for variable in network.variables:
+            assert owned.count(id(variable)) == 1
+
+
+def test_a_twin_of_a_network_with_fixed_seeds_has_others():
+    start = keras.initializers.GlorotUniform(seed=3)
+    network = keras.Sequential(
+        [keras.Input((3,)), keras.layers.Dense(2, kernel_initializer=start)]
+    )
+    twins = [network_copies.sibling(network, index) for index in (1, 1, 2)]
+    kernels = [each.get_weights()[0] for each in (network, *twins)]
+    np.testing.assert_array_equal(kernels[1], kernels[2])
+    assert (kernels[0] != kernels[1]).any()
+    assert (kernels[1] != kernels[3]).any()
+
+
+def test_as_many_critics_as_an_agent_has_stay_as_they_are():
+    for name in ("SAC", "TD3", "DDPG"):
+        case = OFF_POLICY[name]
+        critics = [dense_of_both((3,), 1) for _ in range(3)]
+        with raises("Expected one `critic`", "3"):
+            case.make(**{**plain_networks(case), "critic": critics})
+        critics = critics[: case.make.number_of_critics]
+        agent = bound(name, {**plain_networks(case), "critic": critics})
+        assert all(a is b for a, b in zip(agent.critics, critics, strict=True))
+
+
+def test_networks_that_do_not_fit_are_refused():
+    for name in ("DQN", "SAC", "TD3"):
+        case = OFF_POLICY[name]
+        who = "q_network" if name == "DQN" else "actor"
+        with raises(rf"the {who}'s output .*\(batch, {case.units}\)", "7"):
+            bound(name, plain_networks(case, units=7))
+        if name == "DQN":
+            continue
+        with raises(r"the critic's output .*\(batch, 1\)", r"\(None, 2\)"):
+            bound(name, plain_networks(case, value_units=2))
+        networks = {**plain_networks(case), "critic": dense((3,), 1)}
+        with raises(
+            "the critic to take a list of observations .* and actions", ""
+        ):
+            bound(name, networks)
+
+
+def test_critics_of_discrete_actions_value_each_of_them():
+    case, env = OFF_POLICY["SAC"], make_env("act_discrete")
+    agent = case.make(dense((3,), 3), dense((3,), 3), seed=0)
+    agent.compile(run_eagerly=True)
+    agent.fit(make_replay(env), verbose=0)
+    wrong = case.make(dense((3,), 3), dense((3,), 1))
+    with raises(r"the critic's output .*\(batch, 3\)", r"\(None, 1\)"):
+        wrong.bind(env.observation_space, env.action_space)

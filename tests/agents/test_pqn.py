@@ -38,9 +38,7 @@ def test_loss_and_gradient_of_a_minibatch():
     np.testing.assert_allclose(
         agent.q_network.get_weights()[0], [[1.0, 4.0], [3.5, 5.0]], rtol=1e-6
     )
-
-
-def test_a_sample_that_does_not_count_changes_nothing():
+    # A sample that does not count changes nothing.
     agent = tabular([[1.0, 2.0], [3.0, 5.0]])
     batch = a_batch(action=[1, 0], returns=[4.0, 9.0], weight=[1.0, 0.0])
     assert float(agent.train_step(batch)["loss"]) == pytest.approx(4.0)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
-from support.agents import EITHER_KIND
 from support.agents import OFF_POLICY
 from support.agents import assert_equal_weights
 from support.agents import make_agent
@@ -43,10 +42,12 @@ def watch_updates(agent, monkeypatch):
     return seen
 
 
-@pytest.mark.spread(n_step=[3])
-@pytest.mark.rotate(name=EITHER_KIND)
 @pytest.mark.parametrize(
-    ("name", "n_step"), [*((name, 1) for name in OFF_POLICY), ("DQN", 3)]
+    ("name", "n_step"),
+    [
+        ("DQN", 3),
+        *(pytest.param(name, 1, marks=pytest.mark.slow) for name in OFF_POLICY),
+    ],
 )
 def test_errors_of_a_round_are_its_priorities(name, n_step, monkeypatch):
     case = OFF_POLICY[name]
@@ -85,13 +86,9 @@ def scaled_rewards(step, scale):
     return scaled
 
 
-@pytest.mark.parametrize(
-    "steps_per_execution", ["auto", pytest.param(1, marks=pytest.mark.slow)]
-)
-def test_compiled_updates_feed_back_too(steps_per_execution, monkeypatch):
+def test_compiled_updates_feed_back_too(monkeypatch):
     env = make_env(DQN.pair)
-    arguments = {"steps_per_execution": steps_per_execution}
-    agent = make_agent(DQN, env, compile_arguments=arguments)
+    agent = make_agent(DQN, env)
     replay, drawn = prioritized(env), []
     hand_over = replay.hand_over
 
@@ -123,24 +120,13 @@ def test_minibatches_that_nobody_trained_on_change_nothing():
     assert (actual[first["index"].numpy()] != 1.0).all()
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        pytest.param({"seed": 1}, marks=pytest.mark.slow),
-        {"updates_per_round": 3},
-    ],
-    ids=["as many", "more"],
-)
-def test_each_of_two_replays_gets_its_own_errors(arguments, monkeypatch):
-    """The last round of the one is fed back after rounds of the other.
-
-    As many errors, or more, of other transitions.
-    """
+def test_each_of_two_replays_gets_its_own_errors(monkeypatch):
+    """The last round of the one is fed back after rounds of the other."""
     env = make_env(DQN.pair)
     agent = make_eager_agent(DQN, env, compile_arguments={"optimizer": "sgd"})
     seen = watch_updates(agent, monkeypatch)
     one = prioritized(env)
-    other = prioritized(make_env(DQN.pair), warm_up=32, **arguments)
+    other = prioritized(make_env(DQN.pair), warm_up=32, updates_per_round=3)
     for replay in (one, other, one, other):
         agent.fit(replay, verbose=0)
     updates = other.updates_per_round
@@ -179,27 +165,6 @@ def test_an_error_that_is_not_finite_is_left_out():
     agent.target_network.layers[-1].bias.assign([np.nan] * 3)
     agent.fit(replay, verbose=0)
     np.testing.assert_array_equal(priorities(replay), np.ones(16))
-
-
-def test_two_rounds_of_weights_follow_beta():
-    env = make_env(DQN.pair)
-    agent = make_eager_agent(DQN, env)
-    beta = keras.optimizers.schedules.PolynomialDecay(0.5, 4, 1.0)
-    replay = prioritized(env, beta=beta)
-    batches = iter(replay.as_dataset(agent))
-    replay.refresh()
-    for _ in range(2):
-        # All alike at first.
-        np.testing.assert_array_equal(next(batches)["weight"], np.ones(8))
-    replay.update_priorities(np.arange(16), np.arange(1.0, 17.0))
-    replay.refresh()
-    for count in (2, 3):
-        batch = next(batches)
-        index = batch["index"].numpy()
-        # New ones have the largest priority.
-        p = np.where(index < 16, index + 1.0, 16.0) + EPSILON
-        weight = (p.min() / p) ** (0.5 + 0.125 * count)
-        np.testing.assert_allclose(batch["weight"], weight, rtol=1e-5)
 
 
 class Regression(keras.Model):

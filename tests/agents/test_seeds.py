@@ -1,6 +1,5 @@
 """Seeded runs repeat bit for bit, in a new process too."""
 
-import functools
 import json
 import os
 import pathlib
@@ -10,23 +9,21 @@ import sys
 import numpy as np
 import pytest
 
-from support.agents import AGENTS
-from support.agents import ANY
 from support.agents import EVERY_AGENT
-from support.agents import OFF_POLICY
+from support.agents import KINDS
 from support.agents import assert_equal_weights
 from support.agents import differ
 from support.agents import make_agent
 from support.agents import make_env
 from support.agents import make_replay
 from support.agents import make_rollouts
-from support.selection import asked_for
+from support.agents import slow
 
 TESTS = pathlib.Path(__file__).parents[1]
-# XLA takes seconds for each of the others, which share their code.
-COMPILED = (*AGENTS, "DQN", "SAC")
-RUNS = [(name, "plain") for name in EVERY_AGENT]
-RUNS += [(name, "compiled") for name in COMPILED]
+RUNS = [
+    *((name, "plain") for name in KINDS),
+    *((name, "compiled") for name in ("PPO", "SAC", "DQN")),
+]
 
 
 def train(name, seed, epochs=3, **compile_arguments):
@@ -54,84 +51,64 @@ def train(name, seed, epochs=3, **compile_arguments):
 _IN_A_PROCESS = """
 import json, sys
 import numpy as np
-sys.path[:0] = json.loads(sys.argv[1])
-import importlib.util
-spec = importlib.util.spec_from_file_location("test_seeds", sys.argv[2])
-module = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(module)
-weights = {}
-for name, run in json.loads(sys.argv[4]):
-    agent = module.train(name, 0, jit_compile=run == "compiled")
-    for i, weight in enumerate(agent.get_weights()):
-        weights[f"{name}/{run}/{i:02}"] = weight
-np.savez(sys.argv[3], **weights)
+paths, file, runs = json.loads(sys.argv[1]), sys.argv[2], sys.argv[3]
+sys.path[:0] = paths
+from agents import test_seeds
+for name, run in json.loads(runs):
+    agent = test_seeds.train(name, 0, jit_compile=run == "compiled")
+    np.savez(f"{file}-{name}-{run}", *agent.get_weights())
 """
 
 
-@pytest.fixture(scope="module")
-def processes(request, tmp_path_factory):
-    """Weights after three rounds, of two processes at the same time."""
-    paths = json.dumps([str(TESTS), str(TESTS.parent)])
-    runs = json.dumps(asked_for(request, "processes", name=None, run="plain"))
+@pytest.mark.slow
+@pytest.mark.usefixtures("as_users_run")
+def test_new_processes_give_equal_weights(tmp_path):
+    """And what else has happened in this one does not matter."""
     running = []
     for hash_seed in ("1", "2"):
-        file = tmp_path_factory.mktemp("seeds") / "weights.npz"
-        arguments = [paths, __file__, str(file), runs]
+        paths = json.dumps([str(TESTS), str(TESTS.parent)])
+        file = str(tmp_path / hash_seed)
         process = subprocess.Popen(
-            [sys.executable, "-c", _IN_A_PROCESS, *arguments],
+            [
+                sys.executable,
+                "-c",
+                _IN_A_PROCESS,
+                paths,
+                file,
+                json.dumps(RUNS),
+            ],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
         )
-        running.append((process, file))
-    results = []
-    for process, file in running:
+        running.append(process)
+    for process in running:
         _, errors = process.communicate()
         assert process.returncode == 0, errors[-2000:]
-        results.append(dict(np.load(file)))
-    return results
+    for name, run in RUNS:
+        one, other = (
+            list(np.load(tmp_path / f"{seed}-{name}-{run}.npz").values())
+            for seed in ("1", "2")
+        )
+        assert_equal_weights(one, other)
+        if run == "plain":
+            assert_equal_weights(train(name, 0, jit_compile=False), one)
 
 
-def of_run(result, name, run):
-    return [
-        result[key]
-        for key in sorted(result)
-        if key.startswith(f"{name}/{run}/")
-    ]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "run"), RUNS)
-def test_new_processes_give_equal_weights(name, run, processes):
-    one, two = (of_run(result, name, run) for result in processes)
-    assert_equal_weights(one, two)
-
-
-@pytest.mark.rotate(name=ANY)
-@pytest.mark.parametrize("name", EVERY_AGENT)
+@pytest.mark.parametrize("name", ["PPO", *slow("SAC")])
 def test_seeds_differ(name):
     one, other = (train(name, s, epochs=1, run_eagerly=True) for s in (0, 1))
     assert differ(one.get_weights(), other.get_weights())
-
-
-# The other processes optimize their graphs.
-@pytest.mark.slow
-@pytest.mark.parametrize("name", EVERY_AGENT)
-def test_this_process_gives_the_same(name, processes):
-    """What else has happened in a process does not matter."""
-    agent = train(name, 0, jit_compile=False)
-    assert_equal_weights(agent, of_run(processes[0], name, "plain"))
 
 
 #: The state of a random generator that nothing else is drawn from.
 OTHER_CHANCE = np.random.default_rng(99).bit_generator.state
 
 
-def first_rollouts(name, changed=None):
+def first_rollouts(changed=None):
     """Returns what a first round is made of, and what of it is learned from.
 
     Args:
-        name: Of the agent.
         changed: The source of chance that has another seed than usual.
     """
     seed = int(changed == "weights")
@@ -140,7 +117,7 @@ def first_rollouts(name, changed=None):
         for seed in (0, int(changed == "env"))
     )
     for each in (usual, rollouts):
-        each.bind(make_agent(AGENTS[name], each.env, seed=seed))
+        each.bind(make_agent(EVERY_AGENT["PPO"], each.env, seed=seed))
     state = usual.get_state()
     if changed in ("noise", "shuffle"):
         state[changed] = OTHER_CHANCE
@@ -151,9 +128,9 @@ def first_rollouts(name, changed=None):
     return {**{key: rollouts.samples[key] for key in seen}, "rows": rows}
 
 
-def first_replay(name, changed=None):
+def first_replay(changed=None):
     """Returns what a first round stores, and what is drawn of it, likewise."""
-    case = OFF_POLICY[name]
+    case = EVERY_AGENT["SAC"]
     env = make_env(case.pair)
     usual, replay = (
         make_replay(env, prioritized=True, seed=seed)
@@ -174,51 +151,36 @@ def first_replay(name, changed=None):
     return {**stored, "index": batches["index"]}
 
 
-@functools.cache
-def unchanged(first_round, name):
-    """Returns a first round with the seeds that all others have."""
-    return first_round(name)
-
-
-@pytest.mark.rotate(name=[["PPO", "A2C", "REINFORCE"], ["SAC", "DQN", "TD3"]])
-@pytest.mark.parametrize("name", [*AGENTS, *OFF_POLICY])
-def test_equal_seeds_give_equal_batches(name):
-    first_round = first_rollouts if name in AGENTS else first_replay
-    np.testing.assert_equal(first_round(name), unchanged(first_round, name))
-
-
-@pytest.mark.spread
-@pytest.mark.parametrize("name", AGENTS)
-@pytest.mark.parametrize("what", ["env", "noise", "shuffle", "weights"])
-def test_each_source_of_chance_is_seeded(name, what):
+@pytest.mark.parametrize(
+    ("first_round", "expected"),
+    [
+        (
+            first_rollouts,
+            {
+                "env": {"observation", "value"},
+                "noise": {"action"},
+                "shuffle": {"rows"},
+                "weights": {"value"},
+            },
+        ),
+        (
+            first_replay,
+            {
+                "env": {"observation"},
+                "noise": {"action"},
+                "draws": {"index"},
+                "weights": set(),
+            },
+        ),
+    ],
+)
+def test_each_source_of_chance_is_seeded(first_round, expected):
     """Each source does matter, and nothing else than what it is for."""
-    twin = unchanged(first_rollouts, name)
-    other = first_rollouts(name, what)
-    changed = {key for key in twin if (other[key] != twin[key]).any()}
-    expected = {
-        "env": {"observation", "value"},
-        "noise": {"action"},
-        "shuffle": {"rows"},
-        "weights": {"value"},
-    }
-    # Actions may or may not change with observations and weights.
-    assert changed - {"action"} == expected[what] - {"action"}
-    assert "action" in changed or what != "noise"
-
-
-@pytest.mark.spread
-@pytest.mark.parametrize("name", OFF_POLICY)
-@pytest.mark.parametrize("what", ["env", "noise", "draws", "weights"])
-def test_each_source_of_chance_of_replay_is_seeded(name, what):
-    twin = unchanged(first_replay, name)
-    other = first_replay(name, what)
-    changed = {key for key in twin if (other[key] != twin[key]).any()}
-    expected = {
-        "env": {"observation"},
-        "noise": {"action"},
-        "draws": {"index"},
-        "weights": set(),
-    }
-    # Actions may or may not change with observations and weights.
-    assert changed - {"action"} == expected[what] - {"action"}
-    assert "action" in changed or what != "noise"
+    usual = first_round()
+    np.testing.assert_equal(first_round(), usual)
+    for what, keys in expected.items():
+        other = first_round(what)
+        changed = {key for key in usual if (other[key] != usual[key]).any()}
+        # Actions may or may not change with observations and weights.
+        assert changed - {"action"} == keys - {"action"}, what
+        assert "action" in changed or what != "noise"

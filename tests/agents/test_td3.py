@@ -1,6 +1,4 @@
-"""TD3: targets and gradients by hand, delays counted, noise measured."""
-
-import json
+"""TD3 and TD3BC: targets and gradients by hand, delays, and noise."""
 
 import keras
 import numpy as np
@@ -20,6 +18,7 @@ from support.deterministic import linear_critic
 from support.deterministic import set_linear
 from support.deterministic import small_agent
 from support.deterministic import small_replay
+from support.errors import raises
 from support.probe_envs import PROBES
 
 
@@ -89,14 +88,11 @@ def test_smoothing_noise_is_clipped():
     values, counts = np.unique(actions.round(6), return_counts=True)
     np.testing.assert_array_equal(values, np.float32([0.25, 0.75]))
     assert counts.min() > 400
-
-
-def test_smoothed_actions_are_clipped_to_the_unit_box():
+    # And with it the action to the unit box.
     agent = linear_agent(target_noise=1e6, target_noise_clip=0.75)
     set_linear(agent.target_actor, ATANH_HALF, 0.0)
-    np.testing.assert_array_equal(
-        np.unique(value_of_noise(agent, 100).round(6)), np.float32([-0.25, 1.0])
-    )
+    values = np.unique(value_of_noise(agent, 100).round(6))
+    np.testing.assert_array_equal(values, np.float32([-0.25, 1.0]))
 
 
 def test_smoothing_noise_is_normal_and_new_at_each_update():
@@ -130,6 +126,9 @@ BY_HAND = {
 
 
 def test_update_by_hand():
+    # Priorities are of the mean of both critics.
+    td_error = linear_agent(**BY_HAND).update(DATA)["td_error"]
+    np.testing.assert_allclose(td_error, [-0.5, 0.25])
     agent = linear_agent(**BY_HAND, policy_delay=1)
     logs = agent.train_step(DATA)
     # Values 2.5, 0.5 and 0.5, -1: TD errors -1.5, -0.5 and 0.5, 1. Weights
@@ -164,11 +163,6 @@ def test_delayed_update_by_hand():
     assert float(logs["actor_loss"]) == pytest.approx(-0.375)
 
 
-def test_td_errors_are_the_mean_of_both_critics():
-    td_error = linear_agent(**BY_HAND).update(DATA)["td_error"]
-    np.testing.assert_allclose(td_error, [-0.5, 0.25])
-
-
 def test_gradients_are_clipped_each_for_itself():
     agent = linear_agent(**BY_HAND, policy_delay=1, max_gradient_norm=0.1)
     before = [np.concatenate([w.ravel() for w in agent.actor.get_weights()])]
@@ -201,9 +195,7 @@ def test_targets_move_with_the_policy():
     before = agent.target_actor.get_weights()
     agent.fit(minibatches(1), verbose=0)
     assert_equal_weights(agent.target_actor.get_weights(), before)
-
-
-def test_targets_follow_the_delay_unless_told_otherwise():
+    # They follow the delay unless told otherwise.
     agent = linear_agent(policy_delay=3)
     assert (agent.tau, agent.target_every) == (0.005, 3)
     agent = linear_agent(policy_delay=3, tau=0.1, target_every=2)
@@ -212,53 +204,29 @@ def test_targets_follow_the_delay_unless_told_otherwise():
 
 # Counts, in `fit`.
 
-MODES = {
-    "eager": {"run_eagerly": True},
-    "graph": {"jit_compile": False},
-    "xla": {"jit_compile": True},
-}
 
-
-@pytest.fixture(scope="module")
-def trained():
-    """Agents after a round of seven updates in one execution; made once."""
-    made = {}
-
-    def get(mode, delay):
-        if (mode, delay) not in made:
-            agent = small_agent(rl.TD3, policy_delay=delay, target_noise=0.0)
-            agent.compile(**MODES[mode])
-            agent.fit(small_replay(), verbose=0)
-            made[mode, delay] = agent
-        return made[mode, delay]
-
-    return get
-
-
-@pytest.mark.spread(mode=["eager", "graph"], delay=[2, 3])
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "delay"),
-    [("eager", 1), ("eager", 2), ("eager", 3), ("graph", 3), ("xla", 2)],
+    [({"jit_compile": False}, 3), ({"jit_compile": True}, 2)],
+    ids=["graph", "xla"],
 )
-def test_actor_updates_are_counted_exactly(mode, delay, trained):
-    agent = trained(mode, delay)
-    assert agent.updates.numpy() == 7
-    assert iterations(agent) == [7 // delay, 7, 7]
-
-
-@pytest.mark.spread(mode=["graph"], delay=[3])
-@pytest.mark.parametrize(("mode", "delay"), [("graph", 3), ("xla", 2)])
-def test_compiled_updates_are_those_of_eager_ones(mode, delay, trained):
-    eager, compiled = trained("eager", delay), trained(mode, delay)
-    for one, other in zip(
-        eager.get_weights(), compiled.get_weights(), strict=True
-    ):
+def test_compiled_updates_are_those_of_eager_ones(mode, delay):
+    """A round of seven in one execution; of the actor, exactly each nth."""
+    agents = []
+    for how in ({"run_eagerly": True}, mode):
+        agent = small_agent(rl.TD3, policy_delay=delay, target_noise=0.0)
+        agent.compile(**how)
+        agent.fit(small_replay(), verbose=0)
+        assert agent.updates.numpy() == 7
+        assert iterations(agent) == [7 // delay, 7, 7]
+        agents.append(agent)
+    for one, other in zip(*(a.get_weights() for a in agents), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.spread(delay=[3])
-@pytest.mark.parametrize("delay", [1, 2, 3])
-def test_training_goes_on_after_loading(delay, tmp_path):
+def test_training_goes_on_after_loading(tmp_path):
+    delay = 3
     agent = small_agent(rl.TD3, policy_delay=delay)
     agent.compile(run_eagerly=True)
     agent.fit(small_replay(updates_per_round=5), verbose=0)
@@ -283,80 +251,35 @@ def test_training_goes_on_after_loading(delay, tmp_path):
 
 # Making one.
 
-SETTINGS = {
-    "policy_delay": 3,
-    "target_noise": 0.3,
-    "target_noise_clip": 0.4,
-    "exploration": rl.exploration.OrnsteinUhlenbeckNoise(0.3, dt=0.1),
-    "gamma": 0.9,
-    "max_gradient_norm": 0.5,
-    "seed": 3,
-    "name": "my_agent",
-}
+
+def test_settings_out_of_range_are_refused():
+    for name, value in (
+        ("policy_delay", 0),
+        ("policy_delay", 1.5),
+        ("target_noise", -0.1),
+        ("target_noise_clip", -0.1),
+        ("exploration", -0.1),
+        ("exploration", "loud"),
+        ("gamma", 1.5),
+    ):
+        message = f"(?i){name}|scale.*0 or more"
+        with pytest.raises(ValueError, match=message):
+            rl.TD3(linear_actor(), linear_critic(), **{name: value})
 
 
-def test_config_round_trip_with_nothing_at_its_default():
-    agent = small_agent(rl.TD3, **SETTINGS)
-    config = json.loads(json.dumps(agent.get_config()))
-    again = rl.TD3.from_config(config)
-    for key, value in SETTINGS.items():
-        assert getattr(again, key) == value, key
-    assert again.action_space == agent.action_space
-    shapes = [v.shape for v in agent.variables]
-    assert [v.shape for v in again.variables] == shapes
-
-
-def test_a_single_critic_gets_a_twin():
-    agent = rl.TD3(
-        keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)]),
-        rl.networks.critic_for(UNIT, 1, hidden=(8,), seed=0),
-        observation_space=UNIT,
-        action_space=UNIT,
-    )
-    one, other = agent.critics
-    assert one.count_params() == other.count_params()
-    assert (one.get_weights()[0] != other.get_weights()[0]).any()
-    assert_equal_weights(agent.target_critics[1], other)
-    assert_equal_weights(agent.target_actor, agent.actor)
-
-
-@pytest.mark.parametrize(
-    "setting",
-    [
-        {"policy_delay": 0},
-        {"policy_delay": 1.5},
-        {"target_noise": -0.1},
-        {"target_noise_clip": -0.1},
-        {"exploration": -0.1},
-        {"exploration": "loud"},
-        {"gamma": 1.5},
-    ],
-)
-def test_settings_out_of_range_are_refused(setting):
-    [name] = setting
-    with pytest.raises(ValueError, match=f"(?i){name}|scale.*0 or more"):
-        rl.TD3(linear_actor(), linear_critic(), **setting)
-
-
-@pytest.mark.parametrize(
-    ("space", "message"),
-    [
+def test_spaces_and_networks_that_do_not_fit_are_refused():
+    for space, message in (
         (spaces.Discrete(3), "TD3 can act in, Box"),
         (spaces.Box(-1.0, np.inf, (1,), np.float32), "finite bounds"),
-    ],
-)
-def test_actions_that_are_no_bounded_box_are_refused(space, message):
-    env = PROBES[1](space)
-    with pytest.raises(ValueError, match=message):
-        rl.TD3.for_env(env)
-    agent = rl.TD3(linear_actor(), linear_critic())
-    agent.compile()
-    with pytest.raises(ValueError, match=message):
-        agent.fit(rl.ReplayDataset(env), verbose=0)
-    assert agent.env_steps == 0
-
-
-def test_networks_that_do_not_fit_are_refused():
+    ):
+        env = PROBES[1](space)
+        with pytest.raises(ValueError, match=message):
+            rl.TD3.for_env(env)
+        agent = rl.TD3(linear_actor(), linear_critic())
+        agent.compile()
+        with pytest.raises(ValueError, match=message):
+            agent.fit(rl.ReplayDataset(env), verbose=0)
+        assert agent.env_steps == 0
     bound = {"observation_space": UNIT, "action_space": UNIT}
     wide = keras.Sequential([keras.Input((1,)), keras.layers.Dense(2)])
     with pytest.raises(ValueError, match="actor's output"):
@@ -364,3 +287,60 @@ def test_networks_that_do_not_fit_are_refused():
     critic = linear_critic()
     with pytest.raises(ValueError, match="without common variables"):
         rl.TD3(linear_actor(), [critic, critic], **bound)
+
+
+# TD3BC: what is added to the policy's update.
+
+CLONED = {
+    "observation": tf.constant([[0.0], [0.0]]),
+    "next_observation": tf.constant([[0.0], [0.0]]),
+    "action": tf.constant([[0.5], [-0.5]]),
+    "reward": tf.constant([0.0, 0.0]),
+    "discount": tf.constant([0.0, 0.0]),
+}
+
+
+def one_update(make, **settings):
+    """An agent whose Q_1 is 2 a + 1 and whose π is 0, after an update."""
+    agent = support.linear_agent(
+        make,
+        (0.0, 0.0),
+        [(0.0, 2.0, 1.0), (0.0, -5.0, 9.0)],
+        policy_delay=1,
+        **settings,
+    )
+    logs = agent.train_step(CLONED)
+    return agent, {key: float(value) for key, value in logs.items()}
+
+
+def test_update_of_the_policy_by_hand():
+    agent, logs = one_update(rl.TD3BC, alpha=2.5)
+    # Q_1 of both is 1, λ = 2.5; the distances are a quarter each.
+    assert logs["actor_loss"] == pytest.approx(0.25 - 2.5)
+    # dL / da = mean(2 (0 - a)) - λ 2, of which the first is 0.
+    assert_linear(agent.actor, 0.0, 5.0)
+
+
+def test_without_values_it_clones_as_weights_say():
+    for wrong in (-1.0, float("nan")):
+        with raises("alpha", str(wrong)):
+            small_agent(rl.TD3BC, alpha=wrong)
+    for batch in (
+        {"action": tf.constant([[0.5], [0.0]])},
+        {"weight": tf.constant([1.0, 0.0])},
+    ):
+        agent = support.linear_agent(
+            rl.TD3BC,
+            (0.0, 0.0),
+            [(0.0, 2.0, 1.0)] * 2,
+            policy_delay=1,
+            alpha=0.0,
+        )
+        agent.train_step({**CLONED, **batch})
+        assert_linear(agent.actor, 0.0, 0.5)
+
+
+def test_critics_learn_as_those_of_td3():
+    (one, _), (other, _) = one_update(rl.TD3BC), one_update(rl.TD3)
+    for ours, theirs in zip(one.critics, other.critics, strict=True):
+        assert_equal_weights(ours.get_weights(), theirs.get_weights())

@@ -21,17 +21,15 @@ def place(name):
     return value
 
 
-@pytest.mark.parametrize("name", foreign_names.FOREIGN)
-def test_an_answer_names_what_there_is(name):
-    ours, note = foreign_names.FOREIGN[name]
-    assert ours or note
-    for each in ours:
-        where, argument = _OURS.fullmatch(each).groups()
-        value = place(where)
-        if argument and where == "for_env":
-            value = rl.PPO.for_env
-        if argument:
-            assert argument in inspect.signature(value).parameters, each
+def test_answers_name_what_there_is():
+    for name, (ours, note) in foreign_names.FOREIGN.items():
+        assert ours or note, name
+        for each in ours:
+            where, argument = _OURS.fullmatch(each).groups()
+            value = rl.PPO.for_env if where == "for_env" else place(where)
+            if argument:
+                taken = inspect.signature(value).parameters
+                assert argument in taken, (name, each)
 
 
 def asked_of_pages():
@@ -70,72 +68,59 @@ def wrong(call):
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("call", "wanted"),
-    [
+def test_a_name_of_another_library_is_answered_with_ours():
+    agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
+    rollouts = rl.RolloutDataset("CartPole-v1", horizon=8)
+    for call, wanted in (
         (
             lambda: rl.PPO.for_env("CartPole-v1", clip_range=0.1),
             "Expected an argument that PPO takes: `clip_range` is `clip_ratio` "
             "here. Received: clip_range=0.1",
         ),
         (
-            lambda: rl.PPO.for_env("CartPole-v1", n_steps=64),
-            "Expected an argument that PPO takes: `n_steps` is "
-            "`RolloutDataset(horizon)` or `ReplayDataset(n_step)` here. "
-            "Received: n_steps=64",
-        ),
-        (
             lambda: rl.RolloutDataset("CartPole-v1", n_steps=64),
-            "Expected an argument that RolloutDataset takes: `n_steps` is "
-            "`horizon` here. Received: n_steps=64",
+            "RolloutDataset takes: `n_steps` is `horizon` here.",
         ),
         (
             lambda: rl.ReplayDataset("CartPole-v1", learning_starts=64),
-            "Expected an argument that ReplayDataset takes: `learning_starts` "
-            "is `warm_up` here. Received: learning_starts=64",
+            "ReplayDataset takes: `learning_starts` is `warm_up` here.",
+        ),
+        (
+            lambda: rl.PPO.for_env("CartPole-v1", n_steps=64),
+            "`RolloutDataset(horizon)` or `ReplayDataset(n_step)` here.",
         ),
         (
             lambda: rl.DQN(None, exploration_fraction=0.1),
-            "Expected an argument that DQN takes: `exploration_fraction` is "
-            "`epsilon` here: a Keras schedule over environment steps can make "
-            "it fall. Received: exploration_fraction=0.1",
-        ),
-        (
-            lambda: rl.SAC(None, None, ent_coef=0.1),
-            "Expected an argument that SAC takes: `ent_coef` is `temperature` "
-            "here. Received: ent_coef=0.1",
+            "`exploration_fraction` is `epsilon` here: a Keras schedule over "
+            "environment steps can make it fall. Received:",
         ),
         (
             lambda: rl.PPO(None, device="cpu"),
-            "Expected an argument that PPO takes: not `device`: TensorFlow "
-            "chooses; see `tf.device`. Received: device='cpu'",
+            "takes: not `device`: TensorFlow chooses; see `tf.device`. "
+            "Received: device='cpu'",
         ),
         (
             lambda: rl.EvaluationDataset("CartPole-v1", n_eval_episodes=3),
-            "Expected an argument that EvaluationDataset takes: "
-            "`n_eval_episodes` is `episodes` here. Received: n_eval_episodes=3",
+            "EvaluationDataset takes: `n_eval_episodes` is `episodes` here.",
         ),
         (
             lambda: rl.OfflineDataset("x", batchsize=3),
-            "Expected an argument that OfflineDataset takes, perhaps "
-            "`batch_size`. Received: batchsize=3",
+            "OfflineDataset takes, perhaps `batch_size`. Received: batchsize=3",
         ),
-    ],
-)
-def test_who_brings_a_name_is_told_ours(call, wanted):
-    assert wrong(call) == wanted
-
-
-def test_fit_and_evaluate_answer_too():
-    agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
-    rollouts = rl.RolloutDataset("CartPole-v1", horizon=8)
-    told = wrong(lambda: agent.fit(rollouts, total_timesteps=10))
-    assert "`total_timesteps` is `total_steps` here" in told
-    told = wrong(lambda: agent.evaluate("CartPole-v1", n_eval_episodes=10))
-    assert "`n_eval_episodes` is `episodes` here" in told
-
-
-def test_a_name_of_nobody_gets_the_nearest():
+        (
+            lambda: rl.PPO.for_env("CartPole-v1", gama=1),
+            "perhaps `gamma`",
+        ),
+        (
+            lambda: agent.fit(rollouts, total_timesteps=10),
+            "`total_timesteps` is `total_steps` here",
+        ),
+        (
+            lambda: agent.evaluate("CartPole-v1", n_eval_episodes=10),
+            "`n_eval_episodes` is `episodes` here",
+        ),
+    ):
+        with pytest.raises(TypeError) as caught:
+            call()
+        assert wanted in str(caught.value)
     assert foreign_names.answer("gama", {"gamma"}) is None
-    told = wrong(lambda: rl.PPO.for_env("CartPole-v1", gama=1))
-    assert "perhaps `gamma`" in told

@@ -10,40 +10,37 @@ from support.agents import assert_equal_weights
 from support.agents import differ
 
 
-def on_policy():
-    agent = rl.PPO.for_env("CartPole-v1", hidden=(8,))
-    # To trace its updates takes longer than to make them.
-    agent.compile(run_eagerly=True)
-    rollouts = rl.RolloutDataset(
-        "CartPole-v1", num_envs=2, horizon=16, batch_size=16, passes=1
-    )
-    agent.fit(rollouts, epochs=2, verbose=0)
+def trained(algorithm):
+    env_id = "CartPole-v1" if algorithm == "PPO" else "Pendulum-v1"
+    agent = getattr(rl, algorithm).for_env(env_id, hidden=(8,))
+    if algorithm == "PPO":
+        dataset = rl.RolloutDataset(
+            env_id, num_envs=2, horizon=16, batch_size=16, passes=1
+        )
+    else:
+        dataset = rl.ReplayDataset(
+            env_id,
+            num_envs=2,
+            steps_per_round=8,
+            warm_up=16,
+            capacity=200,
+            batch_size=8,
+            updates_per_round=2,
+            rounds_per_epoch=1,
+        )
+    agent.fit(dataset, epochs=1, verbose=0)
     return agent
 
 
-def off_policy():
-    agent = rl.SAC.for_env("Pendulum-v1", hidden=(8,))
-    agent.compile(run_eagerly=True)
-    replay = rl.ReplayDataset(
-        "Pendulum-v1",
-        num_envs=2,
-        steps_per_round=8,
-        warm_up=16,
-        capacity=200,
-        batch_size=8,
-        updates_per_round=2,
-        rounds_per_epoch=1,
-    )
-    agent.fit(replay, epochs=2, verbose=0)
-    return agent
-
-
-@pytest.mark.parametrize("train", [on_policy, off_policy])
-def test_the_global_seed_repeats_a_training(train):
+@pytest.mark.usefixtures("eagerly")
+@pytest.mark.parametrize(
+    "algorithm", ["PPO", pytest.param("SAC", marks=pytest.mark.slow)]
+)
+def test_the_global_seed_repeats_a_training(algorithm):
     agents = []
     for seed in (5, 5, 6):
         keras.utils.set_random_seed(seed)
-        agents.append(train())
+        agents.append(trained(algorithm))
     assert_equal_weights(agents[0], agents[1])
     assert differ(agents[0].get_weights(), agents[2].get_weights())
     assert agents[0].seed is None
@@ -78,17 +75,13 @@ def test_an_evaluation_takes_nothing_from_the_global_seed():
     assert seeds.or_drawn(None) == expected
 
 
-def test_seeds_that_are_given_are_kept():
+def test_a_seed_that_is_given_is_kept_and_others_differ():
     assert seeds.or_drawn(7) == 7
     drawn = seeds.sequence(7).generate_state(3)
     expected = np.random.SeedSequence(7).generate_state(3)
     np.testing.assert_array_equal(drawn, expected)
-    assert seeds.generator(7).integers(1000) == np.random.default_rng(
-        7
-    ).integers(1000)
-
-
-def test_without_any_seed_each_is_another():
+    expected = np.random.default_rng(7).integers(1000)
+    assert seeds.generator(7).integers(1000) == expected
     assert len({seeds.or_drawn(None) for _ in range(8)}) == 8
     one, two = seeds.generator(None), seeds.generator(None)
     assert one.normal() != two.normal()

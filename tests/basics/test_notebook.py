@@ -14,18 +14,6 @@ from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_rollouts
 
-CELLS = (
-    "import keras_rl2 as rl",
-    """
-rollouts = rl.RolloutDataset("CartPole-v1", num_envs=4, horizon=32, passes=1)
-agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
-video = rl.callbacks.RecordVideo("CartPole-v1", "films", 10_000, max_steps=9)
-history = agent.fit(rollouts, total_steps=20_000, callbacks=[video])
-""",
-    "video",
-    "agent.summary()",
-)
-
 
 class Kernel:
     """Stands for IPython in a notebook; keeps what is displayed and when."""
@@ -52,45 +40,43 @@ class Kernel:
         self.outputs[-1] = shown
 
 
-def agent_and_rollouts():
+@pytest.fixture
+def fit():
+    """Trains an agent with whatever `fit` is given."""
     env = make_env()
-    return make_eager_agent(EVERY_AGENT["PPO"], env), make_rollouts(env)
+    agent = make_eager_agent(EVERY_AGENT["PPO"], env)
+    rollouts = make_rollouts(env)
+    return lambda **arguments: agent.fit(rollouts, **arguments)
 
 
-def test_a_fit_is_one_output_of_a_notebook(monkeypatch, capsys):
+def test_a_fit_is_one_output_of_a_notebook(monkeypatch, capsys, fit):
     kernel = Kernel(monkeypatch, kernel=object())
     line = "keras_rl2.callbacks.progress._NotebookLine.redraw_seconds"
     monkeypatch.setattr(line, 1e-9)
-    agent, rollouts = agent_and_rollouts()
-    agent.fit(rollouts, epochs=3)
+    fit(epochs=3)
     assert capsys.readouterr().out == ""
     [shown] = kernel.outputs
     assert shown["text/plain"] in shown["text/html"]
     assert re.match(r"\d+ steps in 0:\d\d ", shown["text/plain"])
     assert kernel.updates >= 3
     # The next one has an output of its own.
-    agent.fit(rollouts, epochs=1)
+    fit(epochs=1)
     assert len(kernel.outputs) == 2
 
 
-def test_a_stream_is_written_to_in_a_notebook_too(monkeypatch, capsys):
+def test_a_stream_is_written_to_in_a_notebook_too(monkeypatch, capsys, fit):
     kernel = Kernel(monkeypatch, kernel=object())
-    agent, rollouts = agent_and_rollouts()
-    progress = rl.callbacks.Progress(stream=sys.stdout)
-    agent.fit(rollouts, callbacks=[progress])
+    fit(callbacks=[rl.callbacks.Progress(stream=sys.stdout)])
     assert kernel.outputs == []
     assert "steps in" in capsys.readouterr().out
 
 
-def test_ipython_in_a_terminal_is_no_notebook(monkeypatch, capsys):
+def test_ipython_in_a_terminal_is_no_notebook(monkeypatch, capsys, fit):
     kernel = Kernel(monkeypatch)
-    agent, rollouts = agent_and_rollouts()
-    agent.fit(rollouts)
+    fit()
     assert kernel.outputs == []
     assert "steps in" in capsys.readouterr().out
-
-
-def test_nothing_is_shown_where_no_notebook_is():
+    monkeypatch.undo()
     assert not notebook.is_running()
     notebook.Display().show("text", "markup")
 
@@ -101,40 +87,16 @@ def test_the_bar_is_as_long_as_the_share_done():
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "starts"),
-    [
+def test_a_film_is_held_by_the_page(tmp_path):
+    for name, starts in (
         (
             "film.gif",
             '<img alt="[^"]*film.gif" src="data:image/gif;base64,RklM',
         ),
         ("film.mp4", '<video controls .*src="data:video/mp4;base64,RklM'),
-    ],
-)
-def test_a_film_is_held_by_the_page(tmp_path, name, starts):
-    path = tmp_path / name
-    path.write_bytes(b"FILM" * 10)
-    assert re.match(starts, notebook.video(path))
-    os.truncate(path, 2**24 + 1)
-    assert notebook.video(path) == f"<code>{path}</code>"
-
-
-@pytest.mark.slow
-def test_a_notebook_runs(tmp_path):
-    nbclient = pytest.importorskip("nbclient")
-    nbformat = pytest.importorskip("nbformat")
-    pytest.importorskip("ipykernel")
-    made = nbformat.v4
-    book = made.new_notebook(cells=[made.new_code_cell(c) for c in CELLS])
-    folder = {"metadata": {"path": str(tmp_path)}}
-    nbclient.NotebookClient(book, timeout=300, resources=folder).execute()
-    started, fitted, shown, summed = (cell.outputs for cell in book.cells)
-    # Nothing of TensorFlow's, nowhere.
-    assert started == []
-    assert {o.output_type for o in fitted} == {"display_data"}
-    line, film = (output.data for output in fitted)
-    assert re.match(r"\d+,\d+ steps in ", line["text/plain"])
-    assert film["text/html"].startswith("<img")
-    [asked] = shown
-    assert asked.data["text/html"] == film["text/html"]
-    assert summed[0].text.startswith("Agent: PPO (on-policy)\n")
+    ):
+        path = tmp_path / name
+        path.write_bytes(b"FILM" * 10)
+        assert re.match(starts, notebook.video(path))
+        os.truncate(path, 2**24 + 1)
+        assert notebook.video(path) == f"<code>{path}</code>"

@@ -1,3 +1,5 @@
+import signal
+
 import gymnasium
 import keras
 import pytest
@@ -87,3 +89,11 @@ def new_agent():
 @pytest.fixture
 def episodes():
     return rl.EvaluationDataset("CartPole-v1", 3, seed=0)
+
+
+@pytest.fixture
+def in_the_foreground():
+    """A shell that runs tests in the background has them ignore Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2.callbacks import checkpoint as checkpoint_module
 from keras_rl2.callbacks.checkpoint_writer import CheckpointWriter
 from keras_rl2.files.checkpoint_folder import CheckpointFolder
 from keras_rl2.files.writer_lock import WriterLock
@@ -87,21 +86,6 @@ class TestWhen:
         )
         assert epochs_of(tmp_path) == [2, 4, 5]
 
-    def test_weights_that_are_not_finite_are_not_looked_at_sooner(
-        self, program, tmp_path, monkeypatch
-    ):
-        monkeypatch.setattr(checkpoint_module, "is_finite", lambda array: False)
-
-        def set_steps(epoch, logs):
-            program.agent.env_steps = 10 * (epoch + 1)
-
-        steps = keras.callbacks.LambdaCallback(on_epoch_end=set_steps)
-        with pytest.warns(UserWarning, match="not finite") as warned:
-            program.fit(tmp_path, steps, epochs=5, every_steps=20)
-        # After 20 steps, after 40, and in the end.
-        said = [each for each in warned if "not finite" in str(each.message)]
-        assert len(said) == 3
-
 
 class TestOneWriter:
     def test_a_second_one_is_refused(self, program, tmp_path):
@@ -113,39 +97,27 @@ class TestOneWriter:
         assert program.data.env.steps == 0
         program.fit(tmp_path)
 
-    def test_while_the_first_one_trains(self, program, tmp_path):
-        other = Program()
-
-        def fit_too(epoch):
-            with pytest.raises(ValueError, match="one writer at a time"):
-                other.fit(tmp_path)
-
-        program.fit(tmp_path, at_epoch_begin(fit_too))
-        assert other.data.env.steps == 0
-
-    @pytest.mark.parametrize(
-        "error",
-        [
-            pytest.param(RuntimeError, marks=pytest.mark.slow),
-            KeyboardInterrupt,
-        ],
-    )
-    def test_it_is_given_back_whatever_happens(self, error, program, tmp_path):
+    def test_it_is_given_back_whatever_happens(self, program, tmp_path):
         def fail(epoch):
-            raise error
+            raise KeyboardInterrupt
 
-        with pytest.raises(error):
+        with pytest.raises(KeyboardInterrupt):
             program.fit(tmp_path, at_epoch_begin(fail))
         assert names(tmp_path) == []
         program.fit(tmp_path)
         assert "writer.lock" not in names(tmp_path)
 
     def test_others_do_not_remove_it(self, program, tmp_path):
+        other = Program()
+
         def clear(epoch):
             with pytest.raises(ValueError, match="one writer at a time"):
                 CheckpointFolder(tmp_path).clear()
+            with pytest.raises(ValueError, match="one writer at a time"):
+                other.fit(tmp_path)
 
         program.fit(tmp_path, at_epoch_begin(clear))
+        assert other.data.env.steps == 0
 
     def test_ctrl_c_waits_before_it_is_given_back(
         self, program, tmp_path, monkeypatch
@@ -262,6 +234,7 @@ class TestBeside:
 
         with pytest.raises(RuntimeError) as raised:
             program.fit(tmp_path, at_epoch_begin(fail))
+        # It names the checkpoint.
         assert "checkpoint-00000001" in raised.value.__notes__[-1]
         assert CheckpointFolder(tmp_path).newest().number == 1
 

@@ -1,4 +1,3 @@
-import gc
 import math
 import warnings
 
@@ -10,11 +9,9 @@ import pytest
 import keras_rl2 as rl
 from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.callbacks import Diagnostics
-from keras_rl2.callbacks import RolloutRefresh
-from keras_rl2.callbacks import TensorBoard
 from keras_rl2.callbacks import TrainingWarning
 from keras_rl2.callbacks import diagnostics
-from support.agents import EVERY_AGENT
+from support.agents import KINDS
 from support.agents import assert_equal_weights
 from support.agents import make_eager_agent
 from support.agents import make_env
@@ -22,6 +19,7 @@ from support.clocks import Clock
 from support.errors import raises
 from support.events import read
 from support.trainings import eager_dqn
+from support.trainings import fit_plain_critic
 
 SHARES = {
     f"{each}_share"
@@ -63,29 +61,16 @@ def test_the_update_norm_is_that_of_the_epoch(agent, rollouts):
     before = np.concatenate([w.ravel() for w in agent.get_weights()])
     history = fit(agent, rollouts, Diagnostics(), epochs=1)
     after = np.concatenate([w.ravel() for w in agent.get_weights()])
-    assert history["update_norm"] == [
-        pytest.approx(
-            np.linalg.norm(after - before) / np.linalg.norm(before), rel=1e-5
-        )
-    ]
-
-
-def test_without_relu_there_is_no_share_of_dead_units(agent, rollouts):
-    assert "dead_units" not in fit(agent, rollouts, Diagnostics())
-
-
-def test_units_that_die_are_seen(relu_agent, rollouts):
-    agent = relu_agent
-    agent.actor.get_layer("hidden_0").bias.assign([-1e3] * 6 + [0.0] * 2)
-    history = fit(agent, rollouts, Diagnostics(warn=False), epochs=1)
-    # Six of the actor's eight; the critic has as many.
-    assert 6 / 16 <= history["dead_units"][0] < 9 / 16
-
-
-def test_it_measures_every_so_many_epochs(agent, rollouts):
+    norm = np.linalg.norm(after - before) / np.linalg.norm(before)
+    assert history["update_norm"] == [pytest.approx(norm, rel=1e-5)]
+    # There is no ReLU.
+    assert "dead_units" not in history
     history = fit(agent, rollouts, Diagnostics(every=2), epochs=5)
     assert len(history["update_norm"]) == len(history["rest_share"]) == 2
     assert len(history["loss"]) == 5
+    for every in (0, 1.5):
+        with raises("`every`", f"every={every}"):
+            Diagnostics(every=every)
 
 
 def test_tensorboard_shows_it_over_environment_steps(
@@ -104,23 +89,16 @@ def test_tensorboard_shows_it_over_environment_steps(
         np.testing.assert_allclose(last, history[key], rtol=1e-6)
 
 
-def test_the_tensorboard_callback_writes_what_is_in_the_logs(
-    agent, rollouts, tmp_path
-):
-    history = fit(agent, rollouts, Diagnostics(), TensorBoard(tmp_path))
-    values = curves(tmp_path)["train/update_norm"]
-    np.testing.assert_allclose(
-        list(values.values()), history["update_norm"], rtol=1e-6
-    )
-
-
 # What it leaves alone.
 
 
-@pytest.mark.spread(name=["DQN"])
-@pytest.mark.parametrize("name", ["PPO", "A2C", "DQN", "SAC", "TD3"])
+@pytest.mark.parametrize(
+    "name",
+    ["DQN"]
+    + [pytest.param(k, marks=pytest.mark.slow) for k in ("PPO", "SAC", "TD3")],
+)
 def test_training_is_the_same_with_and_without(name):
-    case = EVERY_AGENT[name]
+    case = KINDS[name]
     weights = []
     for callbacks in ([], [Diagnostics()]):
         env = make_env(case.pair)
@@ -168,42 +146,6 @@ def test_an_interrupted_fit_is_cleaned_up_by_the_next(agent, rollouts):
     assert rollouts.stopwatch is None
 
 
-def test_an_interrupted_fit_leaves_nothing_to_the_next(agent, rollouts):
-    diagnostics = Diagnostics()
-    with pytest.raises(KeyboardInterrupt):
-        fit(agent, rollouts, diagnostics, Interrupt())
-    # Nobody needs it any more; Keras holds the agent and it in a circle.
-    del diagnostics
-    gc.collect()
-    assert len(agent.observers) == 0
-    fit(agent, rollouts)
-    assert rollouts.stopwatch is None
-
-
-def test_another_agent_may_come_after_an_interrupted_fit(
-    agent, relu_agent, rollouts
-):
-    diagnostics, other = Diagnostics(), relu_agent
-    with pytest.raises(KeyboardInterrupt):
-        fit(agent, rollouts, diagnostics, Interrupt())
-    fit(other, rollouts, diagnostics)
-    assert len(agent.observers) == len(other.observers) == 0
-
-
-def test_two_of_them_measure_the_same(agent, rollouts, tmp_path):
-    each, second = Diagnostics(tmp_path / "0"), Diagnostics(tmp_path / "1", 2)
-    fit(agent, rollouts, each, second, epochs=4)
-    assert rollouts.stopwatch is None
-    often, seldom = curves(tmp_path / "0"), curves(tmp_path / "1")
-    assert list(often["diagnostics/rest_share"]) == [64, 128, 192, 256]
-    assert list(seldom["diagnostics/rest_share"]) == [128, 256]
-    for curve in (often, seldom):
-        for step in seldom["diagnostics/rest_share"]:
-            sections = [curve[f"diagnostics/{key}"][step] for key in SHARES]
-            assert sum(sections) == pytest.approx(1.0)
-            assert min(sections) > 0.0
-
-
 def test_each_second_has_its_section(agent, rollouts, monkeypatch):
     """The clock stands still, but for what each part is said to take."""
     clock = Clock()
@@ -248,27 +190,10 @@ def test_each_second_has_its_section(agent, rollouts, monkeypatch):
     assert history["environment_share"][1] == pytest.approx(64.0 / total)
 
 
-def test_an_agent_is_saved_in_the_meantime(agent, rollouts, tmp_path):
-    path = tmp_path / "agent.keras"
-    save = keras.callbacks.ModelCheckpoint(path)
-    fit(agent, rollouts, Diagnostics(), save)
-    loaded = keras.models.load_model(path)
-    assert_equal_weights(loaded, agent)
-
-
 def test_a_plain_keras_model_has_what_it_can_have(agent, rollouts):
-    critic = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
-    critic.compile("adam", "mse")
-    history = critic.fit(
-        rollouts.as_dataset(agent).map(
-            lambda batch: (batch["observation"], batch["returns"])
-        ),
-        steps_per_epoch=rollouts.steps_per_epoch,
-        epochs=2,
-        callbacks=[RolloutRefresh(rollouts), Diagnostics()],
-        shuffle=False,
-        verbose=0,
-    ).history
+    diagnostics = Diagnostics()
+    fit_plain_critic(agent, rollouts, diagnostics)
+    history = diagnostics.model.history.history
     assert all(0.0 < value < 1.0 for value in history["update_norm"])
     assert all(0.0 < value < 1.0 for value in history["update_share"])
 
@@ -300,24 +225,21 @@ def messages(agent, rollouts, epochs=3, warn=True, **values):
     ]
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
+def test_each_fault_is_warned_of_once(agent, rollouts):
+    for values, expected in (
         ({"approx_kl": [0.0, 0.2, 0.3]}, "approx_kl=0.2 "),
         ({"entropy": [0.7, 0.001, 0.001]}, "entropy=0.001 "),
         ({"gradient_norm": [1.0, 1.0, math.nan]}, "gradient_norm=nan"),
         # CartPole's reward is 1, and gamma is 0.99: 150 is the most.
         ({"q_value": [149.0, 151.0, 152.0]}, "q_value=151 "),
-    ],
-)
-def test_each_fault_is_warned_of_once(agent, rollouts, values, expected):
-    (message,) = messages(agent, rollouts, **values)
-    assert expected in message
-    # Once more in another training.
+    ):
+        (message,) = messages(agent, rollouts, **values)
+        assert expected in message
+    # Once more in another training, and not if nothing is to be said.
     assert len(messages(agent, rollouts, **values)) == 1
-
-
-def test_a_critic_that_predicts_nothing(agent, rollouts):
+    assert messages(agent, rollouts, warn=False, **values) == []
+    # Nor of a training that goes well.
+    assert messages(agent, rollouts) == []
     values = {"explained_variance": [-1.0] * 12}
     (message,) = messages(agent, rollouts, epochs=12, **values)
     assert "for 10 epochs" in message
@@ -330,14 +252,6 @@ def test_dead_units_are_warned_of(relu_agent, rollouts):
     (message,) = messages(agent, rollouts)
     # 10 of 16.
     assert "62% of the hidden" in message
-
-
-def test_nothing_is_said_of_a_training_that_goes_well(agent, rollouts):
-    assert messages(agent, rollouts) == []
-
-
-def test_nothing_is_said_if_it_is_not_to(agent, rollouts):
-    assert messages(agent, rollouts, warn=False, approx_kl=[1.0] * 3) == []
 
 
 def test_entropy_of_numbers_may_fall():
@@ -373,9 +287,3 @@ def test_values_are_judged_by_rewards_of_the_warm_up_too():
     values = {"q_value": [700.0, 740.0, 760.0]}
     (message,) = messages(agent, replay, **values)
     assert "q_value=760 " in message
-
-
-@pytest.mark.parametrize("every", [0, -1, 1.5])
-def test_an_interval_below_one_is_refused(every):
-    with raises("`every`", f"every={every}"):
-        Diagnostics(every=every)

@@ -1,5 +1,4 @@
 import keras
-import numpy as np
 import pytest
 
 import keras_rl2 as rl
@@ -9,23 +8,20 @@ from keras_rl2.training.fitting import give_directions
 CALLBACKS = keras.callbacks
 
 
-@pytest.mark.parametrize(
-    ("name", "mode"),
-    [
-        ("episode_return", "max"),
-        ("val_episode_return", "max"),
-        ("explained_variance", "max"),
-        ("loss", "min"),
-        ("value_loss", "min"),
+def test_which_way_is_better():
+    for name, mode in {
+        "episode_return": "max",
+        "val_episode_return": "max",
+        "explained_variance": "max",
+        "loss": "min",
+        "value_loss": "min",
         # Short episodes are good in a maze and bad on a pole.
-        ("episode_length", None),
-        ("val_episode_return_std", None),
-        ("entropy", None),
-        ("mine", None),
-    ],
-)
-def test_which_way_is_better(name, mode):
-    assert better(name) == mode
+        "episode_length": None,
+        "val_episode_return_std": None,
+        "entropy": None,
+        "mine": None,
+    }.items():
+        assert better(name) == mode, name
 
 
 def test_a_mode_that_was_given_stays():
@@ -58,24 +54,24 @@ def fit(agent, rollouts, callbacks, epochs=5):
 RISING, FALLING = [1.0, 2.0, 3.0, 4.0, 5.0], [5.0, 4.0, 3.0, 2.0, 1.0]
 
 
-@pytest.mark.parametrize(
-    ("monitor", "good", "bad"),
-    [
+def test_callbacks_of_keras_know_the_way(agent, rollouts, tmp_path):
+    for monitor, good, bad in (
         ("episode_return", RISING, FALLING),
-        ("val_episode_return", RISING, FALLING),
         ("value_loss", FALLING, RISING),
-        ("loss", FALLING, RISING),
-    ],
-)
-def test_early_stopping_knows_the_way(agent, rollouts, monitor, good, bad):
-    for values, epochs, best in ((good, 5, good[-1]), (bad, 3, bad[0])):
-        stopping = CALLBACKS.EarlyStopping(monitor, patience=2)
-        says = Says(**{monitor: values})
-        assert len(fit(agent, rollouts, [says, stopping]).epoch) == epochs
-        assert stopping.best == best
-
-
-def test_checkpoint_knows_the_way(agent, rollouts, tmp_path):
+    ):
+        for values, epochs, best in ((good, 5, good[-1]), (bad, 3, bad[0])):
+            stopping = CALLBACKS.EarlyStopping(monitor, patience=2)
+            says = Says(**{monitor: values})
+            assert len(fit(agent, rollouts, [says, stopping]).epoch) == epochs
+            assert stopping.best == best
+    for values, factor in ((RISING, 1.0), (FALLING, 0.5**4)):
+        agent.optimizer.learning_rate = 1e-3
+        plateau = CALLBACKS.ReduceLROnPlateau(
+            "episode_return", factor=0.5, patience=1
+        )
+        fit(agent, rollouts, [Says(episode_return=values), plateau])
+        rate = float(agent.optimizer.learning_rate.numpy())
+        assert rate == pytest.approx(1e-3 * factor)
     checkpoint = CALLBACKS.ModelCheckpoint(
         tmp_path / "{epoch}.keras",
         monitor="val_episode_return",
@@ -85,21 +81,7 @@ def test_checkpoint_knows_the_way(agent, rollouts, tmp_path):
     fit(agent, rollouts, [says, checkpoint])
     names = sorted(path.stem for path in tmp_path.iterdir())
     assert names == ["1", "2", "4"]
-
-
-def test_reduce_learning_rate_knows_the_way(agent, rollouts):
-    for values, factor in ((RISING, 1.0), (FALLING, 0.5**4)):
-        agent.optimizer.learning_rate = 1e-3
-        plateau = CALLBACKS.ReduceLROnPlateau(
-            "episode_return", factor=0.5, patience=1
-        )
-        fit(agent, rollouts, [Says(episode_return=values), plateau])
-        rate = float(agent.optimizer.learning_rate.numpy())
-        assert rate == pytest.approx(1e-3 * factor)
-
-
-@pytest.mark.slow
-def test_a_list_of_keras_own_is_told_too(agent, rollouts):
+    # Those of a list that Keras has made already too.
     stopping = CALLBACKS.EarlyStopping("episode_return", patience=9)
     fit(agent, rollouts, CALLBACKS.CallbackList([stopping]), epochs=1)
     assert stopping.mode == "max"
@@ -117,28 +99,3 @@ def test_minibatches_of_a_dataset_are_told_too(agent, rollouts):
         verbose=0,
     )
     assert history.epoch == [0, 1, 2]
-
-
-def test_the_history_is_the_same_with_and_without(reused, episodes):
-    histories = []
-    for watching in (False, True):
-        rollouts = rl.RolloutDataset(
-            "CartPole-v1", horizon=64, passes=1, batch_size=32, seed=0
-        )
-        stopping = CALLBACKS.EarlyStopping("episode_return", patience=9)
-        histories.append(
-            reused()
-            .fit(
-                rollouts,
-                epochs=3,
-                validation_data=episodes,
-                callbacks=[stopping] if watching else [],
-                verbose=0,
-            )
-            .history
-        )
-    without, watched = histories
-    assert list(without) == list(watched)
-    for key, values in without.items():
-        if key != "steps_per_second":
-            np.testing.assert_array_equal(values, watched[key], err_msg=key)

@@ -59,14 +59,7 @@ def end_of(directory):
 
 @pytest.mark.parametrize(
     "stop",
-    [
-        lambda: never_better(2),
-        pytest.param(
-            lambda: never_better(2, restore_best_weights=True),
-            marks=pytest.mark.slow,
-        ),
-        lambda: StopAt(2),
-    ],
+    [lambda: never_better(2, restore_best_weights=True), lambda: StopAt(2)],
 )
 def test_stopped_by_a_callback(stop, tmp_path, caplog):
     epochs, weights = train(tmp_path, stop())
@@ -85,14 +78,7 @@ def test_stopped_by_a_callback(stop, tmp_path, caplog):
     assert train(tmp_path, stop(), epochs=7)[0] == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize(
-    ("stop", "epochs"),
-    [
-        pytest.param(never_better(3), 4, marks=pytest.mark.slow),
-        (StopAt(3), 4),
-        (None, 6),
-    ],
-)
+@pytest.mark.parametrize(("stop", "epochs"), [(StopAt(3), 4), (None, 6)])
 def test_another_stop_goes_on(stop, epochs, tmp_path):
     train(tmp_path, StopAt(1) if isinstance(stop, StopAt) else never_better())
     given = [stop] if stop else []
@@ -137,20 +123,18 @@ def test_all_that_was_asked_for(tmp_path, caplog):
     assert train(tmp_path, epochs=4)[0] == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize(
-    "verbose", ["auto", pytest.param(2, marks=pytest.mark.slow), 0]
-)
-def test_what_is_said_without_a_log(verbose, tmp_path, capsys):
+def test_what_is_said_without_a_log(tmp_path, capsys):
     train(tmp_path, epochs=2)
-    capsys.readouterr()
-    train(tmp_path, epochs=2, verbose=verbose)
-    printed = capsys.readouterr().out
     newest = max(tmp_path.glob("checkpoint-*")).name
-    for line in (
-        rf"{tmp_path}: put back to {newest}: epoch 3, 1\d environment steps\.",
-        rf"{tmp_path}: the run is done, all of 2 epochs",
-    ):
-        assert (re.search(line, printed) is not None) == (verbose != 0)
+    for verbose in (0, "auto"):
+        capsys.readouterr()
+        train(tmp_path, epochs=2, verbose=verbose)
+        printed = capsys.readouterr().out
+        for line in (
+            rf"{tmp_path}: put back to {newest}: epoch 3, 1\d environment st",
+            rf"{tmp_path}: the run is done, all of 2 epochs",
+        ):
+            assert (re.search(line, printed) is not None) == (verbose != 0)
 
 
 def test_steps_of_whole_episodes(tmp_path):
@@ -224,22 +208,18 @@ class TestAnotherRun:
         fit_seeded(directory)
         return directory
 
-    @pytest.mark.parametrize(
-        ("settings", "words"),
-        [
+    def test_what_differs_is_said(self, directory):
+        files = sorted(directory.rglob("*"))
+        for settings, words in (
             ({"algorithm": "PPO"}, "algorithm 'A2C', where this one has 'PPO'"),
             ({"env": "Mirrored-v0"}, "environment 'CartPole-v1'"),
             ({"agent_seed": 1}, "seed of the agent 0, where this one has 1"),
             ({"data_seed": None}, "seed of the dataset 0, .* has None"),
-        ],
-    )
-    def test_what_differs_is_said(self, settings, words, directory):
-        files = sorted(directory.rglob("*"))
-        with pytest.raises(ValueError, match=f"of the same training.*{words}"):
-            fit_seeded(directory, **settings)
-        assert sorted(directory.rglob("*")) == files
-
-    def test_the_same(self, directory):
+        ):
+            with pytest.raises(ValueError, match=f"same training.*{words}"):
+                fit_seeded(directory, **settings)
+            assert sorted(directory.rglob("*")) == files
+        # Of the same.
         fit_seeded(directory)
         assert len(list(directory.glob("checkpoint-*"))) == 1
 

@@ -1,9 +1,9 @@
 import io
+import itertools
 
 import gymnasium
 import keras
 import numpy as np
-import pytest
 
 import keras_rl2 as rl
 from keras_rl2.callbacks import Progress
@@ -101,17 +101,14 @@ def test_a_terminal_has_one_line_that_is_rewritten():
     )
 
 
-def test_a_terminal_is_drawn_ten_times_a_second_at_most():
+def test_nothing_is_flooded():
     stream = Terminal()
-    # 4000 rounds in four seconds.
+    # 4000 rounds in four seconds: a terminal is drawn ten times a second.
     run(stream, epochs=2000, seconds_per_round=0.001)
     assert 35 <= stream.getvalue().count("\r") <= 42
-
-
-def test_a_file_is_not_flooded():
     stream = io.StringIO()
+    # A file, in twenty seconds.
     run(stream, epochs=10_000, seconds_per_round=0.001)
-    # Twenty seconds.
     assert len(stream.getvalue().splitlines()) == 5
 
 
@@ -133,39 +130,27 @@ def test_the_return_is_shown_once_there_is_one():
     assert last.split(", ")[-1].split() == ["episode_return", "21.3"]
 
 
-def test_steps_are_those_of_this_fit():
+def first_line(agent=None, **arguments):
     stream = io.StringIO()
-    run(stream, agent=Agent(env_steps=1000), seconds=1.0)
-    assert stream.getvalue().startswith("100/400 steps")
+    run(stream, agent=agent, **{"seconds": 1.0, **arguments})
+    return stream.getvalue().splitlines()[0]
 
 
-def test_given_steps_are_taken_for_the_total():
-    stream = io.StringIO()
-    run(stream, total_steps=1_000_000, seconds=3.0)
-    assert stream.getvalue().splitlines()[0] == (
-        # 999 700 steps at 100 a second: 9997 seconds.
-        "300/1,000,000 steps    0%  100 steps/s  2:46:37 left"
-    )
-
-
-def test_the_warm_up_of_a_replay_counts():
-    stream = io.StringIO()
+def test_the_total():
+    # Of this `fit`.
+    assert first_line(Agent(env_steps=1000)).startswith("100/400 steps")
+    # As given; 999 700 steps at 100 a second are 9997 seconds.
+    line = first_line(total_steps=1_000_000, seconds=3.0)
+    assert line == "300/1,000,000 steps    0%  100 steps/s  2:46:37 left"
+    # The warm-up of a replay counts.
     agent = Agent()
     agent.rollouts.steps_before_first_round = 600
-    run(stream, agent=agent, seconds=1.0)
-    assert stream.getvalue().startswith("100/1,000 steps")
-
-
-@pytest.mark.parametrize("unknown", ["whole episodes", "other data"])
-def test_no_share_where_the_total_is_open(unknown):
-    stream = io.StringIO()
-    agent = Agent()
-    if unknown == "whole episodes":
-        agent.rollouts.fewest_steps_per_round = 1
-    else:
-        agent.rollouts.steps_per_epoch = 5
-    run(stream, agent=agent, seconds=1.0)
-    assert stream.getvalue().splitlines()[0] == "100 steps  100 steps/s"
+    assert first_line(agent).startswith("100/1,000 steps")
+    # Whole episodes and other data leave it open.
+    for name, value in (("fewest_steps_per_round", 1), ("steps_per_epoch", 5)):
+        agent = Agent()
+        setattr(agent.rollouts, name, value)
+        assert first_line(agent) == "100 steps  100 steps/s"
 
 
 def test_speed_is_that_of_the_last_half_minute():
@@ -195,30 +180,6 @@ def test_a_fit_of_an_agent(agent, rollouts):
     assert stream.getvalue().split("\r")[-1].startswith("64 steps in 0:00")
 
 
-@pytest.mark.usefixtures("eagerly")
-def test_resets_in_steps_of_their_own_are_not_missed_at_the_end(agent):
-    env = gymnasium.make_vec("CartPole-v1", num_envs=4)
-    assert env.metadata["autoreset_mode"].name == "NEXT_STEP"
-    rollouts = rl.RolloutDataset(env, 64, passes=1, seed=0)
-    stream = Terminal()
-    shown = []
-
-    class Watch(keras.callbacks.Callback):
-        def on_train_batch_begin(self, batch, logs=None):
-            shown.append(stream.getvalue().split("\r")[-1].split()[:3])
-
-    # Each round takes a while, of the clock that it is told.
-    ticks = iter(range(1000))
-    progress = Progress(stream=stream, clock=lambda: float(next(ticks)))
-    history = agent.fit(
-        rollouts, epochs=2, callbacks=[progress, Watch()], verbose=0
-    ).history
-    first, second = history["env_steps"]
-    assert second < 512
-    assert shown[0][0] == f"{first}/512"
-    assert shown[1] == [f"{second}/{second}", "steps", "100%"]
-
-
 def test_a_replay_is_counted_with_its_warm_up():
     env = gymnasium.make("CartPole-v1")
     agent, replay = eager_dqn(env, warm_up=32)
@@ -235,30 +196,22 @@ def test_a_plain_keras_model_is_shown_by_epochs(agent, rollouts, capsys):
     assert capsys.readouterr().out.startswith("128 steps in 0:00")
 
 
-class EachLook(Clock):
-    """Goes on by a second whenever somebody looks at it."""
-
-    def __call__(self):
-        self.now += 1.0
-        return self.now
-
-
-def lines_of_resets():
-    """Returns the lines of a `fit` in which resets take steps."""
+def test_the_total_stays_and_no_line_comes_twice():
+    """Where resets take steps."""
     env = gymnasium.make_vec("CartPole-v1", num_envs=4)
     rollouts = rl.RolloutDataset(
         env, 64, passes=2, rounds_per_epoch=2, batch_size=256, seed=0
     )
     stream = io.StringIO()
-    progress = Progress(stream=stream, seconds=1e-9, clock=EachLook())
+    ticks = itertools.count()
+    progress = Progress(
+        stream=stream, seconds=1e-9, clock=lambda: float(next(ticks))
+    )
     agent = rl.PPO.for_env(env, hidden=(4,), seed=0)
     agent.compile(run_eagerly=True)
     agent.fit(rollouts, total_steps=1000, callbacks=[progress])
-    return stream.getvalue().splitlines()[1:-1]
-
-
-def test_the_total_stays_and_no_line_comes_twice():
-    places = [line.split()[0].split("/") for line in lines_of_resets()]
+    lines = stream.getvalue().splitlines()[1:-1]
+    places = [line.split()[0].split("/") for line in lines]
     steps = [taken for taken, _ in places]
     assert len(steps) == len(set(steps)) == 4
     *before, last = [total for _, total in places]
@@ -275,28 +228,25 @@ def test_numbers_out_of_range_are_refused():
         Progress(seconds=0.0)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "lines"),
-    [
+def test_fit_shows_it_unless_told_otherwise(
+    agent, rollouts, capsys, monkeypatch
+):
+    # Of the one that `fit` makes. A slow machine would be told of each round.
+    monkeypatch.setitem(Progress.__init__.__kwdefaults__, "clock", Clock())
+    for arguments, lines in (
         # The first says which settings are the algorithm's own.
         ({}, 2),
         ({"verbose": "auto", "callbacks": Progress(seconds=600.0)}, 2),
         ({"verbose": 0}, 0),
         # Keras' own: a head and a line for each epoch.
         ({"verbose": 2}, 4),
-    ],
-)
-def test_fit_shows_it_unless_told_otherwise(
-    agent, rollouts, capsys, monkeypatch, arguments, lines
-):
-    # Of the one that `fit` makes. A slow machine would be told of each round.
-    monkeypatch.setitem(Progress.__init__.__kwdefaults__, "clock", Clock())
-    agent.fit(rollouts, epochs=2, **arguments)
-    printed = capsys.readouterr().out.splitlines()
-    assert len(printed) == lines
-    if lines == 2:
-        assert printed[0] == "PPO's own: scale_rewards=True"
-        assert "steps/s" in printed[1]
+    ):
+        agent.fit(rollouts, epochs=2, **arguments)
+        printed = capsys.readouterr().out.splitlines()
+        assert len(printed) == lines, arguments
+        if lines == 2:
+            assert printed[0] == "PPO's own: scale_rewards=True"
+            assert "steps/s" in printed[1]
 
 
 def test_updates_are_counted_where_no_steps_are_taken():

@@ -13,10 +13,7 @@ from tensorboard.backend.event_processing.event_accumulator import (
 
 import keras_rl2 as rl
 from keras_rl2.callbacks import RecordVideo
-from support.agents import EVERY_AGENT
 from support.agents import assert_equal_weights
-from support.agents import make_eager_agent
-from support.agents import make_env
 from support.errors import raises
 
 CART_POLE = gymnasium.make("CartPole-v1")
@@ -90,60 +87,42 @@ def test_a_video_comes_every_so_many_steps(agent, rollouts, tmp_path):
     assert names(tmp_path / "videos") == expected
 
 
-def test_the_end_is_recorded_once(agent, rollouts, tmp_path):
-    fit(agent, rollouts, RecordVideo(Drawn, tmp_path), epochs=2)
-    assert names(tmp_path) == ["step-00000128.gif"]
-
-
 def test_frames_are_those_of_the_episodes(agent, rollouts, tmp_path):
-    fit(agent, rollouts, RecordVideo(Drawn, tmp_path, episodes=2))
+    fit(agent, rollouts, RecordVideo(Drawn, tmp_path, episodes=2), epochs=2)
+    # The end is recorded, once.
+    assert names(tmp_path) == ["step-00000128.gif"]
     once = [(0, 50), (40, 50), (80, 50), (120, 50), (160, 50)]
-    assert shades(tmp_path / "step-00000064.gif") == once * 2
+    assert shades(tmp_path / "step-00000128.gif") == once * 2
 
 
-@pytest.mark.parametrize(
-    ("fps", "duration"), [(10, 100), (30, 30), (50, 20), (200, 20)]
-)
-def test_frames_last_as_long_as_was_asked_for(
-    agent, rollouts, tmp_path, fps, duration
-):
-    fit(agent, rollouts, RecordVideo(Drawn, tmp_path, fps=fps))
-    clip = shades(tmp_path / "step-00000064.gif")
-    assert {milliseconds for _, milliseconds in clip} == {duration}
+def test_frames_last_as_long_as_was_asked_for(agent, rollouts, tmp_path):
+    for fps, duration in ((10, 100), (30, 30), (50, 20), (200, 20)):
+        folder = tmp_path / str(fps)
+        # An episode without end is cut off.
+        video = RecordVideo(
+            lambda: Drawn(limit=None), folder, fps=fps, max_steps=3
+        )
+        fit(agent, rollouts, video)
+        (path,) = folder.iterdir()
+        expected = [(shade, duration) for shade in (0, 40, 80, 120)]
+        assert shades(path) == expected
 
 
-def test_an_episode_without_end_is_cut_off(agent, rollouts, tmp_path):
-    video = RecordVideo(lambda: Drawn(limit=None), tmp_path, max_steps=3)
-    fit(agent, rollouts, video)
-    clip = shades(tmp_path / "step-00000064.gif")
-    assert [shade for shade, _ in clip] == [0, 40, 80, 120]
-
-
-def seeds_of_two_videos(agent, rollouts, tmp_path, seed):
-    env = Drawn()
-    video = RecordVideo(lambda: env, tmp_path, every=64, episodes=2, seed=seed)
-    fit(agent, rollouts, video, epochs=2)
-    return env.seeds
-
-
-def test_videos_show_the_same_episodes(agent, rollouts, tmp_path):
-    seeds = seeds_of_two_videos(agent, rollouts, tmp_path, 3)
-    assert seeds == [3, 4, 3, 4]
-
-
-def test_without_a_seed_videos_show_others(agent, rollouts, tmp_path):
-    seeds = seeds_of_two_videos(agent, rollouts, tmp_path, None)
-    assert len(set(seeds)) == 4
-
-
-def test_actions_are_those_of_the_greedy_policy(agent, rollouts, tmp_path):
-    env = Drawn(limit=20)
-    fit(agent, rollouts, RecordVideo(lambda: env, tmp_path))
-    observations = np.array(env.observations[:-1])
-    expected = agent.act(observations, deterministic=True)
-    assert set(expected) == {0, 1}
-    np.testing.assert_array_equal(env.actions, expected)
-    assert all(env.action_space.contains(action) for action in env.actions)
+def test_videos_show_the_same_episodes_by_a_seed(agent, rollouts, tmp_path):
+    seeds = {}
+    for seed in (3, None):
+        env = Drawn()
+        video = RecordVideo(
+            lambda env=env: env,
+            tmp_path / str(seed),
+            every=64,
+            episodes=2,
+            seed=seed,
+        )
+        fit(agent, rollouts, video, epochs=2)
+        seeds[seed] = env.seeds
+    assert seeds[3] == [3, 4, 3, 4]
+    assert len(set(seeds[None])) == 4
 
 
 def test_nothing_is_drawn_from_the_agent(reused, tmp_path):
@@ -161,30 +140,6 @@ def test_nothing_is_drawn_from_the_agent(reused, tmp_path):
     assert_equal_weights(*weights)
     assert drawn[0] == drawn[1]
     assert len(set(drawn[0])) == 2
-
-
-@pytest.mark.spread(name=["DQN"])
-@pytest.mark.parametrize("name", ["PPO", "DQN", "SAC", "TD3"])
-def test_training_is_the_same_with_and_without(name, tmp_path):
-    case = EVERY_AGENT[name]
-
-    class Shown(gymnasium.Wrapper):
-        render_mode = "rgb_array"
-
-        def render(self):
-            return np.zeros((2, 2, 3), np.uint8)
-
-    def make():
-        return Shown(make_env(case.pair, num_envs=1).env.envs[0])
-
-    weights = []
-    for callbacks in ([], [RecordVideo(make, tmp_path, every=1)]):
-        env = make_env(case.pair)
-        agent = make_eager_agent(case, env)
-        fit(agent, case.make_dataset(env), *callbacks, epochs=3)
-        weights.append(agent.get_weights())
-    assert len(names(tmp_path)) == 3
-    assert_equal_weights(*weights)
 
 
 def test_an_id_is_enough(agent, rollouts, tmp_path):
@@ -235,13 +190,10 @@ def test_tensorboard_shows_the_video(agent, rollouts, tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    "with_log_dir", [True, pytest.param(False, marks=pytest.mark.slow)]
-)
-def test_mp4(agent, rollouts, tmp_path, with_log_dir):
+def test_mp4(agent, rollouts, tmp_path):
     pytest.importorskip("imageio_ffmpeg")
     imageio = pytest.importorskip("imageio.v2")
-    log_dir = tmp_path / "logs" if with_log_dir else None
+    log_dir = tmp_path / "logs"
     videos = tmp_path / "videos"
     video = RecordVideo(Drawn, videos, log_dir=log_dir, format="mp4")
     fit(agent, rollouts, video)
@@ -250,28 +202,23 @@ def test_mp4(agent, rollouts, tmp_path, with_log_dir):
         assert reader.get_meta_data()["fps"] == 20
         means = [float(frame.mean()) for frame in reader]
     np.testing.assert_allclose(means, [0, 40, 80, 120, 160], atol=4)
-    if with_log_dir:
-        events = EventAccumulator(str(log_dir), {"images": 0}).Reload()
-        (image,) = events.Images("video/episode")
-        clip = shades(io.BytesIO(image.encoded_image_string))
-        assert [shade for shade, _ in clip] == [0, 40, 80, 120, 160]
+    events = EventAccumulator(str(log_dir), {"images": 0}).Reload()
+    (image,) = events.Images("video/episode")
+    clip = shades(io.BytesIO(image.encoded_image_string))
+    assert [shade for shade, _ in clip] == [0, 40, 80, 120, 160]
 
 
-@pytest.mark.parametrize(
-    ("missing", "arguments", "pip"),
-    [
+def test_what_is_missing_is_said_at_once(monkeypatch, tmp_path):
+    for missing, arguments, pip in (
         ("imageio", {"format": "mp4"}, "imageio imageio-ffmpeg"),
         ("imageio_ffmpeg", {"format": "mp4"}, "imageio imageio-ffmpeg"),
         ("PIL", {}, "pillow"),
         ("PIL", {"format": "mp4", "log_dir": "logs"}, "pillow"),
-    ],
-)
-def test_what_is_missing_is_said_at_once(
-    monkeypatch, tmp_path, missing, arguments, pip
-):
-    monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(ImportError, match=f"pip install {pip}"):
-        RecordVideo(Drawn, tmp_path, **arguments)
+    ):
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, missing, None)
+            with pytest.raises(ImportError, match=f"pip install {pip}"):
+                RecordVideo(Drawn, tmp_path, **arguments)
 
 
 def test_what_mujoco_cannot_draw_is_refused_before_training(
@@ -288,24 +235,8 @@ def test_what_mujoco_cannot_draw_is_refused_before_training(
     assert agent.env_steps == 0
 
 
-@pytest.mark.slow
-def test_a_module_that_brings_tensorflow_along_is_refused_for_mujoco(
-    agent, rollouts, tmp_path, monkeypatch
-):
-    """The function is sent, and its base is of this module."""
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
-
-    class Robot(Drawn):
-        mujoco_renderer = None
-
-    with raises("beside TensorFlow", "imported TensorFlow"):
-        fit(agent, rollouts, RecordVideo(Robot, tmp_path))
-    assert agent.env_steps == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected", "received"),
-    [
+def test_what_cannot_be_is_refused_at_once(tmp_path):
+    for arguments, expected, received in (
         ({"every": 0}, "`every`", "every=0"),
         ({"episodes": 0}, "`episodes`", "episodes=0"),
         ({"max_steps": 1.5}, "`max_steps`", "max_steps=1.5"),
@@ -320,40 +251,23 @@ def test_a_module_that_brings_tensorflow_along_is_refused_for_mujoco(
             "render_mode='rgb_array'",
             "render_mode=None",
         ),
-    ],
-)
-def test_what_cannot_be_is_refused_at_once(
-    tmp_path, arguments, expected, received
-):
-    with raises(expected, received):
-        RecordVideo(**{"env": Drawn, "directory": tmp_path, **arguments})
+    ):
+        with raises(expected, received):
+            RecordVideo(**{"env": Drawn, "directory": tmp_path, **arguments})
 
 
-def test_another_environment_is_refused_before_training(
-    agent, rollouts, tmp_path
-):
-    video = RecordVideo("Pendulum-v1", tmp_path)
-    with raises("observation space", "Box"):
-        fit(agent, rollouts, video)
-    assert agent.env_steps == 0
-
-
-def test_a_model_that_cannot_act_is_refused(tmp_path):
-    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
-    model.compile("sgd", "mse")
-    with raises("which can act", "Sequential"):
-        model.fit(
-            np.ones((2, 2)),
-            np.ones((2, 1)),
-            callbacks=[RecordVideo(Drawn, tmp_path)],
-            verbose=0,
-        )
-
-
-def test_frames_of_another_form_are_refused(agent, rollouts, tmp_path):
+def test_what_cannot_be_played_is_refused(agent, rollouts, tmp_path):
     class Grey(Drawn):
         def render(self):
             return super().render()[..., 0]
 
+    with raises("observation space", "Box"):
+        fit(agent, rollouts, RecordVideo("Pendulum-v1", tmp_path))
+    assert agent.env_steps == 0
     with raises(r"\[height, width, 3\]", r"\(18, 20\)"):
         fit(agent, rollouts, RecordVideo(Grey, tmp_path))
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    data = np.ones((2, 2)), np.ones((2, 1))
+    with raises("which can act", "Sequential"):
+        model.fit(*data, callbacks=[RecordVideo(Drawn, tmp_path)], verbose=0)

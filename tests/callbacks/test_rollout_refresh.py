@@ -48,51 +48,29 @@ def test_logs_of_the_round_reach_every_callback(agent, rollouts):
     assert [logs["env_steps"] for logs in recorder.seen] == [64, 128]
 
 
-def test_it_comes_first_wherever_it_was_put(agent, rollouts):
+def test_it_comes_first_wherever_it_was_put(agent, rollouts, refreshes):
     recorder = Recorder()
     callbacks = [recorder, RolloutRefresh(rollouts)]
     agent.fit(rollouts, callbacks=callbacks, verbose=0)
     assert recorder.seen[0]["env_steps"] == 64
-
-
-def test_one_that_was_given_is_the_only_one(agent, rollouts, refreshes):
-    agent.fit(rollouts, callbacks=[RolloutRefresh(rollouts)], verbose=0)
+    # One that was given is the only one.
     assert refreshes == [0]
 
 
-def test_a_second_one_is_refused(agent, rollouts):
+def test_another_one_is_refused(agent, rollouts):
     callbacks = [RolloutRefresh(rollouts), RolloutRefresh(rollouts)]
     with pytest.raises(ValueError, match="at most one `RolloutRefresh`"):
         agent.fit(rollouts, callbacks=callbacks, verbose=0)
-
-
-def test_one_for_other_rollouts_is_refused(agent, rollouts):
     other = rl.RolloutDataset("CartPole-v1", horizon=64, batch_size=32)
     with pytest.raises(ValueError, match="for the same rollouts as `fit`"):
         agent.fit(rollouts, callbacks=[RolloutRefresh(other)], verbose=0)
     assert agent.env_steps == 0
 
 
-# In the default layer, `test_off_policy_callbacks.py` has single updates.
-@pytest.mark.spread(steps_per_execution=["auto"])
-@pytest.mark.parametrize("steps_per_execution", [1, 2, "auto"])
-def test_once_per_round(new_agent, rollouts, refreshes, steps_per_execution):
-    agent = new_agent
-    agent.compile(steps_per_execution=steps_per_execution)
-    assert rollouts.updates_per_round == 2
-    agent.fit(rollouts, epochs=2, verbose=0)
-    assert refreshes == [0, 2]
-    agent.fit(rollouts, epochs=1, verbose=0)
-    assert refreshes == [0, 2, 4]
-    assert agent.env_steps == 3 * 64
-
-
 @pytest.mark.parametrize(
-    "steps_per_execution", [pytest.param(1, marks=pytest.mark.slow), "auto"]
+    "steps_per_execution", ["auto", pytest.param(1, marks=pytest.mark.slow)]
 )
-def test_several_rounds_in_an_epoch(
-    new_agent, monkeypatch, steps_per_execution
-):
+def test_once_per_round(new_agent, monkeypatch, steps_per_execution):
     agent = new_agent
     env = gymnasium.make("CartPole-v1")
     rollouts = rl.RolloutDataset(

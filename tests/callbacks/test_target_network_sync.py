@@ -1,4 +1,4 @@
-"""When targets move."""
+"""When targets move, which network follows which, and what of it."""
 
 import gymnasium
 import keras
@@ -8,23 +8,110 @@ import tensorflow as tf
 
 import keras_rl2 as rl
 from keras_rl2.callbacks import TargetNetworkSync
-from support.sync_models import MODES
-from support.sync_models import ONES
-from support.sync_models import TRACES
-from support.sync_models import Counted
-from support.sync_models import Counter
-from support.sync_models import TwoTargets
-from support.sync_models import add_one
-from support.sync_models import compiled
-from support.sync_models import fit
-from support.sync_models import followed
-from support.sync_models import value
+from support import golden
+from support.errors import raises
+
+MODES = {
+    "graph": {"jit_compile": False},
+    "compiled": {"jit_compile": True},
+    "eager": {"run_eagerly": True},
+}
+ONES = np.ones((5, 1), "float32")
+TRACES = []
 
 
-@pytest.mark.spread
-@pytest.mark.parametrize("every", [1, 3, 5])
-@pytest.mark.parametrize("steps_per_execution", [1, 4, 5])
-@pytest.mark.parametrize("mode", MODES)
+def linear(inputs=1, layers=(), kernel="zeros"):
+    head = keras.layers.Dense(1, use_bias=False, kernel_initializer=kernel)
+    return keras.Sequential([keras.Input((inputs,)), *layers, head])
+
+
+def add_one(target, output):
+    """A loss whose gradient is -1 for inputs of 1."""
+    return -output
+
+
+@keras.saving.register_keras_serializable("tests")
+class Counter(keras.Model):
+    """Its only weight of `network` is the number of its updates."""
+
+    def __init__(self, inputs=1, target=None, **kwargs):
+        super().__init__(**kwargs)
+        self.network = linear(inputs)
+        self.target = target or linear(inputs)
+        self.target.trainable = False
+
+    def call(self, x):
+        return self.network(x)
+
+    def train_step(self, data):
+        TRACES.append(self)
+        return super().train_step(data)
+
+
+class TwoTargets(Counter):
+    def __init__(self):
+        super().__init__()
+        self.other = linear()
+        self.other.trainable = False
+
+
+class Counted(Counter):
+    """Counts its updates itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.updates = self.add_weight(dtype="int64", trainable=False)
+
+    def train_step(self, data):
+        logs = super().train_step(data)
+        self.updates.assign_add(1)
+        return logs
+
+
+class Paired(TwoTargets):
+    """Says itself what follows what: a chain."""
+
+    @property
+    def target_pairs(self):
+        return [(self.other, self.target), (self.target, self.network)]
+
+
+def compiled(model, optimizer=None, **kwargs):
+    # Five updates take less time than the tracing of one.
+    kwargs = kwargs or MODES["eager"]
+    optimizer = optimizer or keras.optimizers.SGD(1.0)
+    model.compile(optimizer, add_one, **kwargs)
+    return model
+
+
+def fit(model, *callbacks, epochs=1, x=ONES):
+    arguments = {"batch_size": 1, "verbose": 0, "shuffle": False}
+    model.fit(x, x, epochs=epochs, callbacks=list(callbacks), **arguments)
+
+
+def value(network):
+    return network.get_weights()[-1].item()
+
+
+def followed(updates, tau=1.0, every=1, start=0.0):
+    """What a target is when its source counts the updates."""
+    for update in updates:
+        if update % every == 0:
+            start = tau * update + (1.0 - tau) * start
+    return start
+
+
+# When they move.
+
+
+@pytest.mark.parametrize(
+    ("mode", "steps_per_execution", "every"),
+    [
+        ("eager", 1, 1),
+        ("graph", 4, 3),
+        pytest.param("compiled", 5, 5, marks=pytest.mark.slow),
+    ],
+)
 def test_moves_are_exact(mode, steps_per_execution, every):
     model = compiled(
         TwoTargets(), steps_per_execution=steps_per_execution, **MODES[mode]
@@ -40,9 +127,10 @@ def test_moves_are_exact(mode, steps_per_execution, every):
     assert value(model.other) == followed(range(1, 16), 0.5, every)
 
 
-@pytest.mark.spread
-@pytest.mark.parametrize("every", [1, 3])
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize(
+    ("jit_compile", "every"),
+    [(False, 3), pytest.param(True, 1, marks=pytest.mark.slow)],
+)
 def test_in_a_loop_over_train_step(jit_compile, every):
     model = compiled(Counter())
     callback = TargetNetworkSync(0.5, every)
@@ -99,7 +187,6 @@ def after_each_update():
     [
         {"jit_compile": False},
         pytest.param({"jit_compile": True}, marks=pytest.mark.slow),
-        pytest.param({"run_eagerly": True}, marks=pytest.mark.slow),
     ],
 )
 def test_in_the_rounds_of_an_agent(after_each_update, arguments):
@@ -121,16 +208,14 @@ def test_where_an_update_is_made_from_the_trajectory(rollouts):
     agent.fit(rounds, callbacks=[sync], verbose=0)
     assert agent.round_size.from_trajectory
     assert not np.array_equal(target.get_weights()[0], start[0])
-    for ours, theirs in zip(target.weights, agent.actor.weights, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_equal(target.get_weights(), agent.actor.get_weights())
 
 
 # What is counted.
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_a_model_may_count_its_updates_itself(mode, tmp_path):
-    model = compiled(Counted(), **MODES[mode])
+def test_a_model_may_count_its_updates_itself(tmp_path):
+    model = compiled(Counted(), **MODES["graph"])
     fit(model, TargetNetworkSync(every=3))
     assert value(model.target) == 3
     model.save_weights(tmp_path / "model.weights.h5")
@@ -138,21 +223,19 @@ def test_a_model_may_count_its_updates_itself(mode, tmp_path):
     model = Counted()
     model.build((None, 1))
     model.load_weights(tmp_path / "model.weights.h5")
-    compiled(model, **MODES[mode])
+    compiled(model)
     assert int(model.optimizer.iterations) == 0
     fit(model, TargetNetworkSync(every=3), x=ONES[:3])
     assert (value(model.network), value(model.target)) == (8, 6)
-
-
-def test_an_attribute_that_is_no_variable_counts_nothing():
+    # An attribute that is no variable counts nothing.
     model = compiled(Counter())
     model.updates = 7
     fit(model, TargetNetworkSync(every=3))
     assert value(model.target) == 3
 
 
-@pytest.mark.parametrize("every", [1, 3])
-def test_accumulated_gradients_are_one_update(every):
+def test_accumulated_gradients_are_one_update():
+    every = 3
     optimizer = keras.optimizers.SGD(1.0, gradient_accumulation_steps=2)
     model = compiled(Counter(), optimizer)
     fit(model, TargetNetworkSync(0.5, every), epochs=2)
@@ -160,8 +243,8 @@ def test_accumulated_gradients_are_one_update(every):
     assert value(model.target) == followed(range(1, 6), 0.5, every)
 
 
-@pytest.mark.parametrize("every", [1, 2])
-def test_an_update_left_out_moves_nothing(every):
+def test_an_update_left_out_moves_nothing():
+    every = 2
     optimizer = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(1.0))
     model = compiled(Counter(), optimizer)
     x = ONES.copy()
@@ -201,11 +284,9 @@ def test_nothing_is_traced_again():
     assert len(TRACES) == 2
 
 
-@pytest.mark.spread(mode=["graph"])
-@pytest.mark.parametrize("mode", ["graph", "compiled"])
-@pytest.mark.parametrize("every", [1, 3])
-def test_a_fit_without_it_moves_nothing(mode, every):
-    model = compiled(Counter(), **MODES[mode])
+def test_a_fit_without_it_moves_nothing():
+    every = 3
+    model = compiled(Counter(), **MODES["graph"])
     fit(model)
     assert value(model.target) == 0
     fit(model, TargetNetworkSync(every=every))
@@ -252,7 +333,7 @@ def test_compiling_again_keeps_it():
     model = compiled(Counter(), **MODES["graph"])
     sync = TargetNetworkSync(every=2)
     fit(model, sync)
-    compiled(model, jit_compile=True)
+    compiled(model, **MODES["graph"])
     fit(model, sync)
     assert value(model.target) == 9
 
@@ -286,3 +367,167 @@ def test_saving_is_as_without_it(tmp_path):
     fit(loaded, TargetNetworkSync(every=3), x=ONES[:2])
     assert (value(loaded.network), value(loaded.target)) == (7, 6)
     assert value(model.target) == 3
+
+
+# Which network follows which.
+
+
+def test_networks_by_name():
+    for arguments in (
+        {},
+        {"target": "target"},
+        {"source": "network"},
+        {"target": "target", "source": "network"},
+    ):
+        model = compiled(Counter())
+        fit(model, TargetNetworkSync(every=3, **arguments))
+        assert value(model.target) == 3, arguments
+
+
+def test_networks_themselves():
+    model, outside = compiled(Counter()), linear()
+    fit(model, TargetNetworkSync(every=2, target=outside, source=model.target))
+    assert value(model.target) == value(outside) == 0
+    sync = TargetNetworkSync(every=2, target=outside, source=model.network)
+    fit(model, sync)
+    assert (value(model.target), value(outside)) == (0, 10)
+
+
+def test_pairs_of_the_model():
+    model = compiled(Paired())
+    fit(model, TargetNetworkSync())
+    # In the order given: the first follows what the second was before.
+    assert [value(model.other), value(model.target)] == [4, 5]
+    # Arguments come before pairs.
+    model = compiled(Paired())
+    fit(model, TargetNetworkSync(target="target", source="network"))
+    assert [value(model.other), value(model.target)] == [0, 5]
+
+
+class Normalized(keras.Model):
+    """Statistics, a weight of integers, and a part that is frozen."""
+
+    def __init__(self):
+        super().__init__()
+        self.network, self.target = self.make(), self.make()
+        self.target.trainable = False
+        self.network.layers[0].trainable = False
+
+    def make(self):
+        layers = [
+            keras.layers.Dense(3, name="frozen"),
+            keras.layers.BatchNormalization(momentum=0.5),
+            Steps(),
+        ]
+        return linear(2, layers, "glorot_uniform")
+
+    def call(self, x, training=False):
+        return self.network(x, training=training)
+
+
+class Steps(keras.layers.Layer):
+    def build(self, _):
+        self.steps = self.add_weight(dtype="int32", trainable=False)
+
+    def call(self, x, training=False):
+        if training:
+            self.steps.assign_add(3)
+        return x
+
+
+@pytest.mark.parametrize(
+    ("tau", "mode"), [(1.0, "eager"), (0.5, "graph"), (0.1, "eager")]
+)
+def test_only_trained_weights_are_averaged(tau, mode):
+    model = Normalized()
+    model.compile(keras.optimizers.SGD(0.1), "mse", **MODES[mode])
+    names = [w.name for w in model.network.weights]
+    start = model.network.get_weights()
+    x = np.random.default_rng(0).normal(size=(8, 2)).astype("float32")
+    model.fit(x, x[:, :1], callbacks=[TargetNetworkSync(tau)], verbose=0)
+    averaged = []
+    for name, before, after, target in zip(
+        names,
+        start,
+        model.network.get_weights(),
+        model.target.get_weights(),
+        strict=True,
+    ):
+        if np.array_equal(target, after):
+            continue
+        averaged.append(name)
+        np.testing.assert_array_equal(
+            target, before + np.float32(tau) * (after - before)
+        )
+    assert averaged == ([] if tau == 1.0 else ["gamma", "beta", "kernel"])
+    assert int(model.target.layers[2].steps) == 3
+
+
+@pytest.mark.parametrize(
+    ("mode", "every"),
+    [("graph", 2), pytest.param("compiled", 1, marks=pytest.mark.slow)],
+)
+def test_published_numbers(mode, every):
+    (case,) = (c for c in golden.load_cases() if c["function"] == "polyak")
+    inputs = golden.as_arrays(case["inputs"], "float32")
+    model = compiled(Counter(2), keras.optimizers.SGD(0.0), **MODES[mode])
+    model.optimizer.iterations.assign(every * 7 - 1)
+    model.network.set_weights([inputs["param"][:, None]])
+    model.target.set_weights([inputs["target"][:, None]])
+    sync = TargetNetworkSync(inputs["tau"], every)
+    model.fit(np.ones((1, 2)), ONES[:1], callbacks=[sync], verbose=0)
+    np.testing.assert_allclose(
+        model.target.get_weights()[0][:, 0],
+        case["expected"]["target"],
+        **case["tolerance"],
+    )
+
+
+# What is refused.
+
+
+def test_numbers_out_of_range():
+    for tau in (0.0, -0.1, 1.5, float("nan")):
+        with raises("`tau`", f"tau={tau}"):
+            TargetNetworkSync(tau)
+    for every in (0, -1, 2.0, None):
+        with raises("`every`", f"every={every}"):
+            TargetNetworkSync(every=every)
+
+
+def unmatched():
+    return Counter(target=linear(3))
+
+
+def without_pairs():
+    class Empty(Counter):
+        target_pairs = ()
+
+    return Empty()
+
+
+def unbuilt():
+    return Counter(target=keras.Sequential([keras.layers.Dense(1)]))
+
+
+def test_networks_that_do_not_fit():
+    for make, arguments, expected, received in (
+        (linear, {}, "`target` to be a network", "target='target'"),
+        (Counter, {"target": "head"}, "`target` to be", "target='head'"),
+        (Counter, {"source": "head"}, "`source` to be", "source='head'"),
+        (Counter, {"target": 3}, "`target` to be a network", "target=3"),
+        (Counter, {"source": "target"}, "not its own source", "as both"),
+        (unmatched, {}, "pass `source`", r"\(3, 1\)\], .*\[\(1, 1\)\]"),
+        (TwoTargets, {}, "pass `source`", r"\[\(1, 1\), \(1, 1\)\]"),
+        (without_pairs, {}, "with target networks", r"target_pairs=\(\)"),
+        (unbuilt, {}, "a built target", r"with \[\]"),
+    ):
+        model = compiled(make())
+        before = model.get_weights()
+        with raises(expected, received):
+            fit(model, TargetNetworkSync(**arguments))
+        np.testing.assert_equal(model.get_weights(), before)
+        assert int(model.optimizer.iterations) == 0
+    # Nothing counts its updates.
+    with raises("compiled with an optimizer", "Counter"):
+        TargetNetworkSync().set_model(Counter())

@@ -1,5 +1,3 @@
-import time
-
 import gymnasium
 import keras
 import numpy as np
@@ -7,6 +5,10 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2.callbacks import TensorBoard
+from support.agents import OFF_POLICY
+from support.agents import make_eager_agent
+from support.agents import make_env
+from support.agents import make_replay
 from support.episodes import record
 from support.events import read
 from support.trainings import fit_plain_critic
@@ -59,18 +61,12 @@ def test_curves_lie_over_environment_steps(agent, rollouts, tmp_path):
         )
 
 
-def test_entropy_is_negated_and_has_one_tag(agent, tmp_path):
-    events = write(agent, tmp_path, {"entropy": 0.5, "env_steps": 7})
-    assert values(events, "train/entropy_loss") == [-0.5]
-    assert steps(events, "train/entropy_loss") == [7]
-    assert "train/entropy" not in events.Tags()["scalars"]
-
-
 def test_evaluations_and_other_keys_have_their_places(agent, tmp_path):
     logs = {
         "val_episode_return": 3.0,
         "val_episode_length": 4.0,
         "val_episode_return_std": 5.0,
+        "entropy": 0.5,
         "mine": 6.0,
         "rollout/mine": 7.0,
         "a_vector": np.zeros(2),
@@ -82,6 +78,8 @@ def test_evaluations_and_other_keys_have_their_places(agent, tmp_path):
         "eval/mean_reward": [3.0],
         "eval/mean_ep_length": [4.0],
         "eval/episode_return_std": [5.0],
+        # That of Stable-Baselines3, which writes the term of its loss.
+        "train/entropy_loss": [-0.5],
         "train/mine": [6.0],
         "rollout/mine": [7.0],
         "time/total_timesteps": [1.0],
@@ -89,28 +87,16 @@ def test_evaluations_and_other_keys_have_their_places(agent, tmp_path):
     }
 
 
-def test_evaluations_of_a_fit_are_written(agent, rollouts, episodes, tmp_path):
-    history = fit(
-        agent, rollouts, tmp_path, validation_data=episodes, validation_freq=2
-    )
-    events = read(tmp_path)
-    assert steps(events, "eval/mean_reward") == [128]
-    np.testing.assert_allclose(
-        values(events, "eval/mean_reward"), history["val_episode_return"]
-    )
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_is_left_out(agent, tmp_path, value):
-    events = write(agent, tmp_path, {"episode_return": value, "loss": 1.0})
-    assert "rollout/ep_rew_mean" not in events.Tags()["scalars"]
-    assert values(events, "train/loss") == [1.0]
-
-
-def test_the_agents_own_count_is_the_axis_without_logs(agent, tmp_path):
+def test_what_is_not_finite_is_left_out(agent, tmp_path):
     agent.env_steps = 1234
-    events = write(agent, tmp_path, {"loss": 1.0})
-    assert steps(events, "train/loss") == [1234]
+    for value in (np.nan, -np.inf):
+        logs = {"episode_return": value, "loss": 1.0}
+        events = write(agent, tmp_path / str(value), logs)
+        assert "rollout/ep_rew_mean" not in events.Tags()["scalars"]
+        assert values(events, "train/loss") == [1.0]
+        # Without `env_steps` in the logs, by the agent's own count.
+        assert steps(events, "train/loss") == [1234]
+        assert not events.Tags()["histograms"]
 
 
 def test_a_scheduled_clip_ratio_is_followed(rollouts, tmp_path):
@@ -122,14 +108,6 @@ def test_a_scheduled_clip_ratio_is_followed(rollouts, tmp_path):
     np.testing.assert_allclose(
         values(read(tmp_path), "train/clip_range"), [0.3, 0.2, 0.1], rtol=1e-6
     )
-
-
-def test_two_optimizers_have_two_rates(two_optimizers, rollouts, tmp_path):
-    fit(two_optimizers, rollouts, tmp_path)
-    events = read(tmp_path)
-    for name, rate in (("actor", 1e-3), ("critic", 2e-3)):
-        tag = f"train/learning_rate_{name}"
-        np.testing.assert_allclose(values(events, tag), [rate] * 3, rtol=1e-6)
 
 
 def test_deviation_of_a_gaussian_policy(tmp_path):
@@ -152,23 +130,20 @@ def test_deviation_of_a_gaussian_policy(tmp_path):
 
 
 def test_a_second_fit_goes_on(agent, rollouts, tmp_path):
-    callback = TensorBoard(tmp_path)
-    fit(agent, rollouts, tmp_path, callback=callback)
-    fit(agent, rollouts, tmp_path, callback=callback)
-    events = read(tmp_path)
-    assert len(list(tmp_path.iterdir())) == 1
-    assert steps(events, "train/loss") == [64 * i for i in range(1, 7)]
+    callback = TensorBoard(logs := tmp_path / "logs")
+    fit(agent, rollouts, logs, epochs=2, callback=callback)
+    fit(agent, rollouts, logs, epochs=1, callback=callback)
+    events = read(logs)
+    assert len(list(logs.iterdir())) == 1
+    assert steps(events, "train/loss") == [64, 128, 192]
     assert len(events.Tensors("hyper_parameters")) == 1
     assert len(events.Tensors("model_summary")) == 1
-
-
-def test_a_loaded_agent_goes_on(agent, rollouts, tmp_path):
-    fit(agent, rollouts, tmp_path / "logs")
+    # So does a loaded agent.
     agent.save(tmp_path / "agent.keras")
     loaded = keras.models.load_model(tmp_path / "agent.keras")
-    fit(loaded, rollouts, tmp_path / "logs")
-    found = steps(read(tmp_path / "logs"), "train/loss")
-    assert found == [64 * i for i in range(1, 7)]
+    loaded.compile(run_eagerly=True)
+    fit(loaded, rollouts, logs, epochs=1)
+    assert steps(read(logs), "train/loss") == [64, 128, 192, 256]
 
 
 def test_histograms_come_at_their_frequency(agent, rollouts, tmp_path):
@@ -188,35 +163,13 @@ def test_histograms_come_at_their_frequency(agent, rollouts, tmp_path):
     assert len(weights) == len(agent.weights)
 
 
-def test_reset_rows_are_in_no_histogram(tmp_path):
-    env = gymnasium.make_vec("CartPole-v1", num_envs=4)
-    assert env.metadata["autoreset_mode"].name == "NEXT_STEP"
-    rollouts = rl.RolloutDataset(env, 64, passes=1, batch_size=64, seed=0)
-    agent = rl.PPO.for_env(env, hidden=(8,), seed=0)
-    agent.compile(run_eagerly=True)
-    history = fit(agent, rollouts, tmp_path, epochs=1)
-    (histogram,) = read(tmp_path).Histograms("rollout/advantage")
-    assert history["env_steps"][0] < 4 * 64
-    assert histogram.histogram_value.num == history["env_steps"][0]
-
-
-def test_no_histograms_on_demand(agent, tmp_path):
-    assert not write(agent, tmp_path, {"loss": 1.0}).Tags()["histograms"]
-
-
-def test_weights_that_are_not_finite_do_not_stop_it(agent, tmp_path):
-    agent.actor.layers[-1].bias.assign([np.nan, 1.0])
-    callback = TensorBoard(tmp_path)
-    callback.set_model(agent)
-    callback.on_train_begin()
-    callback.on_epoch_end(0, {})
-    (bias,) = read(tmp_path).Histograms("weights/actor/output/bias")
-    assert bias.histogram_value.num == 1
-
-
 def test_settings_are_a_table(two_optimizers, rollouts, tmp_path):
     fit(two_optimizers, rollouts, tmp_path, epochs=1)
-    (event,) = read(tmp_path).Tensors("hyper_parameters")
+    events = read(tmp_path)
+    for name, rate in (("actor", 1e-3), ("critic", 2e-3)):
+        tag = f"train/learning_rate_{name}"
+        assert values(events, tag) == pytest.approx([rate])
+    (event,) = events.Tensors("hyper_parameters")
     lines = event.tensor_proto.string_val[0].decode().splitlines()
     assert lines[:2] == ["| name | value |", "|-|-|"]
     for line in (
@@ -277,23 +230,100 @@ def test_text_and_graph_can_be_left_out(agent, tmp_path):
 def test_a_plain_keras_model_is_written_too(agent, rollouts, tmp_path):
     fit_plain_critic(agent, rollouts, TensorBoard(tmp_path))
     assert steps(read(tmp_path), "train/loss") == [64, 128]
-
-
-def test_a_negative_frequency_is_refused(tmp_path):
     with pytest.raises(ValueError, match="Received: histogram_freq=-1"):
         TensorBoard(tmp_path, histogram_freq=-1)
 
 
-@pytest.mark.benchmark
-def test_an_epoch_costs_half_a_millisecond_at_most(agent, tmp_path):
-    callback = TensorBoard(tmp_path, histogram_freq=0)
-    callback.set_model(agent)
-    callback.on_train_begin()
-    logs = {f"key_{i}": float(i) for i in range(16)}
-    times = []
-    for epoch in range(200):
-        start = time.perf_counter()
-        callback.on_epoch_end(epoch, {**logs, "env_steps": epoch})
-        times.append(time.perf_counter() - start)
-    print(f"median {np.median(times) * 1e3:.3f} ms")
-    assert np.median(times) < 5e-4
+# Of what learns from replay.
+
+
+def dqn():
+    env = make_env()
+    return make_eager_agent(OFF_POLICY["DQN"], env), make_replay(env)
+
+
+class Actions:
+    """The actions that an agent was given, by the epoch."""
+
+    def __init__(self, agent):
+        self.epochs = []
+        agent.observers.add(self.take)
+
+    def take(self, trajectory):
+        self.epochs.append(trajectory.action[trajectory.valid])
+
+
+def test_actions_and_what_critics_think_of_them(tmp_path, monkeypatch):
+    agent, replay = dqn()
+    actions = Actions(agent)
+    valued = []
+    values_of_taken = agent.values_of_taken
+
+    def watched(observation, action, training=False):
+        values = values_of_taken(observation, action, training=training)
+        if not training:
+            valued.append(np.stack([np.array(each) for each in values]))
+        return values
+
+    monkeypatch.setattr(agent, "values_of_taken", watched)
+    board = TensorBoard(tmp_path, histogram_freq=2)
+    epochs = 3
+    agent.fit(replay, epochs=epochs, callbacks=[board], verbose=0)
+    events = read(tmp_path)
+    found = events.Histograms("rollout/action")
+    assert len(found) == 2
+    given = np.concatenate([actions.epochs[0], actions.epochs[1]])
+    last = actions.epochs[-1]
+    for histogram, expected in ((found[0], given), (found[1], last)):
+        value = histogram.histogram_value
+        # The warm-up is part of the first epoch.
+        assert value.num in (expected.size, len(actions.epochs[0]))
+        assert value.min >= -1
+    assert found[1].histogram_value.num == last.size
+    assert found[1].histogram_value.sum == pytest.approx(last.sum())
+    q_values = events.Histograms("rollout/q_value")
+    assert [each.step for each in q_values] == [each.step for each in found]
+    assert q_values[1].histogram_value.num == valued[-1].size
+    assert q_values[1].histogram_value.max == pytest.approx(valued[-1].max())
+    assert len(valued[-1]) == 1
+    assert not [t for t in events.Tags()["histograms"] if "updates" in t]
+    # Nobody is told any more.
+    assert board._watched is None
+
+
+def test_each_number_of_a_replay_has_its_curve(tmp_path):
+    agent, replay = dqn()
+    callback = TensorBoard(tmp_path)
+    values = []
+    for _ in range(2):
+        history = agent.fit(
+            replay, epochs=2, callbacks=[callback], verbose=0
+        ).history
+        values.append(history)
+    events = read(tmp_path)
+    for key in (*agent.statistics_names, *agent.exploration_logs()):
+        # That of Stable-Baselines3.
+        is_epsilon = key == "epsilon"
+        tag = "rollout/exploration_rate" if is_epsilon else f"train/{key}"
+        assert [e.step for e in events.Scalars(tag)] == [16, 32, 48, 64], tag
+        expected = [value for history in values for value in history[key]]
+        np.testing.assert_allclose(
+            [e.value for e in events.Scalars(tag)], expected, rtol=1e-6
+        )
+    histograms = [t for t in events.Tags()["histograms"] if "weights/" in t]
+    # But for those that count something.
+    numbers = [w for w in agent.weights if "float" in w.dtype]
+    assert len(histograms) == len(numbers)
+    assert any("/target_" in tag for tag in histograms)
+    (event,) = events.Tensors("hyper_parameters")
+    lines = event.tensor_proto.string_val[0].decode().splitlines()
+    for line in (
+        "| agent.gamma | 0.99 |",
+        "| dataset.capacity | 256 |",
+        "| dataset.steps_per_round | 16 |",
+        "| dataset.updates_per_round | 2 |",
+        "| dataset.prioritized | false |",
+        "| dataset.num_envs | 2 |",
+    ):
+        assert line in lines
+    assert events.Tags()["graph"]

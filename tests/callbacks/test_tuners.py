@@ -98,13 +98,17 @@ def test_a_pruned_trial_ends_the_fit(agent, rollouts, episodes):
     assert agent.env_steps == 128
 
 
-def test_what_is_not_a_number_is_not_reported():
+def test_what_is_not_a_number_is_not_reported(monkeypatch):
     trial = Trial()
     pruning = OptunaPruning(trial, monitor="episode_return")
     pruning.on_epoch_end(0, {"episode_return": np.nan, "env_steps": 8})
     pruning.on_epoch_end(1, {"episode_return": np.inf, "env_steps": 16})
     pruning.on_epoch_end(2, {"episode_return": 3.0, "env_steps": 24})
     assert trial.reports == [(24, 3.0)]
+    # It says how to install what is missing.
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(ImportError, match="pip install optuna"):
+        OptunaPruning(trial)
 
 
 def test_a_plain_model_is_reported_over_epochs():
@@ -125,12 +129,6 @@ def test_a_value_that_never_comes_is_warned_of(agent, rollouts):
     pruning = OptunaPruning(Trial())
     with pytest.warns(UserWarning, match="Expected 'val_episode_return'"):
         agent.fit(rollouts, callbacks=[pruning], verbose=0)
-
-
-def test_without_optuna_it_says_how_to_install_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(ImportError, match="pip install optuna"):
-        OptunaPruning(Trial())
 
 
 def test_a_study_prunes_the_worse_trial(agent, rollouts):
@@ -200,72 +198,3 @@ def test_keras_tuner_searches(tmp_path):
     (best,) = tuner.get_best_models()
     # The weights of the best epoch, not of the last one.
     assert best.evaluate(episodes)["episode_return"] == max(scores)
-
-
-class SeededPolicies:
-    """Builds and trains PPO for KerasTuner, each time with another seed."""
-
-    def __new__(cls, keras_tuner, episodes):
-        class CartPole(keras_tuner.HyperModel):
-            def __init__(self):
-                super().__init__()
-                self.seeds = []
-                self.epochs = []
-
-            def build(self, hp):
-                self.seeds.append(len(self.seeds))
-                agent = rl.PPO.for_env(
-                    "CartPole-v1", hidden=(8,), seed=self.seeds[-1]
-                )
-                rate = hp.Float("rate", 1e-4, 1e-2, sampling="log")
-                agent.compile(keras.optimizers.Adam(rate), run_eagerly=True)
-                return agent
-
-            def fit(self, hp, model, **kwargs):
-                rollouts = rl.RolloutDataset(
-                    "CartPole-v1", 16, passes=1, seed=self.seeds[-1]
-                )
-                begin = kwargs.get("initial_epoch", 0)
-                self.epochs.append((begin, kwargs.get("epochs", 1)))
-                return model.fit(rollouts, validation_data=episodes, **kwargs)
-
-        return CartPole()
-
-
-@pytest.mark.slow
-def test_keras_tuner_averages_several_seeds(tmp_path, episodes):
-    keras_tuner = pytest.importorskip("keras_tuner")
-    policies = SeededPolicies(keras_tuner, episodes)
-    tuner = keras_tuner.RandomSearch(
-        policies,
-        objective=keras_tuner.Objective("val_episode_return", "max"),
-        max_trials=2,
-        executions_per_trial=2,
-        seed=0,
-        directory=tmp_path,
-    )
-    tuner.search(epochs=1, verbose=0)
-    # One more is built to look at the settings.
-    assert len(set(policies.seeds)) == len(policies.seeds) >= 4
-    for trial in tuner.oracle.get_best_trials(2):
-        history = trial.metrics.get_history("val_episode_return")
-        (observation,) = history
-        assert trial.score == pytest.approx(np.mean(observation.value))
-
-
-@pytest.mark.slow
-def test_keras_tuner_gives_up_on_trials(tmp_path, episodes):
-    """Hyperband: those that did well go on with the weights they had."""
-    keras_tuner = pytest.importorskip("keras_tuner")
-    policies = SeededPolicies(keras_tuner, episodes)
-    tuner = keras_tuner.Hyperband(
-        policies,
-        objective=keras_tuner.Objective("val_episode_return", "max"),
-        max_epochs=2,
-        factor=2,
-        seed=0,
-        directory=tmp_path,
-    )
-    tuner.search(verbose=0)
-    begins = [begin for begin, _ in policies.epochs]
-    assert begins.count(0) > sum(begin > 0 for begin in begins) > 0

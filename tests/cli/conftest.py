@@ -10,7 +10,7 @@ from keras_rl2.cli.main import main
 def trained(tmp_path_factory):
     """The folder of a training, which is not to be changed."""
     logdir = tmp_path_factory.mktemp("runs")
-    arguments = ["train", "ppo", "CartPole-v1", "--steps", "2000"]
+    arguments = ["train", "ppo", "CartPole-v1", "--steps", "1024"]
     small = ["--set", "networks.hidden=[8]", "dataset.passes=2"]
     assert main([*arguments, *small, "--logdir", str(logdir)]) == 0
     return logdir / "PPO-CartPole-v1" / "seed-0"

@@ -1,15 +1,18 @@
+"""What is typed becomes numbers and settings, and changes a preset."""
+
 import argparse
 
 import pytest
 
+from keras_rl2.cli.argument_types import asked_settings
 from keras_rl2.cli.argument_types import count
 from keras_rl2.cli.argument_types import setting
 from keras_rl2.cli.argument_types import whole_number
+from keras_rl2.presets import Preset
 
 
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [
+def test_whole_numbers():
+    for text, number in (
         ("0", 0),
         ("1e6", 1_000_000),
         ("2_000", 2000),
@@ -18,19 +21,11 @@ from keras_rl2.cli.argument_types import whole_number
         ("1m", 1_000_000),
         ("1.1K", 1100),
         ("2.3M", 2_300_000),
-    ],
-)
-def test_whole_numbers(text, number):
-    assert whole_number(text) == number
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "x", "1.5", "-1", "nan", "inf", "k", "1.0001k", "-1k", "2g", "nank"],
-)
-def test_other_numbers(text):
-    with pytest.raises(argparse.ArgumentTypeError, match="a whole number"):
-        whole_number(text)
+    ):
+        assert whole_number(text) == number, text
+    for text in ("", "x", "1.5", "-1", "nan", "inf", "k", "1.0001k", "-1k"):
+        with pytest.raises(argparse.ArgumentTypeError, match="a whole number"):
+            whole_number(text)
 
 
 def test_a_count_is_at_least_one():
@@ -39,26 +34,41 @@ def test_a_count_is_at_least_one():
         count("0")
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("a.b=1", 1),
-        ("a.b=1e-3", 0.001),
-        ("a.b=true", True),
-        ("a.b=null", None),
-        ("a.b=[64, 64]", [64, 64]),
-        ('a.b={"schedule": "linear"}', {"schedule": "linear"}),
-        ("a.b=relu", "relu"),
-        ('a.b="1"', "1"),
-        ("a.b=", ""),
-        ("a.b=c=d", "c=d"),
-    ],
-)
-def test_values_are_json_where_possible(text, value):
-    assert setting(text) == ("a.b", value)
+def test_settings_are_keys_and_values_of_json_where_possible():
+    for text, value in (
+        ("1", 1),
+        ("1e-3", 0.001),
+        ("true", True),
+        ("null", None),
+        ("[64, 64]", [64, 64]),
+        ('{"schedule": "linear"}', {"schedule": "linear"}),
+        ("relu", "relu"),
+        ('"1"', "1"),
+        ("", ""),
+        ("c=d", "c=d"),
+    ):
+        assert setting(f"a.b={text}") == ("a.b", value)
+    for text in ("gamma", "=1", ""):
+        with pytest.raises(argparse.ArgumentTypeError, match="KEY=VALUE"):
+            setting(text)
 
 
-@pytest.mark.parametrize("text", ["gamma", "=1", ""])
-def test_settings_have_a_key(text):
-    with pytest.raises(argparse.ArgumentTypeError, match="KEY=VALUE"):
-        setting(text)
+def test_options_change_a_preset():
+    before = Preset(
+        "PPO", "CartPole-v1", 1000, num_envs=4, env_kwargs={"a": 1, "b": 2}
+    )
+
+    def asked(**given):
+        nothing = {"settings": [], "env_kwargs": [], "envs": None}
+        default = {**nothing, "environment": "CartPole-v1", "steps": None}
+        arguments = argparse.Namespace(**default | given)
+        return before.with_settings(asked_settings(before, arguments))
+
+    assert asked(env_kwargs=[("b", 3)]).env_kwargs == {"a": 1, "b": 3}
+    # Another environment may not take those of the preset.
+    other = asked(environment="Acrobot-v1", env_kwargs=[("b", 3)])
+    assert (other.environment, other.env_kwargs) == ("Acrobot-v1", {"b": 3})
+    # An option of its own is the clearer word.
+    settings = [("num_envs", 2), ("total_steps", 500)]
+    preset = asked(settings=settings, envs=8)
+    assert (preset.num_envs, preset.total_steps) == (8, 500)

@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 
 import keras
-import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import (
     EventAccumulator,
@@ -45,7 +44,7 @@ def evaluated(agent):
 
 @pytest.mark.usefixtures("eagerly")
 def test_evaluations_come_every_so_many_steps(tmp_path, capsys):
-    folder = train(tmp_path, "--steps", "1500", "--evaluate", "600")
+    folder = train(tmp_path, "--steps", "1000", "--evaluate", "400")
     rows = rows_of(folder)
     found = [
         (int(row["env_steps"]), float(row["val_episode_return"]))
@@ -53,11 +52,11 @@ def test_evaluations_come_every_so_many_steps(tmp_path, capsys):
         if row["val_episode_return"]
     ]
     # At ends of Keras epochs, counted from the last one.
-    expected, due = [], 600
+    expected, due = [], 400
     for row in rows:
         if int(row["env_steps"]) >= due:
             expected.append(int(row["env_steps"]))
-            due = expected[-1] + 600
+            due = expected[-1] + 400
     steps = [step for step, _ in found]
     assert steps == expected
     assert len(steps) >= 2
@@ -82,20 +81,6 @@ def test_the_best_is_what_its_score_says(trained):
     assert agent.env_steps == score["env_steps"]
     expected = evaluated(agent)
     assert {name: score[name] for name in expected} == expected
-
-
-# By the callback alone it is in `tests/callbacks/test_evaluation.py`.
-@pytest.mark.slow
-@pytest.mark.parametrize("algorithm", ["ppo", "dqn"])
-def test_training_is_the_same_with_and_without(tmp_path, algorithm):
-    """Bit for bit."""
-    weights = []
-    for every in ("0", "200"):
-        logdir = tmp_path / every
-        options = ["--steps", "1500", "--evaluate", every]
-        folder = train(logdir, *options, algorithm=algorithm)
-        weights.append(weights_of(folder / "agent.keras"))
-    assert_equal_weights(*weights)
 
 
 @pytest.mark.usefixtures("eagerly")
@@ -125,19 +110,13 @@ class TestResume:
         )
         assert score_of(run_folder)["episode_return"] > 0.0
 
-    @pytest.mark.parametrize(
-        "lost", [pytest.param("score", marks=pytest.mark.slow), "agent"]
-    )
     def test_a_score_of_another_agent_is_not_believed(
-        self, run_folder, monkeypatch, lost
+        self, run_folder, monkeypatch
     ):
         """Lost with a process that ended between two files."""
         score = score_of(run_folder)
-        if lost == "score":
-            (run_folder / "best.json").unlink()
-        else:
-            false = score | {"env_steps": 1, "episode_return": 1e6}
-            (run_folder / "best.json").write_text(json.dumps(false))
+        false = score | {"env_steps": 1, "episode_return": 1e6}
+        (run_folder / "best.json").write_text(json.dumps(false))
         best = weights_of(run_folder / "best.keras")
         # Whatever comes is worse.
         measured = rl.Agent.evaluate
@@ -153,12 +132,13 @@ class TestResume:
         assert score_of(run_folder) == score
         assert_equal_weights(weights_of(run_folder / "best.keras"), best)
 
-    def test_a_score_that_is_none(self, run_folder, refused):
-        (run_folder / "best.json").write_text("[]")
+    def test_invalid_scores_are_refused(self, run_folder, refused):
         options = ["--resume", "--steps", "9000"]
         options += ["--logdir", run_folder.parents[1]]
-        line = refused("train", "ppo", "CartPole-v1", *options)
-        assert "best.json: not a score" in line
+        for text in ("[]", '{"episode_return": {}}', "[" * 10**5):
+            (run_folder / "best.json").write_text(text)
+            line = refused("train", "ppo", "CartPole-v1", *options)
+            assert "best.json" in line
 
 
 @pytest.mark.usefixtures("eagerly")
@@ -170,10 +150,7 @@ def test_beginning_anew_forgets_the_best(run_folder):
     assert score_of(run_folder)["episode_return"] < 500.0
 
 
-OLD = [["DQN", "PPO"]]
-
-
-@pytest.fixture(params=OLD[0])
+@pytest.fixture(params=["DQN", "PPO"])
 def old(request, tmp_path):
     """A run folder of version 0.1.0, which knew of no best agent."""
     name = f"{request.param}-CartPole-v1"
@@ -181,47 +158,28 @@ def old(request, tmp_path):
     return tmp_path / "runs" / name / "seed-0"
 
 
-class TestRunFoldersOfVersion010:
-    @pytest.mark.rotate(old=OLD)
-    def test_the_agent_is_the_one_that_was_saved(self, old, capsys):
-        """What 0.1.0 printed when it had been trained."""
-        expected = {"PPO": "75.5 +- 23.3", "DQN": "9.4 +- 0.7"}
-        assert main(["evaluate", str(old)]) == 0
-        name = old.parent.name.partition("-")[0]
-        assert f"return {expected[name]} (" in capsys.readouterr().out
-
-    @pytest.mark.rotate(old=OLD)
-    def test_training_goes_on_and_the_old_agent_is_kept(self, old):
-        algorithm = old.parent.name.partition("-")[0].lower()
-        before = agent_file.load(old / "agent.keras")
-        old_score = evaluated(before)["episode_return"]
-        rows = (old / "progress.csv").read_text().splitlines()
-        # An off-policy agent has a buffer to fill first.
-        steps = str(before.env_steps + (300 if algorithm == "ppo" else 1200))
-        options = ["--resume", "--steps", steps, "--evaluate", "0"]
-        train(old.parents[1], *options, algorithm=algorithm)
-        agent = agent_file.load(old / "agent.keras")
-        assert agent.env_steps >= before.env_steps + 300
-        end = evaluated(agent)["episode_return"]
-        score = score_of(old)
-        assert score["episode_return"] == max(old_score, end)
-        kept = before if old_score >= end else agent
-        assert score["env_steps"] == kept.env_steps
-        assert_equal_weights(weights_of(old / "best.keras"), kept.get_weights())
-        now = (old / "progress.csv").read_text().splitlines()
-        assert now[: len(rows)] == rows
-        assert len(now) > len(rows)
-
-    @pytest.mark.rotate(old=OLD)
-    def test_the_policy_is_exported(self, old):
-        from ai_edge_litert.interpreter import Interpreter
-
-        assert main(["export", str(old), "--format", "litert"]) == 0
-        run = Interpreter(
-            model_path=str(old / "policy.tflite")
-        ).get_signature_runner("serving_default")
-        observation = np.array([[0, 0.5, 0.1, -0.5], [0, -1, 0, 1]], "float32")
-        (served,) = run(observation=observation).values()
-        agent = agent_file.load(old / "agent.keras")
-        expected = agent.act(observation, deterministic=True)
-        np.testing.assert_array_equal(served, expected)
+@pytest.mark.slow
+def test_a_run_folder_of_version_010_is_gone_on_with(old, capsys):
+    algorithm = old.parent.name.partition("-")[0]
+    # What 0.1.0 printed when it had been trained.
+    expected = {"PPO": "75.5 +- 23.3", "DQN": "9.4 +- 0.7"}
+    assert main(["evaluate", str(old)]) == 0
+    assert f"return {expected[algorithm]} (" in capsys.readouterr().out
+    before = agent_file.load(old / "agent.keras")
+    old_score = evaluated(before)["episode_return"]
+    rows = (old / "progress.csv").read_text().splitlines()
+    # An off-policy agent has a buffer to fill first.
+    steps = str(before.env_steps + (300 if algorithm == "PPO" else 1200))
+    options = ["--resume", "--steps", steps, "--evaluate", "0"]
+    train(old.parents[1], *options, algorithm=algorithm.lower())
+    agent = agent_file.load(old / "agent.keras")
+    assert agent.env_steps >= before.env_steps + 300
+    end = evaluated(agent)["episode_return"]
+    score = score_of(old)
+    assert score["episode_return"] == max(old_score, end)
+    kept = before if old_score >= end else agent
+    assert score["env_steps"] == kept.env_steps
+    assert_equal_weights(weights_of(old / "best.keras"), kept.get_weights())
+    now = (old / "progress.csv").read_text().splitlines()
+    assert now[: len(rows)] == rows
+    assert len(now) > len(rows)

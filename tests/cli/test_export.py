@@ -55,58 +55,51 @@ def test_it_is_written_beside_the_agent(run_folder, form, capsys):
     np.testing.assert_array_equal(serve(run_folder / name), expected)
 
 
-@pytest.mark.parametrize(
-    "quantize", [None, pytest.param("int8", marks=pytest.mark.slow)]
-)
-def test_what_passes_the_check_is_written(run_folder, quantize, capsys):
-    options = ["--quantize", quantize] if quantize else []
-    arguments = ["export", str(run_folder), "--format", "litert", *options]
+def test_an_export_that_passes_the_check_is_written(run_folder, capsys):
+    options = ["--format", "litert", "--quantize", "int8"]
     # An untrained policy may lose anything by chance, in a single episode.
-    assert main([*arguments, "--check", "--episodes", "3"]) == 0
+    options += ["--check", "--episodes", "3"]
+    assert main(["export", str(run_folder), *options]) == 0
     printed = capsys.readouterr().out
     assert "policy.tflite: acts as the agent: on " in printed
     assert re.search(r"observations [\d.]+% of choices differ; return", printed)
     manifest = rl.read_manifest(run_folder / "policy.tflite")
-    assert manifest["quantization"] == quantize
+    assert manifest["quantization"] == "int8"
 
 
-def test_a_file_of_another_agent_fails_the_check(run_folder, capsys):
+def test_a_file_of_another_agent_fails_the_check(run_folder, capsys, refused):
     path = run_folder / "other.tflite"
     other = rl.PPO.for_env("CartPole-v1", hidden=(4,), seed=3)
     other.export(path, format="litert")
     arguments = ["export", str(run_folder), "--episodes", "3"]
     assert main([*arguments, "--check-file", str(path)]) == 1
-    printed = capsys.readouterr().err
-    assert "other.tflite: FAILED: on " in printed
-    assert main([*arguments, "--format", "litert"]) == 0
+    assert "other.tflite: FAILED: on " in capsys.readouterr().err
+    # In a folder that is made for it.
+    good = str(run_folder / "new" / "policy.tflite")
+    assert main([*arguments, "--format", "litert", "--output", good]) == 0
     capsys.readouterr()
-    good = str(run_folder / "policy.tflite")
     assert main([*arguments, "--check-file", good]) == 0
     assert "policy.tflite: acts as the agent: on " in capsys.readouterr().out
+    other_env = ["--check-file", good, "--env", "Acrobot-v1"]
+    assert "Expected" in refused(*arguments, *other_env)
 
 
 @pytest.mark.slow
-def test_what_fails_the_check_is_not_written(run_folder, capsys, monkeypatch):
+def test_an_export_that_fails_the_check_is_not_written(
+    run_folder, capsys, monkeypatch
+):
     path = run_folder / "policy.tflite"
     path.write_text("what was there")
-    failed = dataclasses.replace(
-        agent_file.load(run_folder / "agent.keras").check_export(
-            exported(run_folder), "CartPole-v1", episodes=1
-        ),
-        difference=1.0,
-    )
-    monkeypatch.setattr(Agent, "check_export", lambda *a, **k: failed)
+    check = Agent.check_export
+
+    def failed(*args, **kwargs):
+        return dataclasses.replace(check(*args, **kwargs), difference=1.0)
+
+    monkeypatch.setattr(Agent, "check_export", failed)
     arguments = ["export", str(run_folder), "--format", "litert", "--check"]
     assert main(arguments) == 1
     assert capsys.readouterr().err.endswith("; not written\n")
     assert path.read_text() == "what was there"
-
-
-def exported(run_folder):
-    """Exports an agent elsewhere."""
-    path = run_folder.parent / "policy.onnx"
-    agent_file.load(run_folder / "agent.keras").export(path, format="onnx")
-    return path
 
 
 @pytest.mark.slow
@@ -121,44 +114,22 @@ def test_stochastic_files_take_noise(run_folder, form, capsys):
     assert manifest["noise"] == [{"kind": "gumbel", "size": 2}]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ((), "--format is required: one of tf_saved_model, onnx, litert"),
+def test_invalid_options_are_refused(run_folder, refused):
+    for options, message in (
+        ([], "--format is required: one of tf_saved_model, onnx, litert"),
         (
-            ("--format", "onnx", "--quantize", "int8"),
+            ["--format", "onnx", "--quantize", "int8"],
             "--quantize: expected --format litert, received onnx",
         ),
         (
-            ("--check-file", "policy.onnx", "--format", "onnx"),
+            ["--check-file", "policy.onnx", "--format", "onnx"],
             "leave out --format",
         ),
-        (("--check-file", "nowhere"), "nowhere: no such file or folder"),
-        (("--format", "onnx", "--check", "--env", "Nowhere-v0"), "Nowhere-v0"),
-    ],
-)
-def test_what_does_not_fit_is_refused(run_folder, refused, options, message):
-    assert message in refused("export", run_folder, *options)
-    assert not list(run_folder.glob("policy*"))
-
-
-@pytest.mark.slow
-def test_a_check_in_another_environment_is_refused(run_folder, refused):
-    error = refused(
-        "export",
-        run_folder,
-        "--format",
-        "onnx",
-        "--check",
-        "--env",
-        "Acrobot-v1",
-    )
-    assert "Expected" in error
-    assert not list(run_folder.glob("policy*"))
-
-
-def test_folders_are_made_for_what_is_asked_for(trained, tmp_path):
-    path = tmp_path / "new" / "cartpole.tflite"
-    arguments = ["export", str(trained), "--format", "litert"]
-    assert main([*arguments, "--output", str(path)]) == 0
-    assert served_by_litert(path).shape == (2,)
+        (["--check-file", "nowhere"], "nowhere: no such file or folder"),
+        (
+            ["--format", "onnx", "--check", "--env", "Nowhere-v0"],
+            "Nowhere-v0",
+        ),
+    ):
+        assert message in refused("export", run_folder, *options)
+        assert not list(run_folder.glob("policy*"))

@@ -8,9 +8,8 @@ from keras_rl2.cli.learning_curves import on_common_steps
 NAN = float("nan")
 
 
-@pytest.mark.parametrize(
-    ("values", "mean"),
-    [
+def test_interquartile_mean():
+    for values, mean in (
         ([7.0], 7.0),
         ([1.0, 2.0], 1.5),
         # (0.25 * 0 + 1 + 0.25 * 8) / 1.5
@@ -21,18 +20,11 @@ NAN = float("nan")
         # The two examples of the encyclopaedia's article.
         ([5.0, 8, 4, 38, 8, 6, 9, 7, 7, 3, 1, 6], 6.5),
         ([1.0, 3, 5, 7, 9, 11, 13, 15, 17], 9.0),
-    ],
-)
-def test_interquartile_mean_by_hand(values, mean):
-    assert interquartile_mean(np.array(values)) == pytest.approx(mean)
-
-
-def test_interquartile_mean_is_taken_at_each_step():
+    ):
+        assert interquartile_mean(np.array(values)) == pytest.approx(mean)
+    # At each step.
     values = np.array([[0.0, 5.0], [1.0, 5.0], [3.0, 5.0], [9.0, 5.0]])
     assert interquartile_mean(values).tolist() == [2.0, 5.0]
-
-
-def test_interquartile_mean_of_nothing():
     with pytest.raises(ValueError, match="at least one seed"):
         interquartile_mean(np.empty((0, 3)))
 
@@ -53,11 +45,9 @@ class TestBootstrapInterval:
         other = bootstrap_interval(values, seed=1)
         assert not np.array_equal(first, other)
 
-    def test_a_single_seed_has_no_width(self):
+    def test_more_seeds_are_surer_and_one_has_no_width(self):
         low, high = bootstrap_interval(np.array([[1.0, 2.0]]))
         assert low.tolist() == high.tolist() == [1.0, 2.0]
-
-    def test_more_seeds_are_surer(self):
         generator = np.random.default_rng(0)
         few, many = (generator.normal(size=(n, 1)) for n in (5, 100))
         width = [np.ptp(bootstrap_interval(each)) for each in (few, many)]
@@ -68,63 +58,22 @@ class TestBootstrapInterval:
             bootstrap_interval(np.ones((2, 1)), confidence=95)
 
 
-class TestSciPy:
-    """Kept: importing SciPy takes longer than all of a command."""
-
-    @pytest.fixture
-    def stats(self):
-        return pytest.importorskip("scipy.stats")
-
-    @pytest.mark.parametrize("seeds", [1, 3, 4, 5, 8, 10])
-    def test_interquartile_mean(self, seeds, stats):
-        values = np.random.default_rng(seeds).normal(size=(seeds, 7))
-        # It leaves out whole values only, of four times as many a quarter.
-        fourfold = np.repeat(values, 4, axis=0)
-        np.testing.assert_allclose(
-            interquartile_mean(values),
-            stats.trim_mean(fourfold, 0.25, axis=0),
-            atol=1e-12,
-        )
-
-    def test_bootstrap_interval(self, stats):
-        values = np.random.default_rng(0).normal(size=(40, 3))
-        bootstrapped = stats.bootstrap(
-            (values,),
-            lambda sample, axis: stats.trim_mean(sample, 0.25, axis=axis),
-            method="percentile",
-            n_resamples=10_000,
-            rng=np.random.default_rng(1),
-        )
-        expected = bootstrapped.confidence_interval
-        actual = bootstrap_interval(values, resamples=10_000)
-        # Two drawings differ by four per cent of it, as standard deviation.
-        within = 0.15 * bootstrapped.standard_error
-        assert (np.abs(actual[0] - expected.low) < within).all()
-        assert (np.abs(actual[1] - expected.high) < within).all()
-
-
-class TestOnCommonSteps:
-    def test_by_hand(self):
-        steps, values = on_common_steps(
-            [
-                (np.array([0.0, 10, 20]), np.array([NAN, 1.0, 3.0])),
-                (np.array([5.0, 15, 30]), np.array([0.0, 10.0, 10.0])),
-            ],
-            points=3,
-        )
-        # From the first return that both know to where the shorter one ends.
-        assert steps.tolist() == [10.0, 15.0, 20.0]
-        assert values.tolist() == [[1.0, 2.0, 3.0], [5.0, 10.0, 10.0]]
-
-    @pytest.mark.parametrize(
-        ("curve", "said"),
+def test_curves_are_compared_at_common_steps():
+    steps, values = on_common_steps(
         [
-            (([0.0, 1.0], [NAN, NAN]), "no episode has ended"),
-            (([], []), "no episode has ended"),
-            (([50.0, 60.0], [1.0, 1.0]), "ends at 10, one that begins at 50"),
+            (np.array([0.0, 10, 20]), np.array([NAN, 1.0, 3.0])),
+            (np.array([5.0, 15, 30]), np.array([0.0, 10.0, 10.0])),
         ],
+        points=3,
     )
-    def test_curves_without_common_steps(self, curve, said):
-        other = (np.array([0.0, 10.0]), np.array([1.0, 1.0]))
+    # From the first return that both know to where the shorter one ends.
+    assert steps.tolist() == [10.0, 15.0, 20.0]
+    assert values.tolist() == [[1.0, 2.0, 3.0], [5.0, 10.0, 10.0]]
+    other = (np.array([0.0, 10.0]), np.array([1.0, 1.0]))
+    for curve, said in (
+        (([0.0, 1.0], [NAN, NAN]), "no episode has ended"),
+        (([], []), "no episode has ended"),
+        (([50.0, 60.0], [1.0, 1.0]), "ends at 10, one that begins at 50"),
+    ):
         with pytest.raises(ValueError, match=said):
             on_common_steps([other, tuple(map(np.array, curve))])

@@ -5,6 +5,7 @@ import pytest
 
 from keras_rl2.cli import errors
 from keras_rl2.cli.main import main
+from keras_rl2.cli.progress_file import read_curve
 
 
 def write(folder, returns, algorithm=None, environment="CartPole-v1"):
@@ -55,23 +56,8 @@ def test_curves_are_grouped_by_algorithm(runs, tmp_path, capsys):
         assert drawn.count(text) == 1
 
 
-def test_png(runs, monkeypatch):
-    monkeypatch.chdir(runs)
-    assert main(["plot", "PPO-CartPole-v1"]) == 0
-    png = (runs / "learning_curves.png").read_bytes()
-    assert png.startswith(b"\x89PNG")
-
-
-def test_each_environment_has_a_panel(runs, tmp_path):
+def test_environments_and_recorded_data_have_panels(runs, tmp_path, capsys):
     write(runs / "SAC-Pendulum-v1" / "seed-0", [1, 2], "SAC", "Pendulum-v1")
-    picture = tmp_path / "curves.svg"
-    assert main(["plot", str(runs), "--output", str(picture)]) == 0
-    drawn = picture.read_text()
-    assert drawn.count(">environment steps<") == 2
-    assert ">Pendulum-v1<" in drawn
-
-
-def test_updates_on_recorded_data_have_a_panel(runs, tmp_path, capsys):
     folder = runs / "CQL-CartPole-v1" / "seed-0"
     folder.mkdir(parents=True)
     # Evaluated every other epoch.
@@ -83,9 +69,11 @@ def test_updates_on_recorded_data_have_a_panel(runs, tmp_path, capsys):
     assert main(["plot", str(runs), "--output", str(picture)]) == 0
     assert "return 12.0 [12.0, 12.0] at 80 updates, " in capsys.readouterr().out
     drawn = picture.read_text()
-    assert drawn.count(">updates<") == drawn.count(">environment steps<") == 1
+    assert drawn.count(">updates<") == 1
+    assert drawn.count(">environment steps<") == 2
     assert ">return (sum of rewards), evaluations<" in drawn
     assert drawn.count(">CartPole-v1<") == 2
+    assert drawn.count(">Pendulum-v1<") == 1
 
 
 def test_trainings_of_one_kind_are_told_apart(runs, tmp_path):
@@ -102,47 +90,47 @@ def test_trainings_of_one_kind_are_told_apart(runs, tmp_path):
 def test_a_training_named_twice_counts_once(runs, capsys, monkeypatch):
     monkeypatch.chdir(runs)
     one = "DQN-CartPole-v1"
-    assert (
-        main(["plot", one, f"{one}/seed-0", f"{one}/seed-0/progress.csv"]) == 0
-    )
+    named = [one, f"{one}/seed-0", f"{one}/seed-0/progress.csv"]
+    assert main(["plot", *named]) == 0
     assert "1 seed\n" in capsys.readouterr().out
+    picture = (runs / "learning_curves.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
 
 
-def test_a_row_that_is_being_written_is_left_out(tmp_path, capsys):
-    folder = tmp_path / "seed-0"
-    write(folder, ["nan", 1.0, 2.0])
-    path = folder / "progress.csv"
-    path.write_text(path.read_text() + "400")
-    output = str(tmp_path / "curves.png")
-    assert main(["plot", str(folder), "--output", output]) == 0
-    assert "return 2.0 [2.0, 2.0] at 300 steps" in capsys.readouterr().out
+def test_a_row_that_is_being_written_is_left_out(tmp_path):
+    write(tmp_path / "seed-0", ["nan", 1.5, 2.5])
+    path = tmp_path / "seed-0" / "progress.csv"
+    path.write_text(path.read_text() + "400,3")
+    steps, returns = read_curve(path)
+    assert steps.tolist() == [100.0, 200.0, 300.0]
+    assert returns[1:].tolist() == [1.5, 2.5]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_other_files_are_refused(tmp_path, refused):
+    path = tmp_path / "progress.csv"
+    head = "env_steps,episode_return\n"
+    for text, said in (
         ("", "no episode_return"),
         ("a,b\n1,2\n", "expected a column env_steps or updates, received a"),
         ("env_steps,loss\n1,2\n", "no episode_return"),
-        ("env_steps,episode_return\n1,many\n", "'many'"),
-        ("env_steps,episode_return\n1,nan\n", "no episode has ended"),
-        ("env_steps,episode_return\n", "no episode has ended"),
+        (head + "1,many\n", "'many'"),
+        (head + "1,nan\n", "no episode has ended"),
+        (head, "no episode has ended"),
         ("\xff\xfe", "not a table"),
-    ],
-)
-def test_other_files_are_refused(text, said, tmp_path, refused):
-    path = tmp_path / "progress.csv"
-    path.write_bytes(text.encode("latin-1"))
-    assert said in refused("plot", path)
+        # Without end, in a line, in columns or in a number.
+        (head + "x" * 10**6, str(path)),
+        (head + "," * 10**6 + "\n", str(path)),
+        (head + "9" * 10**5 + ",1\n", str(path)),
+    ):
+        path.write_bytes(text.encode("latin-1"))
+        assert said in refused("plot", path), text[:50]
 
 
-def test_matplotlib_is_asked_for(runs, tmp_path, refused, monkeypatch):
+def test_pictures_want_matplotlib_and_a_known_ending(
+    runs, refused, monkeypatch
+):
+    assert "doc" in refused("plot", runs, "--output", runs / "curves.doc")
     monkeypatch.setattr(errors.importlib.util, "find_spec", lambda _: None)
-    output = tmp_path / "pictures" / "curves.png"
+    output = runs / "pictures" / "curves.png"
     assert "pip install matplotlib" in refused("plot", runs, "--output", output)
     assert not output.parent.exists()
-
-
-def test_an_unknown_kind_of_picture(runs, refused):
-    output = runs / "curves.doc"
-    assert "doc" in refused("plot", runs, "--output", output)

@@ -1,7 +1,5 @@
 """`keras-rl2 record --dataset`."""
 
-import pytest
-
 import keras_rl2 as rl
 from keras_rl2.cli.main import main
 
@@ -18,36 +16,22 @@ def test_random_steps_become_a_dataset(tmp_path, capsys):
     assert "new, or empty" in capsys.readouterr().err
 
 
-def test_a_saved_agent_plays(tmp_path, capsys):
-    agent = rl.DQN.for_env("CartPole-v1", hidden=(8,), seed=0)
-    agent.save(tmp_path / "agent.keras")
+def test_a_saved_agent_plays(trained, tmp_path):
     folder = tmp_path / "greedy-v0"
-    typed = ["record", str(tmp_path / "agent.keras"), "--env", "CartPole-v1"]
     options = ["--dataset", str(folder), "--steps", "30", "--deterministic"]
-    assert main([*typed, *options]) == 0
+    assert main(["record", str(trained), *options]) == 0
     assert rl.OfflineDataset(folder).transitions == 30
 
 
-@pytest.mark.parametrize(
-    ("typed", "text"),
-    [
-        (["random", "--dataset", "x"], "expected --env"),
-        (["random", "--env", "CartPole-v1", "--steps", "9"], "--dataset FOLD"),
+def test_invalid_options_are_refused(refused):
+    at_random = ["record", "random", "--env", "CartPole-v1"]
+    for typed, said in (
+        (["record", "random", "--dataset", "x"], "expected --env"),
+        ([*at_random, "--steps", "9"], "--dataset FOLD"),
+        ([*at_random, "--dataset", "x", "--steps", "0"], "at least 1"),
         (
-            [
-                "random",
-                "--env",
-                "CartPole-v1",
-                "--dataset",
-                "x",
-                "--steps",
-                "0",
-            ],
-            "at least 1",
+            ["record", "random", "--env", "CartPole-v9x", "--dataset", "x"],
+            "unknown envi",
         ),
-        (["random", "--env", "CartPole-v9x", "--dataset", "x"], "unknown envi"),
-    ],
-)
-def test_what_is_wrong_is_said(typed, text, capsys):
-    assert main(["record", *typed]) == 2
-    assert text in capsys.readouterr().err
+    ):
+        assert said in refused(*typed)

@@ -29,9 +29,7 @@ class TestEvaluate:
         assert "20 stochastic episodes" in stochastic
         assert greedy.split()[2] != stochastic.split()[2]
 
-    def test_another_environment(self, trained, capsys):
-        path = str(trained)
-        assert main(["evaluate", path, "--env", "CartPole-v0"]) == 0
+        assert main(["evaluate", str(trained), "--env", "CartPole-v0"]) == 0
         assert capsys.readouterr().out.startswith("CartPole-v0: return")
 
 

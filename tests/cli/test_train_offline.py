@@ -31,8 +31,9 @@ def train(logdir, *options, algorithm="cql", env="CartPole-v1"):
 @pytest.mark.usefixtures("eagerly")
 def test_it_trains_in_updates_and_is_gone_on_with(data, tmp_path, capsys):
     options = ["--data", data, "--updates", 6, "--evaluate", 4]
-    assert train(tmp_path, *options, "--set", *SMALL) == 0
-    folder = tmp_path / "CQL-CartPole-v1" / "seed-0"
+    options += ["--set", *SMALL]
+    assert train(tmp_path, *options, algorithm="bc") == 0
+    folder = tmp_path / "BehaviorCloning-CartPole-v1" / "seed-0"
     printed = capsys.readouterr().out
     assert "6 updates, " in printed
     assert "200 transitions" in printed
@@ -50,78 +51,56 @@ def test_it_trains_in_updates_and_is_gone_on_with(data, tmp_path, capsys):
     assert list(folder.glob("events.out.tfevents.*"))
 
     resume = ["--resume", "--data", data]
-    assert train(tmp_path, *resume) == 0
+    assert train(tmp_path, *resume, algorithm="bc") == 0
     assert "made 6 updates of 6 already; --updates" in capsys.readouterr().out
-    assert train(tmp_path, *resume, "--updates", 10) == 0
+    resume += ["--updates", 10]
+    assert train(tmp_path, *resume, algorithm="bc") == 0
     rows = rows_of(folder)
     assert rows[:3] == first
     assert [int(row["updates"]) for row in rows] == [2, 4, 6, 8, 10]
     agent = keras.models.load_model(folder / "agent.keras")
-    assert isinstance(agent, rl.CQL)
+    assert isinstance(agent, rl.BehaviorCloning)
     assert (int(agent.updates), agent.env_steps) == (10, 0)
     steps, returns = read_curve(folder / "progress.csv")
     assert steps.tolist() == [2, 4, 6, 8, 10]
     assert np.isfinite(returns).any()
 
 
-@pytest.mark.usefixtures("eagerly")
-def test_schedules_span_the_updates(data, tmp_path):
-    rate = 'optimizer={"name":"Adam","learning_rate":{"schedule":"linear"'
-    rate += ',"initial":0.1,"final":0.0}}'
-    options = ["--data", data, "--updates", 4, "--evaluate", 0, "--set", rate]
-    assert train(tmp_path, *options, *SMALL, algorithm="bc") == 0
-    rows = rows_of(tmp_path / "BehaviorCloning-CartPole-v1" / "seed-0")
-    rates = [float(row["learning_rate"]) for row in rows]
-    assert rates == pytest.approx([0.05, 0.0])
-
-
-class TestWhatIsAskedFor:
-    def test_the_preset_of_the_environment(self, asked, data, tmp_path):
-        assert train(tmp_path, "--data", data) == 0
-        ((preset, folder, options),) = asked
-        assert preset == presets.find("CQL", "CartPole-v1")
-        assert folder.path == tmp_path / "CQL-CartPole-v1" / "seed-0"
-        assert options["data"] == str(data)
-
-    @pytest.mark.parametrize("algorithm", ["dqn", "iql"])
-    def test_presets_for_steps_become_some_for_updates(
-        self, algorithm, asked, data, tmp_path
-    ):
+def test_presets_are_for_updates(asked, data, tmp_path):
+    assert train(tmp_path, "--data", data) == 0
+    preset, folder, options = asked.pop()
+    assert preset == presets.find("CQL", "CartPole-v1")
+    assert folder.path == tmp_path / "CQL-CartPole-v1" / "seed-0"
+    assert options["data"] == str(data)
+    # Those for steps become some for updates.
+    for algorithm in ("dqn", "iql"):
         options = ["--data", data, "--updates", "1e3"]
         assert train(tmp_path, *options, algorithm=algorithm) == 0
-        ((preset, _, _),) = asked
+        preset, _, _ = asked.pop()
         assert (preset.updates, preset.total_steps) == (1000, 0)
 
 
-DATA = ["--data", "DATA"]
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "options", "text"),
-    [
+def test_invalid_options_are_refused(data, tmp_path, refused, asked):
+    given = ["--data", data]
+    for algorithm, options, text in (
         ("cql", [], "expected --data FOLDER"),
         ("bc", [], "expected --data FOLDER"),
         ("iql", ["--resume"], "expected --data FOLDER"),
         ("td3bc", ["--preset", "default"], "expected --data FOLDER"),
-        ("ppo", DATA, "PPO does not learn from --data"),
-        ("cql", [*DATA, "--steps", "9"], "expected --updates instead"),
-        ("cql", [*DATA, "--envs", "2"], "--envs does not go with --data"),
+        ("ppo", given, "PPO does not learn from --data"),
+        ("cql", [*given, "--steps", "9"], "expected --updates instead"),
+        ("cql", [*given, "--envs", "2"], "--envs does not go with --data"),
         ("dqn", ["--updates", "9"], "--updates is for --data"),
         ("cql", ["--data", "nowhere"], "nowhere: no such file"),
-        ("cql", [*DATA, "--set", "dataset.capacity=9"], "dataset.batch_size"),
-        ("cql", [*DATA, "--set", "total_steps=9"], "Expected either"),
-    ],
-)
-def test_what_is_wrong_is_said(
-    algorithm, options, text, data, tmp_path, refused, asked
-):
-    options = [data if each == "DATA" else each for each in options]
-    typed = ["train", algorithm, "CartPole-v1", "--logdir", tmp_path / "runs"]
-    assert text in refused(*typed, *options)
+        ("cql", [*given, "--set", "dataset.capacity=9"], "dataset.batch_size"),
+        ("cql", [*given, "--set", "total_steps=9"], "Expected either"),
+    ):
+        typed = ["train", algorithm, "CartPole-v1", "--logdir", tmp_path / "a"]
+        assert text in refused(*typed, *options), (algorithm, options)
     assert not asked
 
 
-def test_what_is_no_dataset_leaves_a_training_as_it_was(
+def test_an_invalid_dataset_leaves_a_training_as_it_was(
     data, tmp_path, refused
 ):
     folder = tmp_path / "runs" / "CQL-CartPole-v1" / "seed-0"
@@ -146,7 +125,7 @@ def test_what_is_no_dataset_leaves_a_training_as_it_was(
     assert (folder / "agent.keras").read_text() == "trained for hours"
 
 
-def test_own_steps_and_recorded_ones_are_not_gone_on_with_as_the_other(
+def test_online_and_offline_trainings_are_not_mixed(
     data, tmp_path, refused, asked
 ):
     folder = tmp_path / "DQN-CartPole-v1" / "seed-0"

@@ -1,10 +1,7 @@
 """`keras-rl2 tune`: its plan, resuming, and the best preset."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +9,7 @@ import pytest
 
 from keras_rl2 import presets
 from keras_rl2.cli import learning_curves
+from keras_rl2.cli import tuning_run
 from keras_rl2.cli.main import main
 from keras_rl2.presets import find_space
 from support.hparams_tab import table
@@ -48,8 +46,6 @@ def space(tmp_path, monkeypatch):
 @pytest.fixture
 def planned(monkeypatch):
     """What trials are asked for, none of which takes place."""
-    from keras_rl2.cli import tuning_run
-
     calls = []
     monkeypatch.setattr(tuning_run, "tune", lambda *given: calls.append(given))
     return calls
@@ -82,8 +78,6 @@ class Trials:
 
 @pytest.fixture
 def trials(monkeypatch):
-    from keras_rl2.cli import tuning_run
-
     found = Trials()
     monkeypatch.setattr(tuning_run, "_train", found)
     return found
@@ -135,9 +129,9 @@ class TestWhatIsAskedFor:
         assert not planned
         assert not (tmp_path / "tuning").exists()
 
-    @pytest.mark.parametrize(
-        ("options", "said"),
-        [
+    def test_invalid_options_are_refused(self, refused, tmp_path):
+        gamma = "agent.gamma=[0,1]"
+        for options, said in (
             (["--trials", "0"], "--trials: expected a number of at least 1"),
             (["--trials", "many"], "--trials: expected a whole number"),
             (["--seeds", "0"], "--seeds"),
@@ -148,7 +142,7 @@ class TestWhatIsAskedFor:
             (["--search", "agent.gamma"], "expected KEY=VALUE"),
             (["--set", "agent.gama=0.9"], "perhaps 'agent.gamma'"),
             (
-                ["--set", "agent.gamma=1", "--search", "agent.gamma=[0,1]"],
+                ["--set", "agent.gamma=1", "--search", gamma],
                 "agent.gamma: expected either a value",
             ),
             (
@@ -159,53 +153,36 @@ class TestWhatIsAskedFor:
             (["--storage", "nonsense://x"], "--storage nonsense://x: expected"),
             (["--preset", "Pendulum-v9"], "environment with a preset of PPO"),
             (["--env-kwargs", "nonsense=1"], "nonsense"),
-        ],
-    )
-    def test_what_is_wrong_is_refused(self, options, said, refused, tmp_path):
-        assert said in refused("tune", "ppo", "CartPole-v1", *options)
+        ):
+            assert said in refused("tune", "ppo", "CartPole-v1", *options)
+        for algorithm, options, said in (
+            ("ppoo", [], "Expected an algorithm"),
+            ("cql", [], "CQL learns from recorded data"),
+            ("a2c", ONE_RATE, "is one of PPO, not of A2C"),
+        ):
+            assert said in refused("tune", algorithm, "CartPole-v1", *options)
         assert not (tmp_path / "tuning" / "PPO-CartPole-v1").exists()
 
-    @pytest.mark.parametrize(
-        ("options", "searched"),
-        [
-            ([], [False, True]),
-            (["--set", "networks.normalize_observations=true"], None),
-            (["--search", "networks.normalize_observations=null"], None),
-        ],
-    )
-    def test_normalization_where_the_doctor_asks_for_it(
-        self, options, searched, planned, capsys
-    ):
+    def test_normalization_where_the_doctor_asks_for_it(self, planned, capsys):
         assert main(["doctor", "MountainCar-v0"]) == 1
         assert "use normalize_observations=True" in capsys.readouterr().out
-        assert tune(*options, env="MountainCar-v0") == 0
-        ((_, plan, *_),) = planned
         name = "networks.normalize_observations"
-        assert plan.space.ranges.get(name) == searched
         said = f"{name}: searched too: some observations deviate by"
-        assert (said in capsys.readouterr().out) == bool(searched)
-
-    @pytest.mark.parametrize(
-        ("algorithm", "env", "said"),
-        [
-            ("ppoo", "CartPole-v1", "Expected an algorithm"),
-            ("cql", "CartPole-v1", "CQL learns from recorded data"),
-            ("ppo", "CartPol-v1", "nearest: CartPole-v1"),
-        ],
-    )
-    def test_of_whom_and_where(self, algorithm, env, said, refused):
-        assert said in refused("tune", algorithm, env)
-
-    def test_a_space_of_another_algorithm_is_refused(self, refused):
-        line = refused("tune", "a2c", "CartPole-v1", *ONE_RATE)
-        assert "is one of PPO, not of A2C" in line
+        for options, searched in (
+            (["--study", "a"], [False, True]),
+            (["--study", "b", "--set", f"{name}=true"], None),
+            (["--study", "c", "--search", f"{name}=null"], None),
+        ):
+            assert tune(*options, env="MountainCar-v0") == 0
+            _, plan, *_ = planned.pop()
+            assert plan.space.ranges.get(name) == searched
+            assert (said in capsys.readouterr().out) == bool(searched)
 
 
 @pytest.mark.parametrize(
     "storage",
     [
         None,
-        pytest.param("trials.journal", marks=pytest.mark.slow),
         pytest.param("sqlite:///x.db", marks=pytest.mark.slow),
     ],
 )
@@ -222,55 +199,33 @@ def test_the_same_command_goes_on(storage, trials, capsys, tmp_path):
     assert len(trials.rates) == 5
     out = capsys.readouterr().out
     assert f"return {max(trials.rates):.1f}, trial" in out
+    # The folder may be moved with its journal.
+    (tmp_path / "tuning").rename(tmp_path / "elsewhere")
+    moved = ["--logdir", "elsewhere", "--trials", 6]
+    assert tune(*options, *moved) == 0
+    assert len(trials.rates) == 6
     if storage:
         assert (tmp_path / storage.removeprefix("sqlite:///")).is_file()
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        (None, "other.journal"),
-        pytest.param("other.journal", None, marks=pytest.mark.slow),
-        pytest.param(None, "sqlite:///other.db", marks=pytest.mark.slow),
-    ],
-)
 def test_another_storage_does_not_write_over_what_was_found(
-    first, second, trials, refused, tmp_path
+    trials, refused, tmp_path
 ):
-    storages = [["--storage", each] if each else [] for each in (first, second)]
-    assert tune(*ONE_RATE, *storages[0], "--trials", 2) == 0
+    other = ["--storage", "other.journal"]
+    assert tune(*ONE_RATE, "--trials", 2) == 0
     folder = tmp_path / "tuning" / "PPO-CartPole-v1"
     before = {path: path.read_bytes() for path in folder.iterdir()}
     assert "best.json" in {path.name for path in before}
-    command = ["tune", "ppo", "CartPole-v1", *ONE_RATE, *storages[1]]
+    command = ["tune", "ppo", "CartPole-v1", *ONE_RATE, *other]
     for more in ([], ["--overwrite"]):
         line = refused(*command, *more, "--trials", 1)
         assert "--study or --logdir keeps others apart" in line
         assert {p: p.read_bytes() for p in before} == before
     # Under another name both are kept, and the first one goes on.
-    assert tune(*ONE_RATE, *storages[1], "--study", "b", "--trials", 1) == 0
+    assert tune(*ONE_RATE, *other, "--study", "b", "--trials", 1) == 0
     assert (tmp_path / "tuning" / "b" / "best.json").is_file()
-    assert tune(*ONE_RATE, *storages[0], "--trials", 3) == 0
+    assert tune(*ONE_RATE, "--trials", 3) == 0
     assert len(trials.rates) == 4
-
-
-def test_a_folder_may_be_moved_with_its_journal(trials, tmp_path):
-    assert tune(*ONE_RATE, "--trials", 1) == 0
-    (tmp_path / "tuning").rename(tmp_path / "elsewhere")
-    options = ["--logdir", "elsewhere", "--trials", 2]
-    assert tune(*ONE_RATE, *options) == 0
-    assert len(trials.rates) == 2
-
-
-# In the default layer, `test_the_same_command_goes_on` draws nothing twice.
-@pytest.mark.slow
-def test_going_on_draws_what_would_have_been_drawn(trials):
-    # Optuna draws the first ten at random, and then by those that are there.
-    for study, ends in (("once", [13]), ("parts", [4, 11, 13])):
-        for end in ends:
-            options = ["--study", study, "--trials", end, "--pruner", "none"]
-            assert tune(*ONE_RATE, *options) == 0
-    assert trials.rates[:13] == trials.rates[13:]
 
 
 def test_two_processes_do_not_draw_the_same(trials):
@@ -285,7 +240,7 @@ def test_two_processes_do_not_draw_the_same(trials):
     assert len(set(trials.rates)) == 2
 
 
-def test_what_is_found(trials, capsys, tmp_path):
+def test_the_best_is_a_preset_for_train(trials, asked, capsys, tmp_path):
     trials.prune = True
     assert tune(*ONE_RATE, "--trials", 10) == 0
     folder = tmp_path / "tuning" / "PPO-CartPole-v1"
@@ -303,14 +258,9 @@ def test_what_is_found(trials, capsys, tmp_path):
         "final": 0.0,
     }
     assert "best of 10 trials" in best.source
-
-
-def test_the_best_is_a_preset_for_train(trials, asked):
-    assert tune(*ONE_RATE, "--trials", 2) == 0
-    best = "tuning/PPO-CartPole-v1/best.json"
-    assert main(["train", "ppo", "CartPole-v1", "--preset", best]) == 0
-    ((preset, _, _),) = asked
-    assert preset == presets.read(best)
+    path = str(folder / "best.json")
+    assert main(["train", "ppo", "CartPole-v1", "--preset", path]) == 0
+    assert asked[0][0] == best
 
 
 @pytest.mark.parametrize(
@@ -335,7 +285,9 @@ def test_a_trial_that_was_broken_off_comes_first_again(number, trials, capsys):
     assert states == ["COMPLETE", "COMPLETE", "FAIL", "COMPLETE", "COMPLETE"]
 
 
-def test_trials_of_another_kind_are_not_mixed_in(trials, refused, capsys):
+def test_trials_of_another_kind_are_not_mixed_in(
+    trials, refused, capsys, tmp_path
+):
     assert tune(*ONE_RATE, "--trials", 1) == 0
     capsys.readouterr()
     more = ["--set", "agent.gamma=0.5", "--seeds", "3"]
@@ -345,24 +297,18 @@ def test_trials_of_another_kind_are_not_mixed_in(trials, refused, capsys):
     assert len(trials.rates) == 1
     # Trials and pruner may be others.
     assert tune(*ONE_RATE, "--trials", 2, "--pruner", "none") == 0
-    assert tune(*ONE_RATE, *more, "--trials", 1, "--overwrite") == 0
-    assert len(trials.rates) == 3
-    assert "resumed" not in capsys.readouterr().out.splitlines()[-4]
-
-
-@pytest.mark.slow
-def test_overwriting_removes_what_the_study_wrote(trials, tmp_path):
-    assert tune(*ONE_RATE, "--trials", 5) == 0
     folder = tmp_path / "tuning" / "PPO-CartPole-v1"
     (folder / "notes.txt").write_text("mine")
     (folder / "trials" / "0004").mkdir(parents=True)
-    assert tune(*ONE_RATE, "--trials", 1, "--overwrite") == 0
+    assert tune(*ONE_RATE, *more, "--trials", 1, "--overwrite") == 0
+    assert len(trials.rates) == 3
+    assert "resumed" not in capsys.readouterr().out.splitlines()[-4]
+    # What the study wrote is removed, and nothing else.
     assert not (folder / "trials").exists()
     assert "of 1 trials" in presets.read(folder / "best.json").source
     assert (folder / "notes.txt").is_file()
 
 
-@pytest.mark.slow
 def test_a_study_of_somebody_else_is_refused(refused):
     study = optuna.create_study(
         storage="sqlite:///x.db", study_name="PPO-CartPole-v1"
@@ -403,35 +349,3 @@ def test_a_short_tune_of_three_trials(tmp_path, capsys):
     arguments = ["train", "ppo", "CartPole-v1", "--preset", best]
     assert main([*arguments, "--logdir", str(tmp_path / "runs")]) == 0
     assert "agent.keras: return" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("eagerly")
-def test_ctrl_c_and_going_on(tmp_path, capsys):
-    options = ["--steps", "512", "--reports", "2", "--seeds", "1", *ONE_RATE]
-    options += ["--set", "networks.hidden=[8]", "dataset.passes=1"]
-    command = [sys.executable, "-u", "-m", "keras_rl2.cli", "tune"]
-    process = subprocess.Popen(
-        [*command, "ppo", "CartPole-v1", *options, "--trials", "1000"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-        # A shell that runs tests in the background has them ignore it.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    try:
-        for line in process.stdout:
-            if "Trial 1 finished" in line:
-                process.send_signal(signal.SIGINT)
-                break
-        out, _ = process.communicate()
-    finally:
-        process.kill()
-    assert process.returncode == 130, out
-    assert "Traceback" not in out
-    assert "best.json" in out
-    done = int(next(x for x in out.splitlines() if " trials, " in x).split()[0])
-    assert tune(*options, "--trials", done + 1) == 0
-    assert f"resumed at trial {done}" in capsys.readouterr().out

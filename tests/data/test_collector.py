@@ -2,23 +2,19 @@
 
 import functools
 
-import gymnasium
 import keras
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers import RecordEpisodeStatistics
-from gymnasium.wrappers import TimeLimit
 
-import keras_rl2 as rl
 from keras_rl2.data import Trajectory
 from keras_rl2.envs import as_vector_env
 from support import vector_envs
 from support.agents import AGENTS
 from support.agents import assert_equal_weights
 from support.agents import make_eager_agent
-from support.agents import make_env
 from support.agents import make_rollouts
 from support.datasets import episodes_of
 from support.probe_envs import ChainProbe
@@ -56,10 +52,15 @@ def trainee(env):
     return make_eager_agent(PPO, env, compile_arguments=sgd)
 
 
+def bound(env, **arguments):
+    """Returns rollouts for an agent of their own."""
+    rollouts = make_rollouts(env, **arguments)
+    rollouts.bind(make_eager_agent(PPO, env, gamma=0.9, gae_lambda=0.8))
+    return rollouts
+
+
 def refreshed(env, horizon):
-    agent = make_eager_agent(PPO, env, gamma=0.9, gae_lambda=0.8)
-    rollouts = make_rollouts(env, horizon=horizon, batch_size=horizon)
-    rollouts.bind(agent)
+    rollouts = bound(env, horizon=horizon, batch_size=horizon)
     rollouts.refresh()
     return rollouts
 
@@ -68,28 +69,21 @@ def refreshed(env, horizon):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_no_transition_starts_at_a_final_observation(mode):
-    env = chains(mode)
-    rollouts = refreshed(env, 30)
+def test_final_observations_start_no_transition_and_are_not_learned_from(mode):
+    rollouts = refreshed(chains(mode), 30)
     observations = rollouts.samples["observation"][rollouts.valid_rows]
     assert ChainProbe.FINAL not in observations
     # Of three steps under NEXT_STEP one is a reset.
     expected = 40 if mode == AutoresetMode.NEXT_STEP else 60
     assert len(observations) == expected
     assert rollouts.agent.env_steps == expected
-    one_round = rollouts.hand_over()
-    trained = one_round["rows"][one_round["weight"] == 1]
-    assert sorted(trained) == sorted(rollouts.valid_rows)
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_value_of_the_final_observation_is_never_bootstrapped_from(mode):
-    rollouts = refreshed(chains(mode), 30)
     returns = rollouts.samples["returns"][rollouts.valid_rows]
-    observations = rollouts.samples["observation"][rollouts.valid_rows]
     last = observations[:, 0] == 1.0
     # The reward alone, wherever the episode terminated.
     np.testing.assert_allclose(returns[last], 1.0, rtol=1e-5)
+    one_round = rollouts.hand_over()
+    trained = one_round["rows"][one_round["weight"] == 1]
+    assert sorted(trained) == sorted(rollouts.valid_rows)
 
 
 # The modes agree.
@@ -126,9 +120,7 @@ def test_modes_prepare_alike(mode, prepared):
 def test_episode_statistics_equal_gymnasiums(mode):
     recorded = [RecordEpisodeStatistics(CountingEnv(i)) for i in range(2)]
     env = vector([lambda e=e: e for e in recorded], mode)
-    agent = make_eager_agent(PPO, env)
-    rollouts = make_rollouts(env, horizon=7)
-    rollouts.bind(agent)
+    rollouts = bound(env, horizon=7)
     for _ in range(6):
         rollouts.refresh()
     theirs = sorted(
@@ -160,9 +152,7 @@ def test_rewards_of_mere_resets_are_not_counted(careless):
     for make in (careless, functools.partial(vector_envs.sync, mode=MODES[0])):
         env = make(CountingEnv, num_envs=2)
         assert env.masks_reset_rows
-        rollouts = make_rollouts(env, horizon=7)
-        agent = make_eager_agent(PPO, env)
-        rollouts.bind(agent)
+        rollouts = bound(env, horizon=7)
         # Episodes that go on from one round to the next, too.
         for _ in range(3):
             rollouts.refresh()
@@ -173,20 +163,10 @@ def test_rewards_of_mere_resets_are_not_counted(careless):
     assert logs[0] == logs[1] < vector_envs.RESET_REWARD
 
 
-def test_before_an_episode_has_ended_there_is_no_return():
-    env = as_vector_env(CountingEnv(lengths=(100,)))
-    rollouts = make_rollouts(env)
-    rollouts.bind(make_eager_agent(PPO, env))
-    rollouts.refresh()
+def test_returns_are_of_the_last_100_episodes():
+    rollouts = refreshed(as_vector_env(CountingEnv(lengths=(100,))), 8)
     assert np.isnan(rollouts.logs()["episode_return"])
-
-
-def test_window_of_100_episodes():
-    env = as_vector_env(CountingEnv(lengths=(1,)))
-    agent = make_eager_agent(PPO, env)
-    rollouts = make_rollouts(env, horizon=120)
-    rollouts.bind(agent)
-    rollouts.refresh()
+    rollouts = refreshed(as_vector_env(CountingEnv(lengths=(1,))), 120)
     assert len(episodes_of(rollouts)["episode_returns"]) == 100
     # Episode k gives 10 k + 1; the last hundred are those from 20 on.
     expected = np.mean(10.0 * np.arange(20, 120) + 1)
@@ -211,12 +191,6 @@ def a_trajectory(final_index, **flags):
     )
 
 
-def at_step_1():
-    flags = np.zeros((4, 1), bool)
-    flags[1] = True
-    return flags
-
-
 @pytest.fixture(scope="module")
 def counter():
     """An agent for which V(s) = s, with gamma 0.5 and lambda 0.5."""
@@ -226,7 +200,7 @@ def counter():
     return agent
 
 
-def test_advantages_without_an_end(counter):
+def test_advantages_by_hand(counter):
     samples, _ = counter.prepare(a_trajectory([]))
     np.testing.assert_allclose(samples["value"], [0, 1, 2, 3])
     # delta = 1 + V(t+1) / 2 - V(t) = 1.5, 1, 0.5, 0; the trace is 1/4.
@@ -236,55 +210,23 @@ def test_advantages_without_an_end(counter):
     np.testing.assert_allclose(
         samples["returns"], samples["advantage"] + samples["value"]
     )
-
-
-def test_truncation_bootstraps_from_the_final_observation(counter):
-    samples, _ = counter.prepare(a_trajectory([1], truncated=at_step_1()))
-    # delta at the truncation: 1 + V(9) / 2 - V(1) = 4.5, and no trace on.
-    np.testing.assert_allclose(
-        samples["advantage"], [1.5 + 0.25 * 4.5, 4.5, 0.5, 0.0]
-    )
-
-
-def test_truncation_without_a_reset_bootstraps_from_the_next_row(counter):
-    """Under NEXT_STEP the next row is the true final observation."""
-    samples, _ = counter.prepare(a_trajectory([], truncated=at_step_1()))
-    np.testing.assert_allclose(
-        samples["advantage"], [1.5 + 0.25 * 1.0, 1.0, 0.5, 0.0]
-    )
-
-
-def test_termination_does_not_bootstrap(counter):
-    for final_index in ([], [1]):
-        samples, _ = counter.prepare(
-            a_trajectory(final_index, terminated=at_step_1())
-        )
+    for final_index, end, delta in (
+        # At the truncation: 1 + V(9) / 2 - V(1), and no trace on.
+        ([1], "truncated", 4.5),
+        # Under NEXT_STEP the next row is the true final observation.
+        ([], "truncated", 1.0),
+        ([1], "terminated", 0.0),
+        ([], "terminated", 0.0),
+    ):
+        flags = np.zeros((4, 1), bool)
+        flags[1] = True
+        samples, _ = counter.prepare(a_trajectory(final_index, **{end: flags}))
         np.testing.assert_allclose(
-            samples["advantage"], [1.5, 0.0, 0.5, 0.0], atol=1e-6
+            samples["advantage"],
+            [1.5 + 0.25 * delta, delta, 0.5, 0.0],
+            atol=1e-6,
+            err_msg=f"{end}, {final_index}",
         )
-
-
-def test_final_observations_belong_to_their_environment():
-    """Two environments, of which the second is cut off in step 0."""
-    env = vector([ChainProbe] * 2, AutoresetMode.SAME_STEP)
-    agent = make_eager_agent(PPO, env, hidden=(), gamma=0.5, gae_lambda=0.0)
-    agent.critic.set_weights([np.ones((1, 1)), np.zeros(1)])
-    observation = np.zeros((3, 2, 1), "float32")
-    truncated = np.array([[False, True], [False, False]])
-    samples, statistics = agent.prepare(
-        Trajectory(
-            observation=observation,
-            action=np.zeros((2, 2), "int32"),
-            reward=np.zeros((2, 2), "float32"),
-            terminated=np.zeros((2, 2), bool),
-            truncated=truncated,
-            valid=np.ones((2, 2), bool),
-            final_observation=np.array([[6.0]], "float32"),
-            final_index=np.array([1], "int32"),
-        )
-    )
-    np.testing.assert_allclose(samples["returns"], [0.0, 3.0, 0.0, 0.0])
-    assert set(statistics) == {"explained_variance"}
 
 
 # Sharing an environment, and breaking off.
@@ -302,11 +244,9 @@ def is_continuous(trajectory):
 )
 def test_evaluating_on_the_same_environment_starts_new_episodes(mode):
     env = counting(mode)
-    agent = make_eager_agent(PPO, env)
-    rollouts = make_rollouts(env, horizon=6)
-    rollouts.bind(agent)
+    rollouts = bound(env, horizon=6)
     assert is_continuous(rollouts.collect())
-    agent.evaluate(env.env, episodes=3)
+    rollouts.agent.evaluate(env.env, episodes=3)
     trajectory = rollouts.collect()
     assert (trajectory.observation[0, :, 2] == 0).all()
     assert is_continuous(trajectory)
@@ -315,20 +255,6 @@ def test_evaluating_on_the_same_environment_starts_new_episodes(mode):
     # Without a disturbance episodes go on from round to round.
     last = trajectory.observation[-1]
     np.testing.assert_array_equal(rollouts.collect().observation[0], last)
-
-
-def test_rollouts_and_evaluation_of_one_fit_may_share_an_environment():
-    env = counting(AutoresetMode.NEXT_STEP)
-    agent = trainee(env)
-    rollouts = make_rollouts(env, horizon=6)
-    history = agent.fit(
-        rollouts,
-        epochs=2,
-        validation_data=rl.EvaluationDataset(env, 2),
-        verbose=0,
-    ).history
-    assert len(history["val_episode_return"]) == 2
-    assert set(episodes_of(rollouts)["episode_lengths"]) <= {1, 3, 5}
 
 
 class InterruptedEnv(CountingEnv):
@@ -345,74 +271,36 @@ class InterruptedEnv(CountingEnv):
 
 
 def test_ctrl_c_leaves_fit_and_a_later_fit_works():
-    raw = InterruptedEnv(lengths=(50,))
-    env = as_vector_env(raw)
+    env = as_vector_env(InterruptedEnv(lengths=(50,)))
     agent = trainee(env)
     rollouts = make_rollouts(env, horizon=8)
     with pytest.raises(KeyboardInterrupt):
         agent.fit(rollouts, epochs=3, verbose=0)
     assert agent.env_steps == 8
     assert agent.optimizer.iterations.numpy() == 1
+    seen = []
+    agent.observers.add(seen.append)
     agent.fit(rollouts, epochs=2, verbose=0)
     assert agent.env_steps == 24
     # The episode that was broken off is not taken up again.
-    first = rollouts.samples["observation"]
-    assert is_sequence(first[:, 2])
+    assert seen[0].observation[0, 0, 2] == 0
+    assert all(map(is_continuous, seen))
 
 
-def is_sequence(steps):
-    return (np.diff(steps) == 1).all()
-
-
-def test_a_rollout_that_broke_off_starts_new_episodes():
-    raw = InterruptedEnv(lengths=(50,))
-    env = as_vector_env(raw)
-    agent = make_eager_agent(PPO, env)
-    rollouts = make_rollouts(env, horizon=8)
-    rollouts.bind(agent)
-    rollouts.collect()
-    with pytest.raises(KeyboardInterrupt):
-        rollouts.collect()
-    trajectory = rollouts.collect()
-    assert trajectory.observation[0, 0, 2] == 0
-    assert is_continuous(trajectory)
-
-
-@pytest.mark.parametrize("vectorised", [False, True])
-def test_errors_of_an_environment_keep_their_type(vectorised):
-    env = as_vector_env(CrashingEnv(at=13))
-    if vectorised:
-        make = functools.partial(CrashingEnv, at=13)
-        env = vector([make] * 2, AutoresetMode.SAME_STEP)
+def test_errors_of_an_environment_keep_their_type():
+    make = functools.partial(CrashingEnv, at=13)
+    env = vector([make] * 2, AutoresetMode.SAME_STEP)
     agent = trainee(env)
     rollouts = make_rollouts(env, horizon=8)
-    with pytest.raises(EnvCrash, match="crash at step") as caught:
-        agent.fit(rollouts, epochs=3, verbose=0)
-    assert type(caught.value) is EnvCrash
-    assert agent.optimizer.iterations.numpy() == env.num_envs
+    # The second environment has still to crash after the first.
+    for epochs in (3, 1):
+        with pytest.raises(EnvCrash, match="crash at step") as caught:
+            agent.fit(rollouts, epochs=epochs, verbose=0)
+        assert type(caught.value) is EnvCrash
+    assert agent.optimizer.iterations.numpy() == 2
     steps = agent.env_steps
-    if vectorised:
-        # The second one has still to crash.
-        with pytest.raises(EnvCrash):
-            agent.fit(rollouts, epochs=1, verbose=0)
     agent.fit(rollouts, epochs=1, verbose=0)
     assert agent.env_steps == steps + rollouts.steps_per_round
-
-
-def test_a_time_limit_is_a_truncation():
-    env = as_vector_env(TimeLimit(gymnasium.make("Pendulum-v1").unwrapped, 5))
-    agent = make_eager_agent(PPO, env)
-    rollouts = make_rollouts(env, horizon=10)
-    rollouts.bind(agent)
-    trajectory = rollouts.collect()
-    assert not trajectory.terminated.any()
-    assert np.flatnonzero(trajectory.truncated).tolist() == [4, 9]
-    assert trajectory.final_index.tolist() == [4, 9]
-    # The final observation belongs before the reset: it continues the motion.
-    motion = np.abs(
-        trajectory.final_observation - trajectory.observation[[4, 9], 0]
-    )
-    assert motion.max() < 2.0
 
 
 def test_state_is_plain_and_repeats_noise_and_shuffling():
@@ -420,8 +308,10 @@ def test_state_is_plain_and_repeats_noise_and_shuffling():
     agent = make_eager_agent(PPO, env)
     rollouts = make_rollouts(env, scale_rewards=True)
     rollouts.bind(agent)
+    before = [np.array(w) for w in agent.get_weights()]
     for _ in range(2):
         rollouts.refresh()
+    assert_equal_weights(agent, before)
     state = rollouts.get_state()
     twin_env = counting(AutoresetMode.SAME_STEP)
     twin = make_rollouts(twin_env, scale_rewards=True, seed=9)
@@ -432,13 +322,3 @@ def test_state_is_plain_and_repeats_noise_and_shuffling():
     assert moments[0] == moments[1]
     for source in ("noise", "shuffle"):
         assert twin.get_state()[source] == state[source]
-
-
-def test_collecting_changes_no_weight():
-    env = make_env()
-    agent = make_eager_agent(PPO, env)
-    before = [np.array(w) for w in agent.get_weights()]
-    rollouts = make_rollouts(env)
-    rollouts.bind(agent)
-    rollouts.refresh()
-    assert_equal_weights(agent, before)

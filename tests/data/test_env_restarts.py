@@ -1,9 +1,7 @@
 """Training goes on where environments fail, and learns nothing bad."""
 
 import functools
-import gc
 import multiprocessing
-import time
 
 import gymnasium
 import keras
@@ -24,7 +22,6 @@ from support.failing_envs import assert_trajectory
 from support.failing_envs import assert_transitions
 from support.probe_envs import EnvCrash
 
-FORMS = [None, *AutoresetMode]
 ROLLOUTS = {"horizon": 48, "passes": 1, "batch_size": None, "seed": 0}
 REPLAY = {
     "capacity": 600,
@@ -37,7 +34,6 @@ REPLAY = {
 AGENTS = {
     "PPO": (rl.PPO, {}, ROLLOUTS),
     "PPO that remembers": (rl.PPO, {"memory": True}, ROLLOUTS),
-    "A2C": (rl.A2C, {}, ROLLOUTS),
     "REINFORCE": (rl.REINFORCE, {}, ROLLOUTS),
     "DQN": (rl.DQN, {}, {**REPLAY, "n_step": 3}),
     "DQN, prioritized": (rl.DQN, {}, {**REPLAY, "prioritized": True}),
@@ -116,14 +112,21 @@ def assert_n_steps(batch):
     assert not np.isin(observation[:, 0], failed).any()
 
 
-@pytest.mark.parametrize("form", FORMS, ids=str)
-@pytest.mark.parametrize("name", AGENTS)
-@pytest.mark.rotate(
-    name=[
-        ["PPO", "A2C", "REINFORCE", "PPO that remembers"],
-        ["DQN", "DQN, prioritized", "DQN that remembers"],
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("PPO", AutoresetMode.NEXT_STEP),
+        ("DQN, prioritized", AutoresetMode.SAME_STEP),
+        *(
+            pytest.param(*each, marks=pytest.mark.slow)
+            for each in (
+                ("PPO that remembers", AutoresetMode.DISABLED),
+                ("REINFORCE", None),
+                ("DQN", None),
+                ("DQN that remembers", AutoresetMode.NEXT_STEP),
+            )
+        ),
     ],
-    form=[FORMS],
 )
 def test_a_hundredth_of_all_steps_fails(name, form):
     # Ten short episodes of one environment are a hundred steps.
@@ -144,74 +147,50 @@ def test_a_hundredth_of_all_steps_fails(name, form):
     assert {*episodes_of(data)["episode_lengths"]} == {LENGTH}
 
 
-@pytest.mark.parametrize("name", ["PPO", "DQN, prioritized"])
+@pytest.mark.parametrize("name", ["PPO", "DQN, prioritized", "REINFORCE"])
 def test_resets_that_fail(name):
-    env = environments(None, 0.1, reset_fails=True)
-    agent, data = made(name, env)
-    data.bind(agent)
-    counts = watched(agent)
-    for _ in range(3):
-        data.refresh()
-    assert sum(counts) == agent.env_steps
-
-
-@pytest.mark.parametrize("name", ["REINFORCE", "PPO"])
-def test_resets_of_whole_episodes_that_fail(name):
     env = environments(None, 0.05, reset_fails=True)
     agent, data = made(name, env)
     data.bind(agent)
-    watched(agent)
-    for _ in range(12):
+    counts = watched(agent)
+    for _ in range(12 if name == "REINFORCE" else 4):
         data.refresh()
+    assert sum(counts) == agent.env_steps
     assert data.logs()["env_restarts"] > 2
 
 
-def test_environments_of_an_id_are_made_again():
+def test_environments_of_an_id_are_made_again_and_repeat():
     made_so_far = []
 
     def make(**kwargs):
         made_so_far.append(1)
         return FailingEnv(at=20, **kwargs)
 
-    gymnasium.register("Failing-v0", entry_point=make)
-    try:
+    def actions():
         agent, data = made("PPO", "Failing-v0", num_envs=2)
         data.bind(agent)
         watched(agent)
+        seen = []
+        agent.observers.add(lambda trajectory: seen.append(trajectory.action))
         before = len(made_so_far)
         data.refresh()
-    finally:
-        del gymnasium.registry["Failing-v0"]
-    # Two at a time, at steps 20 and 40.
-    assert len(made_so_far) == before + 4
-    assert data.logs()["env_restarts"] == 2
-
-
-def test_training_with_failures_repeats():
-    def actions():
-        gymnasium.register(
-            "Failing-v0",
-            entry_point=functools.partial(FailingEnv, at=20),
-        )
-        try:
-            agent, data = made("PPO", "Failing-v0", num_envs=2)
-            seen = []
-            agent.observers.add(
-                lambda trajectory: seen.append(trajectory.action)
-            )
-            agent.fit(data, epochs=1, verbose=0)
-        finally:
-            del gymnasium.registry["Failing-v0"]
+        # Two at a time, at steps 20 and 40.
+        assert len(made_so_far) == before + 4
+        assert data.logs()["env_restarts"] == 2
         return seen
 
-    np.testing.assert_array_equal(actions(), actions())
+    gymnasium.register("Failing-v0", entry_point=make)
+    try:
+        np.testing.assert_array_equal(actions(), actions())
+    finally:
+        del gymnasium.registry["Failing-v0"]
 
 
 @pytest.mark.parametrize(
     "fail",
     [
-        failing_envs.raises,
         failing_envs.is_killed,
+        pytest.param(failing_envs.raises, marks=pytest.mark.slow),
         pytest.param(failing_envs.hangs, marks=pytest.mark.slow),
     ],
 )
@@ -226,10 +205,7 @@ def test_processes_are_replaced(fail):
     data.bind(agent)
     data.refresh()
     assert data.logs()["env_restarts"] == 1
-    began = time.perf_counter()
     data.refresh()
-    # One failure more, and the replacement of what had failed.
-    assert time.perf_counter() - began < 8.0
     assert len(multiprocessing.active_children()) == 2
     data.close()
     assert not multiprocessing.active_children()
@@ -240,19 +216,15 @@ def test_by_default_it_is_raised_and_nothing_is_left():
         [functools.partial(FailingEnv, failing_envs.is_killed, at=30)]
     )
     agent, data = made("PPO", env, on_env_error="raise")
-    with pytest.raises(WorkerError, match="exit code -9"):
-        agent.fit(data, epochs=1, verbose=0)
-    assert not multiprocessing.active_children()
-    assert agent.env_steps == 0
-    # A later fit makes the processes again.
-    with pytest.raises(WorkerError, match="exit code -9"):
-        agent.fit(data, epochs=1, verbose=0)
-    del env, data
-    gc.collect()
-    assert not multiprocessing.active_children()
+    # A second fit makes the processes again.
+    for _ in range(2):
+        with pytest.raises(WorkerError, match="exit code -9"):
+            agent.fit(data, epochs=1, verbose=0)
+        assert not multiprocessing.active_children()
+        assert agent.env_steps == 0
 
 
-def test_what_always_fails_is_raised():
+def test_an_environment_that_always_fails_is_raised():
     env = FailingEnv(probability=1.0)
     agent, data = made("PPO", env)
     with pytest.raises(EnvCrash) as caught:
@@ -262,7 +234,7 @@ def test_what_always_fails_is_raised():
     assert agent.optimizer.iterations.numpy() == 0
 
 
-def test_what_never_comes_to_anything_is_refused():
+def test_an_environment_without_usable_steps_is_refused():
     class Short(FailingEnv):
         def step(self, action):
             if self._step == 2:
@@ -288,7 +260,7 @@ def test_processes_that_cannot_be_made_again():
     assert not multiprocessing.active_children()
 
 
-def test_what_is_not_finite_is_no_failure():
+def test_numbers_that_are_not_finite_are_no_failure():
     class NotFinite(FailingEnv):
         def _observation(self):
             if self._steps > 5:
@@ -302,7 +274,7 @@ def test_what_is_not_finite_is_no_failure():
         agent.fit(data, epochs=1, verbose=0)
 
 
-def test_the_choice_is_between_two():
+def test_on_env_error_is_raise_or_restart():
     for make in (rl.RolloutDataset, rl.ReplayDataset):
         with pytest.raises(ValueError, match="'raise' or 'restart'"):
             make("CartPole-v1", on_env_error="ignore")

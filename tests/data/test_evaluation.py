@@ -17,45 +17,36 @@ from support.probe_envs import CountingEnv
 PPO = AGENTS["PPO"]
 
 
-@pytest.fixture
-def counting_id():
-    """The id of an environment whose episodes have 1, 2, 3, ... steps."""
-    lengths = tuple(range(1, 9))
-    gymnasium.register(
-        "CountsSteps-v0",
-        lambda: CountingEnv(0, lengths, (False,) * len(lengths)),
-    )
-    yield "CountsSteps-v0"
-    gymnasium.registry.pop("CountsSteps-v0")
-
-
 def counted_return(index, episode, length):
     """Returns what `CountingEnv` gives for one episode."""
     steps = np.arange(1, length + 1)
     return float(np.sum(100.0 * index + 10.0 * episode + steps))
 
 
-@pytest.mark.parametrize(
-    ("episodes", "num_envs", "shares"),
-    [
-        (10, 4, (2, 2, 3, 3)),
-        (8, 4, (2, 2, 2, 2)),
-        (2, 4, (0, 0, 1, 1)),
-        (3, 1, (3,)),
-    ],
-)
-def test_as_many_episodes_as_asked_for(episodes, num_envs, shares, counting_id):
+def test_as_many_episodes_as_asked_for():
     agent = make_agent(PPO, CountingEnv())
-    results = agent.evaluate(counting_id, episodes=episodes, num_envs=num_envs)
-    # The first ones of each environment, which are of 1, 2, 3, ... steps.
-    played = [episode for share in shares for episode in range(share)]
-    assert len(played) == episodes
-    returns = [counted_return(0, episode, episode + 1) for episode in played]
-    assert results == {
-        "episode_return": pytest.approx(np.mean(returns)),
-        "episode_return_std": pytest.approx(np.std(returns)),
-        "episode_length": pytest.approx(np.mean(played) + 1),
-    }
+
+    def make():
+        return CountingEnv(0, tuple(range(1, 9)), (False,) * 8)
+
+    for episodes, shares in (
+        (10, (2, 2, 3, 3)),
+        (8, (2, 2, 2, 2)),
+        (2, (0, 0, 1, 1)),
+        (3, (3,)),
+    ):
+        results = agent.evaluate(make, episodes=episodes, num_envs=len(shares))
+        # The first ones of each environment, which are of 1, 2, 3, ... steps.
+        played = [episode for share in shares for episode in range(share)]
+        assert len(played) == episodes
+        returns = [
+            counted_return(0, episode, episode + 1) for episode in played
+        ]
+        assert results == {
+            "episode_return": pytest.approx(np.mean(returns)),
+            "episode_return_std": pytest.approx(np.std(returns)),
+            "episode_length": pytest.approx(np.mean(played) + 1),
+        }, shares
 
 
 @pytest.mark.parametrize("mode", vector_envs.MODES, ids=lambda m: m.name)

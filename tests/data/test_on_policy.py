@@ -8,9 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_rl2.policies import actors
-from support.agents import ACTOR_CRITICS
-from support.agents import AGENTS
-from support.agents import EITHER_KIND
+from support.agents import ON_POLICY_KINDS
 from support.agents import assert_equal_weights
 from support.agents import differ
 from support.agents import make_agent
@@ -18,8 +16,8 @@ from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_rollouts
 
+PPO = ON_POLICY_KINDS["PPO"]
 UPDATES = 4
-pytestmark = pytest.mark.parametrize("name", AGENTS)
 
 
 class Watch:
@@ -29,11 +27,11 @@ class Watch:
         used: The weights that the runner held, for each call of it.
         own: The agent's own weights at that time.
         updates: Updates that the agent had made.
+        actions: Observations, noise and actions.
     """
 
     def __init__(self, agent, monkeypatch):
-        self.used, self.own, self.updates = [], [], []
-        self.actions = []
+        self.used, self.own, self.updates, self.actions = [], [], [], []
         watch = self
         make = actors._make_runner
 
@@ -69,13 +67,7 @@ WAYS = {
     "whole_round": {"jit_compile": False},
     # XLA compiles the round, for networks as small as these.
     "auto": {"jit_compile": "auto"},
-    "eager": {"run_eagerly": True},
 }
-
-
-# Others, and other agents, are in the slow layer.
-ENOUGH = {"name": ["PPO"], "way": ["one_by_one", "whole_round"]}
-over_ways = pytest.mark.parametrize("way", WAYS)
 
 
 @pytest.fixture(scope="module")
@@ -83,35 +75,42 @@ def trained():
     """Agents after four watched rounds in two fits; made once."""
     made = {}
 
-    def get(name, way):
-        if (name, way) not in made:
+    def get(arguments):
+        key = str(arguments)
+        if key not in made:
             env = make_env()
             rollouts = make_rollouts(env, passes=2, rounds_per_epoch=2)
             assert rollouts.updates_per_round == UPDATES
-            arguments = {"optimizer": keras.optimizers.SGD(0.1), **WAYS[way]}
-            agent = make_agent(AGENTS[name], env, compile_arguments=arguments)
+            arguments = {"optimizer": keras.optimizers.SGD(0.1), **arguments}
+            agent = make_agent(PPO, env, compile_arguments=arguments)
             with pytest.MonkeyPatch.context() as monkeypatch:
                 watch = Watch(agent, monkeypatch)
                 for _ in range(2):
                     agent.fit(rollouts, epochs=1, verbose=0)
-            made[name, way] = agent, watch
-        return made[name, way]
+            made[key] = agent, watch
+        return made[key]
 
     return get
 
 
 @pytest.mark.usefixtures("as_users_run")
-@pytest.mark.spread(**ENOUGH)
-@over_ways
-def test_actions_come_from_the_last_weights(name, way, trained):
-    agent, watch = trained(name, way)
-    size = agent.round_size
-    compiled = size is not None and size.compiled
-    assert compiled == (WAYS[way].get("jit_compile") == "auto")
+@pytest.mark.parametrize(
+    "way",
+    [
+        way
+        if way == "whole_round"
+        else pytest.param(way, marks=pytest.mark.slow)
+        for way in WAYS
+    ],
+)
+def test_actions_come_from_the_last_weights(way, trained):
+    agent, watch = trained(WAYS[way])
+    compiled = agent.round_size is not None and agent.round_size.compiled
+    assert compiled == (way == "auto")
 
     # Steps of a round, in each environment.
     rounds = 4
-    horizon = AGENTS[name].env_steps(1) // make_env().num_envs
+    horizon = PPO.env_steps(1) // make_env().num_envs
     assert len(watch.used) == horizon * rounds
     # All updates of the round before, and none of this one.
     expected = np.repeat(np.arange(rounds) * UPDATES, horizon)
@@ -126,6 +125,12 @@ def test_actions_come_from_the_last_weights(name, way, trained):
         observation, noise, action = watch.actions[i]
         again = stateless_action(agent, watch.used[i], observation, noise)
         np.testing.assert_array_equal(action, again)
+    # However updates are executed, they are the same.
+    eager, _ = trained({"run_eagerly": True})
+    for one, other in zip(
+        agent.get_weights(), eager.get_weights(), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
 def stateless_action(agent, weights, observation, noise):
@@ -135,53 +140,9 @@ def stateless_action(agent, weights, observation, noise):
         return agent.sample_action(observation, noise).numpy()
 
 
-@pytest.mark.spread(**ENOUGH)
-@pytest.mark.parametrize("way", [way for way in WAYS if way != "eager"])
-def test_ways_to_execute_give_the_same_weights(name, way, trained):
-    agent, eager = trained(name, way)[0], trained(name, "eager")[0]
-    for one, other in zip(
-        agent.get_weights(), eager.get_weights(), strict=True
-    ):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.rotate(name=EITHER_KIND)
-def test_samples_are_prepared_with_the_acting_weights(name):
-    """The recorded log-probabilities are those of the actions taken."""
-    if name not in ACTOR_CRITICS:
-        pytest.skip("has no probabilities")
-    env = make_env("act_box")
-    rollouts = make_rollouts(env)
-    agent = make_eager_agent(AGENTS[name], env)
-    agent.fit(rollouts, verbose=0)
-    rollouts.refresh()
-    policy, _ = agent.policy_and_value(rollouts.samples["observation"])
-    np.testing.assert_allclose(
-        policy.log_prob(rollouts.samples["action"]).numpy(),
-        rollouts.samples["log_prob"],
-        rtol=1e-5,
-    )
-
-
-@pytest.mark.rotate(name=EITHER_KIND)
-@pytest.mark.parametrize("as_rounds", [False, True])
-def test_asking_before_a_refresh_is_an_error(name, as_rounds):
+def test_nothing_is_read_ahead_of_a_refresh():
     env = make_env()
-    agent = make_agent(AGENTS[name], env)
-    rollouts = make_rollouts(env)
-    dataset = getattr(rollouts, "as_rounds" if as_rounds else "as_dataset")
-    iterator = iter(dataset(agent))
-    rollouts.refresh()
-    for _ in range(1 if as_rounds else rollouts.updates_per_round):
-        next(iterator)
-    with pytest.raises(tf.errors.OpError, match="before the round was"):
-        next(iterator)
-
-
-@pytest.mark.rotate(name=EITHER_KIND)
-def test_nothing_is_read_ahead(name):
-    env = make_env()
-    agent = make_agent(AGENTS[name], env)
+    agent = make_agent(PPO, env)
     rollouts = make_rollouts(env)
     iterator = iter(rollouts.as_dataset(agent))
     for _ in range(3):
@@ -191,17 +152,23 @@ def test_nothing_is_read_ahead(name):
             batch = next(iterator)
             for row in batch["observation"].numpy():
                 assert (row == own).all(axis=1).any()
+    with pytest.raises(tf.errors.OpError, match="before the round was"):
+        next(iterator)
+    rounds = iter(rollouts.as_rounds(agent))
+    rollouts.refresh()
+    next(rounds)
+    with pytest.raises(tf.errors.OpError, match="before the round was"):
+        next(rounds)
 
 
-@pytest.mark.rotate(name=EITHER_KIND)
-def test_a_second_fit_drops_what_the_first_left(name):
+def test_a_second_fit_drops_what_the_first_left():
     """A round that was collected but not used is stale for the next `fit`."""
     env = make_env()
-    agent = make_eager_agent(AGENTS[name], env)
+    agent = make_eager_agent(PPO, env)
     rollouts = make_rollouts(env)
     agent.fit(rollouts, verbose=0)
     rollouts.refresh()
     before = agent.optimizer.iterations.numpy()
     agent.fit(rollouts, verbose=0)
-    assert agent.env_steps == AGENTS[name].env_steps(3)
+    assert agent.env_steps == PPO.env_steps(3)
     assert agent.optimizer.iterations.numpy() - before == 2

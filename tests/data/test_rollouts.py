@@ -1,23 +1,26 @@
 """The dataset of rounds, apart from what is strictly on-policy."""
 
+import gc
+import weakref
+
 import gymnasium
 import keras
 import numpy as np
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2.data.rollouts import shuffled_rows
-from support.agents import AGENTS
+from support.agents import KINDS
 from support.agents import make_agent
 from support.agents import make_eager_agent
 from support.agents import make_env
+from support.agents import make_replay
 from support.agents import make_rollouts
 from support.datasets import state_of
 from support.errors import raises
 from support.probe_envs import CountingEnv
 from support.structured_envs import assert_trees_equal
 
-PPO = AGENTS["PPO"]
+PPO = KINDS["PPO"]
 
 
 def test_numbers_of_a_round():
@@ -28,13 +31,32 @@ def test_numbers_of_a_round():
         batch_size=4,
         rounds_per_epoch=2,
     )
-    assert rollouts.steps_per_round == 15
-    assert rollouts.minibatches == 4
-    assert rollouts.updates_per_round == 16
+    expected = {
+        "rounds_per_epoch": 2,
+        "seed": 0,
+        "horizon": 5,
+        "passes": 4,
+        "scale_rewards": False,
+        "steps_per_round": 15,
+        "batch_size": 4,
+        "minibatches": 4,
+        "updates_per_round": 16,
+        "num_envs": 3,
+        "on_env_error": "raise",
+    }
+    for name in ("steps_per_round", "minibatches", "updates_per_round"):
+        assert getattr(rollouts, name) == expected[name]
     assert rollouts.steps_per_epoch == 32
+    # Whether rewards are scaled is known when it is bound.
+    known = {k: v for k, v in expected.items() if k != "scale_rewards"}
+    assert rollouts.settings() == known
+    # What it is bound to and what it collects are none.
+    rollouts.bind(make_agent(PPO, make_env(num_envs=3)))
+    rollouts.refresh()
+    assert rollouts.settings() == expected
 
 
-def test_elements_are_as_the_agent_says():
+def test_minibatches_are_rows_of_the_samples_that_the_agent_names():
     env = make_env("act_box_matrix")
     agent = make_agent(PPO, env)
     rollouts = make_rollouts(env)
@@ -42,32 +64,41 @@ def test_elements_are_as_the_agent_says():
     spec = agent.sample_spec()
     assert set(batches.element_spec) == {*spec, "weight"}
     rollouts.refresh()
+    samples = rollouts.samples
     batch = next(iter(batches))
+    assert set(samples) == set(spec)
     for key, one in spec.items():
         assert batch[key].shape == (8, *one.shape)
-        assert batch[key].dtype == one.dtype
-    assert set(rollouts.samples) == set(spec)
-    for key, one in spec.items():
-        assert rollouts.samples[key].shape == (16, *one.shape)
-        assert rollouts.samples[key].dtype == one.dtype
-
-
-def test_minibatches_hold_rows_that_belong_together():
-    env = rl.envs.as_vector_env(CountingEnv())
-    agent = make_agent(PPO, env)
-    rollouts = make_rollouts(env)
-    batches = iter(rollouts.as_dataset(agent))
-    rollouts.refresh()
-    samples = rollouts.samples
+        assert batch[key].dtype == samples[key].dtype == one.dtype
+        assert samples[key].shape == (16, *one.shape)
     seen = []
-    batch = next(batches)
-    for i, observation in enumerate(batch["observation"].numpy()):
-        (row,) = np.flatnonzero((samples["observation"] == observation).all(1))
+    for i, log_prob in enumerate(batch["log_prob"].numpy()):
+        (row,) = np.flatnonzero(samples["log_prob"] == log_prob)
         seen.append(row)
         for key, value in samples.items():
             np.testing.assert_array_equal(batch[key][i], value[row])
-    assert sorted(seen) == list(range(8))
-    assert seen != list(range(8))
+    assert len(set(seen)) == 8
+    assert seen != sorted(seen)
+
+
+def test_a_dataset_lives_as_long_as_its_minibatches():
+    for make, chain in (
+        (make_rollouts, lambda batches: iter(batches.map(dict).prefetch(1))),
+        (make_replay, lambda batches: batches),
+    ):
+        agent = make_agent(
+            KINDS["PPO" if make is make_rollouts else "DQN"], make_env()
+        )
+        dataset = make(make_env())
+        kept = chain(dataset.as_dataset(agent))
+        dataset.refresh()
+        source = weakref.ref(dataset)
+        del dataset
+        gc.collect()
+        assert len(next(iter(kept))["observation"]) == source().batch_size
+        del kept
+        gc.collect()
+        assert source() is None
 
 
 def test_a_new_agent_on_old_rollouts():
@@ -99,7 +130,7 @@ def test_a_new_agent_on_old_rollouts():
 def test_one_agent_on_two_rollouts():
     """Two environments in turn: a longer and a shorter rollout."""
     sgd = {"optimizer": keras.optimizers.SGD(0.01)}
-    agent = make_agent(PPO, make_env(), compile_arguments=sgd)
+    agent = make_eager_agent(PPO, make_env(), compile_arguments=sgd)
     first = make_rollouts(make_env())
     second = make_rollouts(make_env(num_envs=3), horizon=4, batch_size=4)
     for rollouts in (first, second, first):
@@ -108,11 +139,9 @@ def test_one_agent_on_two_rollouts():
     assert agent.optimizer.iterations.numpy() == 2 + 3 + 2
 
 
-@pytest.mark.parametrize("memory", [None, keras.layers.LSTMCell])
-def test_samples_are_the_same_where_an_agent_runs_eagerly(memory):
+def test_samples_are_the_same_where_an_agent_runs_eagerly():
     env = rl.envs.as_vector_env(CountingEnv(lengths=(6,)))
-    given = {} if memory is None else {"memory": memory(4)}
-    agent = make_agent(PPO, env, **given)
+    agent = make_agent(PPO, env, memory=keras.layers.LSTMCell(4))
     # An episode ends in the second rollout alone.
     rollouts = make_rollouts(env, horizon=4, batch_size=4)
     rollouts.bind(agent)
@@ -124,29 +153,6 @@ def test_samples_are_the_same_where_an_agent_runs_eagerly(memory):
         samples, statistics = agent.prepare(trajectory)
         assert_trees_equal(samples, expected[0], rtol=1e-4, atol=1e-5)
         assert statistics == pytest.approx(expected[1], rel=1e-4, abs=1e-5)
-
-
-def test_an_id_makes_environments():
-    rollouts = rl.RolloutDataset(
-        "CartPole-v1", horizon=4, batch_size=8, num_envs=2
-    )
-    assert rollouts.env.num_envs == 2
-    rollouts.close()
-
-
-@pytest.mark.parametrize("valid", [0, 1, 3, 7, 8])
-def test_dealing_is_even(valid):
-    rows, weight = shuffled_rows(
-        np.arange(10, 10 + valid), np.random.default_rng(0), 2, 4, 2
-    )
-    assert rows.shape == weight.shape == (8, 2)
-    for one_pass in range(2):
-        part = slice(4 * one_pass, 4 * one_pass + 4)
-        counts = weight[part].sum(axis=1)
-        assert counts.sum() == valid
-        assert counts.max() - counts.min() <= 1
-        dealt = rows[part][weight[part] == 1]
-        assert sorted(dealt) == list(range(10, 10 + valid))
 
 
 OWN = rl.data.OwnRollout(steps=64, passes=3, batch_size=16, shortest=8)
@@ -165,44 +171,35 @@ def choosing():
     return Choosing.for_env("CartPole-v1", hidden=(4,), seed=0)
 
 
-@pytest.mark.parametrize(
-    ("num_envs", "given", "expected"),
-    [
-        (1, {}, (64, 3, 16, True, 1)),
-        (4, {}, (16, 3, 16, True, 1)),
-        # Each environment takes a while, and minibatches grow instead.
-        (32, {}, (8, 3, 64, True, 1)),
-        (3, {}, (24, 3, 16, True, 1)),
-        (1, {"horizon": 10}, (10, 3, 10, True, 1)),
-        (1, {"passes": 2, "scale_rewards": False}, (64, 2, 16, False, 1)),
-        (1, {"batch_size": None}, (64, 3, 64, True, 1)),
-        (2, {"batch_size": 100}, (50, 3, 100, True, 1)),
-        (1, {"rounds_per_epoch": 5}, (64, 3, 16, True, 5)),
-    ],
-)
-def test_what_is_not_given_is_the_algorithms_own(
-    choosing, num_envs, given, expected
-):
-    rollouts = rl.RolloutDataset("CartPole-v1", num_envs=num_envs, **given)
-    rollouts.bind(choosing)
-    horizon, passes, batch_size, scaled, rounds = expected
-    assert rollouts.horizon == horizon
-    assert rollouts.passes == passes
-    assert rollouts.batch_size == batch_size
-    assert rollouts.scale_rewards is scaled
-    assert rollouts.rounds_per_epoch == rounds
-    assert rollouts.steps_per_round == horizon * num_envs
-    minibatches = -(-horizon * num_envs // batch_size)
-    assert rollouts.updates_per_round == passes * minibatches
+def test_what_is_not_given_is_the_algorithms_own(choosing):
     names = ("horizon", "passes", "batch_size", "scale_rewards")
-    own = rollouts.own_settings()
-    assert {*own} - {"rounds_per_epoch"} == {*names} - {*given}
-    for name in names:
-        star = "*" * (name not in given)
-        assert f"{name}={getattr(rollouts, name)}{star}" in repr(rollouts)
+    for num_envs, given, expected in (
+        (1, {}, (64, 3, 16, True)),
+        (4, {}, (16, 3, 16, True)),
+        # Each environment takes a while, and minibatches grow instead.
+        (32, {}, (8, 3, 64, True)),
+        (3, {}, (24, 3, 16, True)),
+        (1, {"horizon": 10}, (10, 3, 10, True)),
+        (1, {"passes": 2, "scale_rewards": False}, (64, 2, 16, False)),
+        (1, {"batch_size": None}, (64, 3, 64, True)),
+        (2, {"batch_size": 100}, (50, 3, 100, True)),
+    ):
+        rollouts = rl.RolloutDataset("CartPole-v1", num_envs=num_envs, **given)
+        rollouts.bind(choosing)
+        found = tuple(getattr(rollouts, name) for name in names)
+        assert found == expected, (num_envs, given)
+        horizon, passes, batch_size, _ = expected
+        assert rollouts.steps_per_round == horizon * num_envs
+        minibatches = -(-horizon * num_envs // batch_size)
+        assert rollouts.updates_per_round == passes * minibatches
+        own = {*rollouts.own_settings()} - {"rounds_per_epoch"}
+        assert own == {*names} - {*given}
+        for name in names:
+            star = "*" * (name not in given)
+            assert f"{name}={getattr(rollouts, name)}{star}" in repr(rollouts)
 
 
-def test_what_is_not_known_yet_is_named():
+def test_settings_are_unknown_before_an_agent_is_bound():
     rollouts = rl.RolloutDataset("CartPole-v1", passes=2)
     assert repr(rollouts) == (
         "<RolloutDataset CartPole-v1: num_envs=1, rounds_per_epoch=1>"
@@ -249,24 +246,18 @@ def test_rounds_of_an_agent_hold_whole_sequences(choosing):
     assert rollouts.batch_size == 96
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda env, **options: rl.RolloutDataset(env, horizon=8, **options),
-        rl.ReplayDataset,
-        rl.EvaluationDataset,
-    ],
-)
-def test_arguments_and_wrappers_of_environments(make):
-    env = make(
-        "Pendulum-v1",
-        num_envs=2,
-        env_kwargs={"g": 1.5},
-        wrappers=[gymnasium.wrappers.ClipAction],
-    ).env
-    for each in env.env.envs:
-        assert each.unwrapped.g == 1.5
-        assert isinstance(each, gymnasium.wrappers.ClipAction)
+def test_arguments_and_wrappers_of_environments():
+    for make in (rl.RolloutDataset, rl.ReplayDataset, rl.EvaluationDataset):
+        env = make(
+            "Pendulum-v1",
+            num_envs=2,
+            env_kwargs={"g": 1.5},
+            wrappers=[gymnasium.wrappers.ClipAction],
+        ).env
+        assert env.num_envs == 2
+        for each in env.env.envs:
+            assert each.unwrapped.g == 1.5
+            assert isinstance(each, gymnasium.wrappers.ClipAction)
 
 
 @pytest.mark.parametrize("ends", [False, True])
@@ -292,32 +283,20 @@ def test_training_without_the_end_of_an_episode_is_told_of_once(
         assert "TimeLimit" in str(said[0].message)
 
 
-class TestRefusedAgents:
-    """One that does not fit leaves a dataset as it was."""
-
-    def rollouts(self, **settings):
-        return rl.RolloutDataset("CartPole-v1", num_envs=2, seed=0, **settings)
-
-    def test_settings_stay_those_of_the_one_before(self):
-        rollouts = self.rollouts()
-        agent = rl.PPO.for_env(rollouts.env, hidden=(4,), seed=0)
-        rollouts.bind(agent)
-        before = repr(rollouts)
-        other = rl.A2C.for_env("Acrobot-v1", hidden=(4,), seed=0)
-        with pytest.raises(ValueError, match="Received"):
-            rollouts.bind(other)
-        assert rollouts.agent is agent
-        assert repr(rollouts) == before
-
-    @pytest.mark.parametrize("memory", [None, keras.layers.GRUCell(4)])
-    def test_the_second_time_too(self, memory):
-        settings = {"batch_size": 20} if memory else {"sequence_length": 16}
-        rollouts = self.rollouts(**settings)
-        agent = rl.PPO.for_env(rollouts.env, hidden=(4,), memory=memory, seed=0)
-        for _ in range(2):
-            with pytest.raises(ValueError, match="sequence"):
-                rollouts.bind(agent)
-        assert rollouts.agent is None
+def test_a_refused_agent_leaves_a_dataset_as_it_was():
+    rollouts = rl.RolloutDataset("CartPole-v1", num_envs=2, seed=0)
+    agent = rl.PPO.for_env(rollouts.env, hidden=(4,), seed=0)
+    rollouts.bind(agent)
+    before = repr(rollouts)
+    with pytest.raises(ValueError, match="Received"):
+        rollouts.bind(rl.A2C.for_env("Acrobot-v1", hidden=(4,), seed=0))
+    assert rollouts.agent is agent
+    assert repr(rollouts) == before
+    rollouts = rl.RolloutDataset("CartPole-v1", sequence_length=16)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="sequence"):
+            rollouts.bind(agent)
+    assert rollouts.agent is None
 
 
 def test_whole_episodes_in_whole_sequences():
@@ -327,7 +306,7 @@ def test_whole_episodes_in_whole_sequences():
     agent = rl.REINFORCE.for_env(
         rollouts.env, hidden=(4,), memory=keras.layers.GRUCell(4), seed=0
     )
-    agent.compile(run_eagerly=True)
     rollouts.bind(agent)
     assert rollouts.horizon == 512
-    agent.fit(rollouts, total_steps=1, verbose=0)
+    rollouts.refresh()
+    assert rollouts.samples["action"].shape[1] == 64

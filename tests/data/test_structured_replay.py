@@ -6,17 +6,14 @@ import functools
 
 import numpy as np
 import pytest
-from gymnasium import spaces
 
-import keras_rl2 as rl
 from keras_rl2.replay.prioritized_replay_buffer import PrioritizedReplayBuffer
 from keras_rl2.replay.replay_buffer import ReplayBuffer
 from keras_rl2.spaces.array_spec import ArraySpec
-from keras_rl2.spaces.supported import observation_spec
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
-from support.agents import EVERY_AGENT
+from support.agents import OFF_POLICY_KINDS
 from support.agents import make_eager_agent
 from support.agents import make_replay
 from support.errors import raises
@@ -40,8 +37,6 @@ KINDS = {
     "uniform": (ReplayBuffer, {}),
     "prioritized": (PrioritizedReplayBuffer, {"alpha": 0.7, "beta": 0.5}),
 }
-
-by_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def make(kind="uniform", spec=SPEC, capacity=60, num_envs=2, **settings):
@@ -113,10 +108,10 @@ def flat_buffers(kind, **settings):
     }
 
 
-@pytest.mark.spread
-@by_kind
-@pytest.mark.parametrize("next_step", [False, True])
-@pytest.mark.parametrize("n_step", [1, 3])
+@pytest.mark.parametrize(
+    ("kind", "next_step", "n_step"),
+    [("uniform", False, 3), ("prioritized", True, 1)],
+)
 def test_each_array_is_that_of_a_flat_buffer(kind, next_step, n_step):
     trajectory = streamed(next_step=next_step, seed=n_step)
     buffer = make(kind, n_step=n_step)
@@ -125,67 +120,20 @@ def test_each_array_is_that_of_a_flat_buffer(kind, next_step, n_step):
     for start, stop in ((0, 13), (13, 29), (29, 31), (31, 130)):
         piece = part_of(trajectory, start, stop)
         buffer.extend(piece)
+        if stop == 31:
+            buffer.cut()
         for path, one in flat.items():
             one.extend(only(piece, path))
+            if stop == 31:
+                one.cut()
             assert len(one) == len(buffer) > 0
         assert_like_flat(buffer, flat)
-
-
-def test_priorities_are_those_of_a_flat_buffer():
-    trajectory = streamed()
-    buffer, flat = make("prioritized"), flat_buffers("prioritized")
-    buffer.extend(trajectory)
-    for path, one in flat.items():
-        one.extend(only(trajectory, path))
-    index = buffer.sample(20)["index"]
-    error = np.arange(20.0) ** 2
-    for one in (buffer, *flat.values()):
-        one.update_priorities(index, error)
-    for one in flat.values():
-        one.sample(20)
-    assert_like_flat(buffer, flat)
-
-
-def test_shapes_and_dtypes_of_a_batch():
-    buffer = make()
-    buffer.extend(streamed())
-    batch = buffer.sample(5)
-    for key in ("observation", "next_observation"):
-        found = map_leaves(lambda a: (a.shape, a.dtype.name), batch[key])
-        assert found == {
-            "vector": ((5, 3), "float32"),
-            "inner": (
-                ((5, 2, 3), "uint8"),
-                {"number": ((5,), "int32")},
-            ),
-        }
-    # A copy: what is drawn is nobody else's.
-    for array in leaves(batch["observation"]):
-        array[:] = 0
-    again = buffer.sample(200)["observation"]
-    assert all(array.any() for array in leaves(again))
-
-
-@by_kind
-def test_an_episode_that_is_broken_off(kind):
-    trajectory = streamed(40)
-    first, second = part_of(trajectory, 0, 20), part_of(trajectory, 25, 40)
-    buffers = {"cut": make(kind), "adrift": make(kind)}
-    flat = flat_buffers(kind)
-    for one in buffers.values():
-        one.extend(first)
-    for path, one in flat.items():
-        one.extend(only(first, path))
-        one.cut()
-    buffers["cut"].cut()
-    for one in buffers.values():
-        one.extend(second)
-    for path, one in flat.items():
-        one.extend(only(second, path))
-    twin = copy.deepcopy(flat)
-    assert_like_flat(buffers["cut"], flat)
-    # By itself, too: the rows do not go on with what was expected.
-    assert_like_flat(buffers["adrift"], twin)
+        if kind == "prioritized":
+            index = buffer.sample(20)["index"]
+            for one in (buffer, *flat.values()):
+                one.update_priorities(index, np.arange(20.0) ** 2)
+            for one in flat.values():
+                one.sample(20)
 
 
 def test_arrays_that_differ_break_episodes_off():
@@ -216,8 +164,8 @@ def test_arrays_that_differ_break_episodes_off():
     assert np.argwhere(ended).tolist() == [[3, 0], [3, 2]]
 
 
-@by_kind
-def test_state_goes_on_exactly(kind):
+def test_state_goes_on_exactly():
+    kind = "prioritized"
     trajectory = streamed()
     buffer, resumed = make(kind), make(kind, seed=9)
     for start, stop in ((0, 20), (20, 75)):
@@ -229,21 +177,6 @@ def test_state_goes_on_exactly(kind):
     for _ in range(3):
         ours, theirs = buffer.sample(50), resumed.sample(50)
         assert_trees_equal(theirs, ours)
-
-
-def test_a_state_is_plain_arrays_and_numbers():
-    buffer = make()
-    buffer.extend(streamed(20))
-    state = buffer.get_state()
-    for key, value in state.items():
-        assert key == "generator" or isinstance(
-            value, (np.ndarray, int, float)
-        ), key
-    # Of its own: what is stored later is not in it.
-    before = {k: np.array(v) for k, v in state.items() if k != "generator"}
-    buffer.extend(streamed(20, seed=1))
-    for key, value in before.items():
-        np.testing.assert_array_equal(state[key], value)
 
 
 def test_the_state_of_a_buffer_of_other_arrays():
@@ -263,88 +196,48 @@ def test_the_state_of_a_buffer_of_other_arrays():
         assert len(other) == before == 0
 
 
-def test_adding_steps_is_the_same_as_extending():
-    trajectory = streamed(40)
-    one, other = make(), make()
-    one.extend(trajectory)
-    finals = dict(zip(trajectory.final_index.tolist(), range(99), strict=False))
-    for t in range(40):
-        ended = [finals.get(t * 2 + b) for b in range(2)]
-        final = None
-        if any(index is not None for index in ended):
-            rows = [0 if index is None else index for index in ended]
-            final = map_leaves(
-                lambda a, rows=rows: a[rows], trajectory.final_observation
-            )
-        other.add(
-            map_leaves(lambda a, t=t: a[t], trajectory.observation),
-            trajectory.action[t],
-            trajectory.reward[t],
-            trajectory.terminated[t],
-            trajectory.truncated[t],
-            trajectory.valid[t],
-            map_leaves(lambda a, t=t: a[t + 1], trajectory.observation),
-            final,
-        )
-    assert_trees_equal(one.sample(500), other.sample(500))
-
-
-@pytest.mark.parametrize(
-    ("change", "expected", "received"),
-    [
-        (lambda tree: {"vector": tree["vector"]}, "inner.0", "vector"),
-        (lambda tree: {**tree, "more": tree["vector"]}, "inner.0", "more"),
-        (
-            lambda tree: {**tree, "vector": tree["vector"][..., :2]},
-            r"observation.vector of shape \(.*3,?\)",
-            r"\(.*2.*\)",
-        ),
-        (
-            lambda tree: {**tree, "inner": (tree["inner"][0] * 0.5,
-                                     *tree["inner"][1:])},
-            "inner.0 of shape.* dtype uint8",
-            "float",
-        ),
-        (lambda tree: tree["vector"], "inner.0", "observation"),
-    ],
-    ids=["missing", "additional", "shape", "dtype", "no tree"],
-)  # fmt: skip
-@pytest.mark.parametrize("which", ["observation", "final_observation"])
-def test_trees_that_do_not_fit(change, expected, received, which):
+def test_trees_that_do_not_fit():
     trajectory = streamed(8)
     assert len(trajectory.final_index)
     buffer = make()
-    changed = change(getattr(trajectory, which))
-    with raises(expected.replace("observation.", ""), received):
-        buffer.extend(dataclasses.replace(trajectory, **{which: changed}))
-    assert len(buffer) == buffer.steps == 0
+    for which in ("observation", "final_observation"):
+        tree = getattr(trajectory, which)
+        vector, inner = tree["vector"], tree["inner"]
+        for changed, expected, received in (
+            ({"vector": vector}, "inner.0", "vector"),
+            ({**tree, "more": vector}, "inner.0", "more"),
+            (
+                {**tree, "vector": vector[..., :2]},
+                r"vector of shape \(.*3,?\)",
+                r"\(.*2.*\)",
+            ),
+            (
+                {**tree, "inner": (inner[0] * 0.5, *inner[1:])},
+                "inner.0 of shape.* dtype uint8",
+                "float",
+            ),
+            (vector, "inner.0", "observation"),
+        ):
+            with raises(expected, received):
+                buffer.extend(
+                    dataclasses.replace(trajectory, **{which: changed})
+                )
+            assert len(buffer) == buffer.steps == 0
 
 
-def test_a_picture_is_stored_once():
-    """A frame of each step, and next to nothing beside it."""
-    space = spaces.Dict(
-        {
-            "image": spaces.Box(0, 255, (84, 84, 4), np.uint8),
-            "speed": spaces.Box(-1.0, 1.0, (8,), np.float32),
-            "gear": spaces.Discrete(5),
-            "action_mask": spaces.MultiBinary(6),
-        }
-    )
-    steps = 10_000
-    for kind in KINDS:
-        buffer = make(kind, observation_spec(space), capacity=steps)
-        assert buffer.capacity == steps
-        frames = steps * 84 * 84 * 4
-        assert frames < buffer.nbytes <= 1.1 * frames
-
-
-@pytest.mark.spread
-@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
-@pytest.mark.parametrize("prioritized", [False, True])
-@pytest.mark.parametrize("name", ["DQN", "SAC"])
-def test_what_is_drawn_happened(name, prioritized, mode):
+@pytest.mark.parametrize(
+    ("name", "prioritized", "mode"),
+    [
+        ("DQN", True, MODES[0]),
+        ("SAC", False, MODES[1]),
+        pytest.param("DQN", False, MODES[2], marks=pytest.mark.slow),
+    ],
+)
+def test_drawn_transitions_are_those_of_the_environments(
+    name, prioritized, mode
+):
     """Both observations of a transition are those of one moment each."""
-    case = EVERY_AGENT[name]
+    case = OFF_POLICY_KINDS[name]
     make_one = functools.partial(
         StructuredEnv, OBSERVATIONS["nested"], case.action_space
     )
@@ -353,18 +246,16 @@ def test_what_is_drawn_happened(name, prioritized, mode):
         env, n_step=2, prioritized=prioritized, capacity=64, warm_up=48
     )
     agent = make_eager_agent(case, env)
-    moments, following = {}, {}
-    observe = agent.observe
+    moments, following = set(), set()
 
     def keep(trajectory):
-        observe(trajectory)
         for t, b in np.argwhere(trajectory.valid):
-            moments[_key(trajectory.observation, (t, b))] = (t, b)
-            following[_key(trajectory.observation, (t + 1, b))] = (t, b)
+            moments.add(_key(trajectory.observation, (t, b)))
+            following.add(_key(trajectory.observation, (t + 1, b)))
         for index in range(len(trajectory.final_index)):
-            following[_key(trajectory.final_observation, index)] = index
+            following.add(_key(trajectory.final_observation, index))
 
-    agent.observe = keep
+    agent.observers.add(keep)
     replay.bind(agent)
     for _ in range(4):
         replay.refresh()
@@ -384,7 +275,7 @@ def _key(tree, index):
 def test_batches_of_a_round():
     env = vector(functools.partial(StructuredEnv, OBSERVATIONS["nested"]))
     replay = make_replay(env, prioritized=True, batch_size=4)
-    agent = make_eager_agent(EVERY_AGENT["DQN"], env)
+    agent = make_eager_agent(OFF_POLICY_KINDS["DQN"], env)
     batches = replay.as_dataset(agent)
     replay.refresh()
     batch = next(iter(batches))
@@ -392,10 +283,7 @@ def test_batches_of_a_round():
     assert batch["next_observation"]["hands"][0].shape == (4, 2)
     assert batch["observation"]["hands"][1]["full"].dtype == "int32"
     state = replay.get_state()
-    other = rl.ReplayDataset(
-        env, capacity=256, batch_size=4, warm_up=0, prioritized=True,
-        steps_per_round=16, updates_per_round=2, seed=5,
-    )  # fmt: skip
+    other = make_replay(env, prioritized=True, batch_size=4, seed=5)
     other.bind(agent)
     other.set_state(state)
     assert_trees_equal(other.sample(9), replay.sample(9))

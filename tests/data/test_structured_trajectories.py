@@ -10,7 +10,6 @@ from gymnasium.vector import AutoresetMode
 import keras_rl2 as rl
 from keras_rl2.spaces.supported import observation_spec
 from keras_rl2.spaces.supported import space_tree
-from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
 from support.agents import AGENTS
@@ -52,9 +51,9 @@ def plain_loop(env, actions, seed):
     return steps
 
 
-def collected(env, horizon=HORIZON, name="PPO"):
+def collected(env, horizon=HORIZON, case=AGENTS["PPO"]):
     """Returns a trajectory, its dataset, and the seed of the environments."""
-    agent = make_eager_agent(AGENTS[name], env)
+    agent = make_eager_agent(case, env)
     rollouts = rl.RolloutDataset(
         env, horizon=horizon, scale_rewards=False, seed=0
     )
@@ -86,8 +85,7 @@ def assert_as_plain(trajectory, make, seed, start=0):
         for t, each in zip(steps, expected, strict=True):
             observation, reward, terminated, truncated, following = each
             assert_trees_equal(
-                row(trajectory.observation, (t, b)),
-                stored(space, observation),
+                row(trajectory.observation, (t, b)), stored(space, observation)
             )
             assert_trees_equal(
                 following_of(trajectory, t, b), stored(space, following)
@@ -97,30 +95,48 @@ def assert_as_plain(trajectory, make, seed, start=0):
             assert trajectory.truncated[t, b] == truncated
 
 
-@pytest.mark.spread
-@by_mode
-@pytest.mark.parametrize("name", OBSERVATIONS)
-def test_every_array_is_what_a_plain_loop_sees(name, mode):
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("dict", AutoresetMode.SAME_STEP),
+        ("tuple", AutoresetMode.DISABLED),
+        ("nested", AutoresetMode.NEXT_STEP),
+        ("multi_discrete", "single"),
+        ("multi_binary", AutoresetMode.SAME_STEP),
+        ("nested", "processes"),
+    ],
+)
+def test_every_array_is_what_a_plain_loop_sees(name, form):
     make = functools.partial(StructuredEnv, OBSERVATIONS[name])
-    trajectory, _, seed = collected(vector(make, mode, num_envs=3))
-    assert_as_plain(trajectory, make, seed)
-
-
-@by_mode
-def test_environments_in_processes_of_their_own(mode):
-    make = functools.partial(StructuredEnv, OBSERVATIONS["nested"])
-    env = vector(make, mode, asynchronous=True)
+    if form == "single":
+        env = rl.envs.as_vector_env(make())
+    elif form == "processes":
+        env = vector(make, AutoresetMode.SAME_STEP, asynchronous=True)
+    else:
+        env = vector(make, form, num_envs=3)
     trajectory, _, seed = collected(env)
     assert_as_plain(trajectory, make, seed)
+    assert_shapes_and_dtypes(trajectory, OBSERVATIONS[name])
     env.close()
 
 
-@pytest.mark.spread(name=["dict", "multi_binary"])
-@pytest.mark.parametrize("name", OBSERVATIONS)
-def test_a_single_environment(name):
-    make = functools.partial(StructuredEnv, OBSERVATIONS[name])
-    trajectory, _, seed = collected(rl.envs.as_vector_env(make()))
-    assert_as_plain(trajectory, make, seed)
+def assert_shapes_and_dtypes(trajectory, space):
+    """Asserts that arrays have the shapes and the dtypes of a space."""
+    ended = len(trajectory.final_index)
+    assert ended in (0, trajectory.ended.sum())
+    expected = {"int64": "int32", "float64": "float32"}
+    for tree, leading in (
+        (trajectory.observation, (HORIZON + 1, trajectory.reward.shape[1])),
+        (trajectory.final_observation, (ended,)),
+    ):
+        found = dict(named_leaves(tree))
+        spaces = dict(named_leaves(space_tree(space)))
+        assert set(found) == set(spaces)
+        for path, leaf in spaces.items():
+            assert found[path].shape == (*leading, *leaf.shape)
+            dtype = str(leaf.dtype)
+            assert found[path].dtype == expected.get(dtype, dtype)
+            assert found[path].flags.c_contiguous
 
 
 @by_mode
@@ -139,91 +155,24 @@ def test_masks_are_what_a_plain_loop_sees(mode):
     )
 
 
-@pytest.mark.spread(name=["dict", "nested"])
-@pytest.mark.parametrize("name", OBSERVATIONS)
-def test_shapes_and_dtypes_of_the_arrays(name):
-    space = OBSERVATIONS[name]
-    make = functools.partial(StructuredEnv, space)
-    trajectory, *_ = collected(
-        vector(make, AutoresetMode.SAME_STEP, num_envs=3)
-    )
-    ended = len(trajectory.final_index)
-    assert ended == trajectory.ended.sum() > 0
-    expected = {
-        "int64": "int32",
-        "float64": "float32",
-    }
-    for tree, leading in (
-        (trajectory.observation, (HORIZON + 1, 3)),
-        (trajectory.final_observation, (ended,)),
-    ):
-        found = dict(named_leaves(tree))
-        spaces = dict(named_leaves(space_tree(space)))
-        assert set(found) == set(spaces)
-        for path, leaf in spaces.items():
-            assert found[path].shape == (*leading, *leaf.shape)
-            dtype = str(leaf.dtype)
-            assert found[path].dtype == expected.get(dtype, dtype)
-            assert found[path].flags.c_contiguous
-
-
-@pytest.mark.parametrize(
-    "mode",
-    # In SAME_STEP Gymnasium itself keeps no copy of the last one. None is an
-    # environment that is in no vector.
-    [AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED, None],
-    ids=str,
-)
-def test_an_array_that_an_environment_writes_to_is_copied(mode):
-    class Reusing(StructuredEnv):
-        """Writes to the same arrays for ever."""
-
-        def reset(self, **kwargs):
-            observation, info = super().reset(**kwargs)
-            if not hasattr(self, "kept"):
-                self.kept = map_leaves(np.array, observation)
-            return self._into(observation), info
-
-        def step(self, action):
-            observation, *others = super().step(action)
-            return self._into(observation), *others
-
-        def _into(self, observation):
-            for one, other in zip(
-                leaves(self.kept), leaves(observation), strict=True
-            ):
-                one[...] = other
-            return self.kept
-
-    space = OBSERVATIONS["nested"]
-    env = rl.envs.as_vector_env(Reusing(space))
-    if mode is not None:
-        env = vector(functools.partial(Reusing, space), mode)
-    trajectory, _, seed = collected(env)
-    plain = functools.partial(StructuredEnv, space)
-    assert_as_plain(trajectory, plain, seed)
-
-
-@by_mode
-def test_rounds_go_on_where_the_last_one_ended(mode):
+def test_rounds_go_on_where_the_last_one_ended():
     make = functools.partial(StructuredEnv, OBSERVATIONS["nested"])
-    first, rollouts, _ = collected(vector(make, mode), horizon=7)
+    first, rollouts, _ = collected(vector(make), horizon=7)
     second = rollouts.collect()
-    assert_trees_equal(
-        row(second.observation, 0),
-        row(first.observation, -1),
-    )
+    assert_trees_equal(row(second.observation, 0), row(first.observation, -1))
     # What was given away is not written to again.
     kept = map_leaves(np.array, first.observation)
     rollouts.collect()
     assert_trees_equal(first.observation, kept)
 
 
-@by_mode
+@pytest.mark.parametrize(
+    "mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP]
+)
 def test_whole_episodes(mode):
     make = functools.partial(StructuredEnv, OBSERVATIONS["dict"], lengths=(4,))
     trajectory, _, seed = collected(
-        vector(make, mode), horizon=10, name="REINFORCE"
+        vector(make, mode), horizon=10, case=AGENTS["REINFORCE"]
     )
     assert trajectory.valid.sum() == 8
     for b in range(2):
@@ -235,7 +184,7 @@ def test_whole_episodes(mode):
         )
 
 
-def test_samples_are_those_of_the_trajectory():
+def test_samples_are_rows_of_the_trajectory():
     make = functools.partial(StructuredEnv, OBSERVATIONS["nested"])
     env = vector(make, AutoresetMode.SAME_STEP)
     agent = make_eager_agent(AGENTS["PPO"], env)
@@ -259,36 +208,6 @@ def test_samples_are_those_of_the_trajectory():
     np.testing.assert_allclose(
         policy.log_prob(samples["action"]), samples["log_prob"], rtol=1e-5
     )
-
-
-def test_minibatches_hold_rows_that_belong_together():
-    """Each row of each array comes from the same step as its action."""
-    make = functools.partial(StructuredEnv, OBSERVATIONS["nested"])
-    env = vector(make, AutoresetMode.SAME_STEP)
-    agent = make_eager_agent(AGENTS["PPO"], env)
-    rollouts = rl.RolloutDataset(
-        env, 8, passes=4, batch_size=4, scale_rewards=False, seed=0
-    )
-    batches = rollouts.as_dataset(agent)
-    rollouts.refresh()
-    angle = rollouts.samples["observation"]["arm"]["angle"]
-    count = 0
-    for batch in batches.take(rollouts.updates_per_round).as_numpy_iterator():
-        for index in range(4):
-            (source,) = np.nonzero(
-                (angle == batch["observation"]["arm"]["angle"][index]).all(1)
-            )
-            assert source.size == 1
-            for one, other in zip(
-                leaves(batch["observation"]),
-                leaves(rollouts.samples["observation"]),
-                strict=True,
-            ):
-                np.testing.assert_array_equal(one[index], other[source[0]])
-            for key in ("action", "returns", "log_prob"):
-                assert batch[key][index] == rollouts.samples[key][source[0]]
-            count += 1
-    assert count == 4 * 16
 
 
 def test_a_number_that_is_not_finite_is_named():

@@ -73,14 +73,11 @@ def test_multi_categorical_is_the_sum_of_its_choices():
     np.testing.assert_array_equal(sample[:, 1], parts[1].sample(draws[:, 2:]))
 
 
-@pytest.mark.parametrize("sizes", [(), (2, 3), (7,), (6, 0)])
-def test_sizes_must_add_up(sizes):
-    with pytest.raises(ValueError, match="Expected sizes"):
-        MultiCategorical(np.zeros((1, 6)), sizes)
-
-
-def test_kl_of_other_sizes_is_refused():
+def test_sizes_must_add_up():
     logits = np.zeros((1, 6))
+    for sizes in ((), (2, 3), (7,), (6, 0)):
+        with pytest.raises(ValueError, match="Expected sizes"):
+            MultiCategorical(logits, sizes)
     with pytest.raises(ValueError, match="Expected equal sizes"):
         MultiCategorical(logits, (2, 4)).kl(MultiCategorical(logits, (3, 3)))
 

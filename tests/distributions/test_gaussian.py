@@ -22,10 +22,10 @@ def test_one_log_std_for_all_equals_the_same_in_every_row():
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
-@pytest.mark.parametrize("shape", [(1,), (3,), (5, 1), (1, 2), (5,), ()])
-def test_log_std_is_never_broadcast(shape):
-    with pytest.raises(ValueError, match="log_std"):
-        DiagonalGaussian(np.zeros((5, 2)), np.zeros(shape))
+def test_log_std_is_never_broadcast():
+    for shape in ((1,), (3,), (5, 1), (1, 2), (5,), ()):
+        with pytest.raises(ValueError, match="log_std"):
+            DiagonalGaussian(np.zeros((5, 2)), np.zeros(shape))
 
 
 def test_sample_is_reparameterised():
@@ -101,27 +101,20 @@ def test_samples_stay_within_uneven_bounds():
     assert action[:, 1].max() > 29.0
 
 
-@pytest.mark.parametrize(
-    ("low", "high"),
-    [
+def test_bounds_are_checked():
+    zeros = np.zeros((1, 2))
+    for low, high in (
         (1.0, -1.0),
         (0.0, 0.0),
         (-np.inf, 1.0),
         (0.0, [1.0, np.nan]),
         ([0] * 3, 1),
-    ],
-)
-def test_bounds_are_checked(low, high):
-    with pytest.raises(ValueError, match="bound"):
-        SquashedGaussian(np.zeros((1, 2)), np.zeros(2), low, high)
-
-
-def test_kl_needs_equal_bounds():
-    zeros = np.zeros((1, 2))
+    ):
+        with pytest.raises(ValueError, match="bound"):
+            SquashedGaussian(zeros, np.zeros(2), low, high)
+    other = SquashedGaussian(zeros, zeros, high=2.0)
     with pytest.raises(ValueError, match="Expected equal bounds"):
-        SquashedGaussian(zeros, zeros).kl(
-            SquashedGaussian(zeros, zeros, high=2.0)
-        )
+        SquashedGaussian(zeros, zeros).kl(other)
 
 
 def test_kl_is_that_of_the_base():

@@ -1,207 +1,308 @@
 """What the pages print as code is code, and runs.
 
-`support.pages` says how a page tells what a fragment needs. One page:
+A page is a program: its blocks of Python run from the top to the bottom, as
+one module. What a reader need not see is told in HTML comments right before a
+block, each in one of its own:
+
+    <!-- run first:
+    CODE
+    -->
+        CODE is run before the block: what a fragment takes for granted.
+    <!-- run with: "MyEnv-v0" => "CartPole-v1" -->
+        The block is run with the one text for the other.
+    <!-- starts anew -->
+        The block begins another program.
+    <!-- raises: ValueError -->
+        The block ends with that error.
+    <!-- needs: ray -->
+        The block, and what follows in its program, is run only where that
+        package is installed.
+    <!-- not run: cluster: why -->
+        The block is read, but not run; the first word is one of `REASONS`.
+
+Pages train for as long as one would. What is tested is that each line does
+what the page says, not what is learned: numbers of steps, epochs and episodes
+in the code are lowered to those of `SHORT`. One page:
 
     python -m pytest -m slow -n 0 -k saving tests/docs/test_code_blocks.py
 """
 
+import ast
+import builtins
+import doctest
+import importlib.util
+import re
 import shlex
+import sys
+import textwrap
+import types
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from keras_rl2.cli.main import make_parser
-from support import pages
-from support.small_budgets import shrink
 
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted(
+    [
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("examples/*.md"),
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+    ]
+)
+# Why a block may not be run: machines, hours or programs that are not there.
+REASONS = ("cluster", "GPU", "hours", "download", "theirs")
+MARKS = (
+    "run first",
+    "run with",
+    "starts anew",
+    "raises",
+    "needs",
+    "not run",
+)
 MOST_NOT_RUN = 12
+# The most that is asked for by arguments of these names.
+SHORT = {
+    # More than the steps before the first update, where no `warm_up` is said.
+    "total_steps": 1200,
+    "epochs": 2,
+    "episodes": 2,
+    "warm_up": 100,
+    "rounds_per_epoch": 4,
+    "updates_per_epoch": 20,
+    "updates": 20,
+}
+RECORDED = 1000
+_FENCE = re.compile(r"(?ms)^( *)```(\w*)[^\n]*\n(.*?)^\1``` *$")
+_COMMENT = re.compile(r"(?s)<!--(?:(?!-->).)*-->\s*\Z")
+_FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of a page.
+
+    Attributes:
+        language: str. What stands behind its fence, nothing perhaps.
+        code: str. What stands between its fences.
+        line: int. The line of the page that the code begins with.
+        marks: Pairs of a word of `MARKS` and what follows it.
+    """
+
+    language: str
+    code: str
+    line: int
+    marks: tuple[tuple[str, str], ...]
+
+    def marked(self, mark):
+        """Returns what the marks of a kind say."""
+        return [text for kind, text in self.marks if kind == mark]
+
+
+def blocks(text):
+    """Yields the blocks of a page."""
+    for fence in _FENCE.finditer(text):
+        yield Block(
+            fence[2],
+            textwrap.dedent(fence[3]),
+            text[: fence.start()].count("\n") + 2,
+            _marks(text[: fence.start()]),
+        )
+
+
+def _marks(before):
+    """Returns the marks that a text ends with, in their order."""
+    found = []
+    while comment := _COMMENT.search(before):
+        before = before[: comment.start()]
+        text = comment[0].strip().removeprefix("<!--").removesuffix("-->")
+        mark, _, rest = text.partition(":")
+        found.append((mark.strip(), textwrap.dedent(rest).strip(" ")))
+    return tuple(reversed(found))
+
+
+def run(path, monkeypatch):
+    """Runs the blocks of a page.
+
+    Args:
+        path: The page.
+        monkeypatch: pytest's, for the module that the page is.
+
+    Returns:
+        list of str: packages that were missing for some of it.
+    """
+    missing = set()
+    module, left_out = None, False
+    for block in blocks(path.read_text("utf-8")):
+        if block.language != "python" or block.marked("not run"):
+            continue
+        if module is None or block.marked("starts anew"):
+            module, left_out = _new_module(monkeypatch), False
+        absent = {
+            name
+            for name in block.marked("needs")
+            if importlib.util.find_spec(name.strip()) is None
+        }
+        missing |= absent
+        left_out = left_out or bool(absent)
+        if not left_out:
+            _run(block, path, vars(module))
+    return sorted(missing)
+
+
+def _new_module(monkeypatch):
+    """Returns what a page's names are in: the main module, as of a script."""
+    module = types.ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", module)
+    return module
+
+
+def _run(block, path, names):
+    """Runs a block with what its marks say."""
+    for text in block.marked("run first"):
+        _execute(textwrap.dedent(text), block.line - 1, path, names)
+    code = substituted(block)
+    expected = block.marked("raises")
+    if not expected:
+        _execute(code, block.line, path, names)
+    for name in expected:
+        with pytest.raises(getattr(builtins, name.strip())):
+            _execute(code, block.line, path, names)
+
+
+def substituted(block):
+    """Returns the code of a block as it is run."""
+    code = block.code
+    for each in block.marked("run with"):
+        shown, arrow, run_with = (x.strip() for x in each.partition("=>"))
+        if not arrow or shown not in code:
+            raise AssertionError(f"line {block.line}: no {each!r} there")
+        code = code.replace(shown, run_with)
+    return code
+
+
+def _execute(code, line, path, names):
+    """Runs code, with the numbers of lines that it has in its page."""
+    if code.lstrip().startswith(">>>"):
+        _compare(code, line, path, names)
+        return
+    tree = ast.parse("\n" * (line - 1) + code, str(path))
+    shorten(tree)
+    exec(compile(tree, str(path), "exec"), names)
+
+
+def shorten(tree):
+    """Lowers the numbers that calls ask for to those of `SHORT`."""
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call):
+            continue
+        asked = [
+            (each.value, SHORT[each.arg])
+            for each in call.keywords
+            if each.arg in SHORT
+        ]
+        if ast.unparse(call.func) == "rl.record":
+            asked.append((call.args[2], RECORDED))
+        for number, most in asked:
+            if isinstance(number, ast.Constant) and number.value:
+                number.value = min(number.value, most)
+
+
+def _compare(code, line, path, names):
+    """Runs what was typed at a prompt, and compares what is printed."""
+    parser = doctest.DocTestParser()
+    test = parser.get_doctest(code, {}, path.name, str(path), line - 1)
+    test.globs = names
+    told = []
+    runner = doctest.DocTestRunner(optionflags=_FLAGS)
+    runner.run(test, out=told.append, clear_globs=False)
+    assert not runner.failures, "".join(told)
+
+
+def parsed(block):
+    """Returns the tree of a block of Python; a SyntaxError says where."""
+    code = block.code
+    if code.lstrip().startswith(">>>"):
+        examples = doctest.DocTestParser().get_examples(code)
+        code = "".join(example.source for example in examples)
+    return ast.parse(code)
+
+
+def commands(block):
+    """Yields the lines of a block that are typed into a shell."""
+    if block.language == "python":
+        return
+    for line in block.code.replace("\\\n", " ").splitlines():
+        line = line.strip().removeprefix("$ ")
+        if re.match(r"(keras-rl2|python) ", line):
+            yield line
 
 
 def name_of(path):
-    return path.relative_to(pages.ROOT).as_posix()
+    return path.relative_to(ROOT).as_posix()
 
 
 def all_blocks():
-    for path in pages.PAGES:
-        for block in pages.blocks(path.read_text("utf-8")):
-            yield path, block
+    """Yields each block of each page, and where it stands."""
+    for path in PAGES:
+        for block in blocks(path.read_text("utf-8")):
+            yield f"{name_of(path)}, line {block.line}", block
 
 
 def runs(path):
-    found = pages.blocks(path.read_text("utf-8"))
     return any(
         block.language == "python" and not block.marked("not run")
-        for block in found
+        for block in blocks(path.read_text("utf-8"))
     )
-
-
-def place(path, block):
-    return f"{name_of(path)}, line {block.line}"
 
 
 def test_all_python_is_python():
     count = 0
-    for path, block in all_blocks():
+    for place, block in all_blocks():
         if block.language == "python":
             count += 1
-            assert pages.parsed(block).body, place(path, block)
+            assert parsed(block).body, place
+            continue
+        # Under another name it would not be run.
+        assert block.language not in ("py", "pycon", "Python", "python3"), place
+        prompt = block.code.startswith((">>> ", "import ", "from "))
+        assert block.language or not prompt, place
     assert count > 40
 
 
-def test_python_is_called_python():
-    """Or it would not be run."""
-    wrong = [
-        place(path, block)
-        for path, block in all_blocks()
-        if block.language in ("py", "pycon", "Python", "python3")
-        or (
-            not block.language
-            and block.code.startswith((">>> ", "import ", "from "))
-        )
-    ]
-    assert wrong == []
-
-
-def test_marks_are_known():
-    for path, block in all_blocks():
+def test_marks_are_known_and_few_blocks_are_not_run():
+    not_run = []
+    for place, block in all_blocks():
         for mark, _ in block.marks:
-            assert mark in pages.MARKS, place(path, block)
-        pages.substituted(block)
-
-
-def test_few_blocks_are_not_run_and_say_why():
-    reasons = [
-        (place(path, block), reason)
-        for path, block in all_blocks()
-        for reason in block.marked("not run")
-    ]
-    for where, reason in reasons:
-        kind, _, why = reason.partition(":")
-        assert kind.strip() in pages.REASONS, where
-        assert len(why.split()) > 2, where
-    ours = [each for each in reasons if not each[1].startswith("theirs")]
-    assert len(ours) <= MOST_NOT_RUN, ours
+            assert mark in MARKS, place
+        assert substituted(block), place
+        for reason in block.marked("not run"):
+            kind, _, why = reason.partition(":")
+            assert kind.strip() in REASONS, place
+            assert len(why.split()) > 2, place
+            if kind.strip() != "theirs":
+                not_run.append(place)
+    assert len(not_run) <= MOST_NOT_RUN, not_run
 
 
 def test_commands_are_taken():
     """Those of `keras-rl2` by its parser; files of others are there."""
-    for path, block in all_blocks():
-        for line in pages.commands(block):
+    for place, block in all_blocks():
+        for line in commands(block):
             words = shlex.split(line, comments=True)
             if words[0] == "keras-rl2":
                 wanted = make_parser().parse_args(words[1:])
-                assert callable(wanted.run), place(path, block)
+                assert callable(wanted.run), place
             elif words[1].startswith(("examples/", "tests/", "docs/")):
-                assert (pages.ROOT / words[1]).exists(), place(path, block)
+                assert (ROOT / words[1]).exists(), place
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", list(filter(runs, pages.PAGES)), ids=name_of)
+@pytest.mark.parametrize("path", list(filter(runs, PAGES)), ids=name_of)
 def test_a_page_runs_from_top_to_bottom(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    shrink(monkeypatch)
-    missing = pages.run(path, monkeypatch)
+    missing = run(path, monkeypatch)
     if missing:
         pytest.skip(f"the rest ran; some needs {', '.join(missing)}")
-
-
-# How a page is read.
-
-PAGE = """
-<!-- run first:
-two = 2
--->
-<!-- run with: 1_000 => 1 -->
-
-```python
-three = two + 1_000
-```
-
-- A list:
-
-    ```python
-    assert three == 3
-    ```
-
-<!-- starts anew -->
-<!-- raises: NameError -->
-```python
-three
-```
-
-<!-- needs: no_such_package -->
-```python
-import no_such_package
-```
-
-<!-- not run: hours: trains for a day -->
-```python
-raise SystemExit
-```
-
-```python
->>> print("read", "as well")
-read as ...
-```
-
-```
-$ keras-rl2 plot runs \\
-    --output a.png
-```
-"""
-
-
-@pytest.fixture
-def page(tmp_path):
-    path = tmp_path / "page.md"
-    path.write_text(PAGE)
-    return path
-
-
-def test_marks_are_read(page, monkeypatch):
-    found = list(pages.blocks(PAGE))
-    assert found[0].marks == (
-        ("run first", "\ntwo = 2\n"),
-        ("run with", "1_000 => 1"),
-    )
-    assert found[1].code == "assert three == 3\n"
-    assert [len(block.marks) for block in found] == [2, 0, 2, 1, 1, 0, 0]
-    assert list(pages.commands(found[-1])) == [
-        "keras-rl2 plot runs      --output a.png"
-    ]
-    assert pages.run(page, monkeypatch) == ["no_such_package"]
-
-
-@pytest.mark.parametrize(
-    ("mistake", "error"),
-    [
-        (("1_000 => 1", "1_000 => 2"), AssertionError),
-        (("1_000 => 1", "2_000 => 1"), AssertionError),
-        (("raises: NameError", "raises: ValueError"), NameError),
-        (("starts anew", "run first: three = 3"), pytest.fail.Exception),
-        (("needs: no_such_package", "needs: sys"), ModuleNotFoundError),
-        (("no_such_package", "sys"), None),
-        (("read as", "red as"), AssertionError),
-    ],
-)
-def test_mistakes_are_found(page, monkeypatch, mistake, error):
-    text = PAGE.replace(*mistake)
-    if error is None or "red" in mistake[1]:
-        text = text.replace("no_such_package", "sys")
-    page.write_text(text)
-    if error is None:
-        assert pages.run(page, monkeypatch) == []
-        return
-    with pytest.raises(error):
-        pages.run(page, monkeypatch)
-
-
-def test_a_budget_is_cut(monkeypatch):
-    shrink(monkeypatch)
-    import keras_rl2 as rl
-
-    replay = rl.ReplayDataset("CartPole-v1", warm_up=5000, batch_size=8)
-    agent = rl.DQN.for_env("CartPole-v1", hidden=(4,), seed=0)
-    agent.fit(replay, total_steps=10**9, verbose=0)
-    assert 200 <= agent.env_steps < 500
-    assert rl.EvaluationDataset("CartPole-v1", episodes=99).episodes == 2
-    assert "1,000 trans" in repr(rl.record("random", "CartPole-v1", 10**9))

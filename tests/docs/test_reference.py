@@ -5,8 +5,6 @@ import importlib
 import inspect
 import re
 
-import pytest
-
 import keras_rl2
 from website import pages
 from website import public_names
@@ -48,14 +46,14 @@ def test_public_names_are_what_the_modules_say():
     assert set(public_names.paths()) == offered
 
 
-def test_all_of_them_are_in_the_reference_once():
+def test_public_names_are_in_the_reference_once():
     found = [
         path for text in pages.reference().values() for path in described(text)
     ]
     assert sorted(found) == sorted(public_names.paths())
 
 
-def test_all_of_them_have_an_example_that_is_run():
+def test_public_names_have_an_example_that_is_run():
     missing = [
         path
         for path in public_names.paths()
@@ -156,17 +154,15 @@ Like this:
 3"""  # noqa: E501
 
 
-def test_docstrings_are_turned_into_what_sphinx_reads():
+def test_docstrings_become_restructured_text():
     assert as_rst(DOCSTRING) == RST
-
-
-def test_a_name_is_no_link_to_itself():
+    # A name is no link to itself.
     assert ":py:obj:" not in as_rst("As `PPO` and `lambda_returns`.", "PPO")
 
 
-@pytest.mark.parametrize(
-    ("link", "mended"),
-    [
+def test_links_lead_to_pages_of_the_site():
+    huber = "{py:obj}`rl.losses.huber <keras_rl2.losses.huber>`"
+    for link, expected in (
         ("[a](gpu.md#x)", "[a](../gpu.md#x)"),
         ("![a](gpu.png)", "![a](../gpu.png)"),
         ("[a](../BENCHMARKS.md)", "[a](../benchmarks.md)"),
@@ -178,17 +174,12 @@ def test_a_name_is_no_link_to_itself():
         ("[a](#b) [c](https://d)", "[a](#b) [c](https://d)"),
         ("`rl.PPO`", "{py:obj}`rl.PPO <keras_rl2.PPO>`"),
         ("`rl.agents.PPO`", "{py:obj}`rl.agents.PPO <keras_rl2.PPO>`"),
-        (
-            "`rl.losses.huber`",
-            "{py:obj}`rl.losses.huber <keras_rl2.losses.huber>`",
-        ),
+        ("`rl.losses.huber`", huber),
         ("`rl.data.huber` `rl.PPO()`", "`rl.data.huber` `rl.PPO()`"),
         ("## `rl.PPO`", "## `rl.PPO`"),
         ("[`rl.PPO`](gpu.md)", "[`rl.PPO`](../gpu.md)"),
         ("a<!-- run with: 1 => 2 -->\nb", "ab"),
         ("```\n[a](gpu.md)\n```\n", "```\n[a](gpu.md)\n```\n"),
-    ],
-)
-def test_links_lead_to_pages_of_the_site(link, mended):
-    made = pages.with_links_of(link, "docs/page.md", "folder/page.md")
-    assert made == mended
+    ):
+        made = pages.with_links_of(link, "docs/page.md", "folder/page.md")
+        assert made == expected

@@ -68,7 +68,7 @@ def leads_somewhere(link, path):
 pytestmark = pytest.mark.slow
 
 
-def test_it_is_all_there(site):
+def test_every_page_is_built(site):
     for title in CONTENTS.values():
         for name in title:
             assert (site / f"{name}.html").exists()
@@ -85,7 +85,7 @@ def test_links_and_anchors_lead_somewhere(site):
     assert broken == []
 
 
-def test_nothing_is_fetched_from_elsewhere(site):
+def test_nothing_is_fetched_from_elsewhere_nor_edited(site):
     fetched = [
         link
         for path in site.rglob("*.html")
@@ -93,6 +93,9 @@ def test_nothing_is_fetched_from_elsewhere(site):
         if re.match(r"(https?:)?//", link)
     ]
     assert fetched == []
+    for path in site.rglob("*.html"):
+        for link in page(path).links:
+            assert not re.search("/(edit|blob)/", link), path
     for style in site.rglob("*.css"):
         text = style.read_text("utf-8")
         assert not re.search(r"(url\(|@import )['\"]?(https?:)?//", text), style
@@ -106,10 +109,3 @@ def test_public_names_can_be_linked_to(site):
     listed = page(site / "reference" / "index.html").links
     anchors = {link.partition("#")[2] for link in listed}
     assert set(public_names.paths()) <= anchors
-
-
-def test_no_edit_links(site):
-    for path in site.rglob("*.html"):
-        for link in page(path).links:
-            assert "/edit/" not in link
-            assert "/blob/" not in link

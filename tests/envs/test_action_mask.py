@@ -1,5 +1,7 @@
 """`ActionMask`: masks from wherever an environment has them."""
 
+import re
+
 import gymnasium
 import numpy as np
 import pytest
@@ -92,29 +94,22 @@ def test_taxi():
     assert is_masked(env.observation_space)
 
 
-@pytest.mark.parametrize("by", ["method", "info"])
-def test_masks_of_a_method_and_of_info(by):
-    env = ActionMask(Doors(by=by))
-    observation, _ = env.reset(seed=0)
-    seen = [observation]
-    for _ in range(4):
-        observation, *_ = env.step(1)
-        seen.append(observation)
-    assert [each["observation"] for each in seen] == [0, 1, 2, 3, 4]
-    masks = [each["action_mask"].tolist() for each in seen]
-    assert masks == [[0, 1], [1, 1], [1, 1], [1, 1], [1, 0]]
-    assert all(each["action_mask"].dtype == np.int8 for each in seen)
-
-
-def test_a_method_beneath_other_wrappers():
-    env = ActionMask(TimeLimit(Doors(), 10))
-    observation, _ = env.reset()
-    assert observation["action_mask"].tolist() == [0, 1]
-    # Also an environment that is wrapped further is one with a mask.
-    assert is_masked(TimeLimit(env, 5).observation_space)
-
-
-def test_info_goes_before_the_method():
+def test_masks_of_a_method_and_of_info():
+    for by in ("method", "info"):
+        # Beneath another wrapper.
+        env = ActionMask(TimeLimit(Doors(by=by), 10))
+        observation, _ = env.reset(seed=0)
+        seen = [observation]
+        for _ in range(4):
+            observation, *_ = env.step(1)
+            seen.append(observation)
+        assert [each["observation"] for each in seen] == [0, 1, 2, 3, 4]
+        masks = [each["action_mask"].tolist() for each in seen]
+        assert masks == [[0, 1], [1, 1], [1, 1], [1, 1], [1, 0]]
+        assert all(each["action_mask"].dtype == np.int8 for each in seen)
+        # Also an environment that is wrapped further is one with a mask.
+        assert is_masked(TimeLimit(env, 5).observation_space)
+    # What is in `info` goes before the method.
     observation, _ = ActionMask(Doors(by="both")).reset()
     assert observation["action_mask"].tolist() == [1, 0]
 
@@ -135,54 +130,43 @@ def test_a_dict_keeps_its_keys():
     assert observation["far"].tolist() == [3.0]
 
 
-@pytest.mark.parametrize(
-    ("action_space", "mask"),
-    [
+def test_action_spaces():
+    for action_space, mask in (
         (spaces.Discrete(3, start=5), [0, 1, 1]),
         (spaces.MultiDiscrete([2, 3]), [0, 1, 1, 0, 1]),
         (spaces.MultiBinary(4), [0, 0, 1, 1]),
         (spaces.MultiBinary((2, 2)), [0, 0, 1, 1]),
-    ],
-    ids=str,
-)
-def test_action_spaces(action_space, mask):
-    env = ActionMask(Doors(action_space=action_space, mask=lambda at: mask))
-    observation, _ = env.reset()
-    assert observation["action_mask"].tolist() == mask
-    assert env.observation_space["action_mask"].shape == (len(mask),)
-    assert env.action_space == action_space
-
-
-@pytest.mark.parametrize(
-    "action_space",
-    [
+    ):
+        env = Doors(action_space=action_space, mask=lambda at, mask=mask: mask)
+        env = ActionMask(env)
+        observation, _ = env.reset()
+        assert observation["action_mask"].tolist() == mask
+        assert env.observation_space["action_mask"].shape == (len(mask),)
+        assert env.action_space == action_space
+    for action_space in (
         spaces.Box(-1.0, 1.0, (2,)),
         spaces.Dict({"a": spaces.Discrete(2)}),
         spaces.Tuple([spaces.Discrete(2)]),
-    ],
-    ids=str,
-)
-def test_actions_that_cannot_be_forbidden_one_by_one(action_space):
-    with raises("Discrete, MultiDiscrete or MultiBinary", "action_space="):
-        ActionMask(Doors(action_space=action_space))
+    ):
+        with raises("Discrete, MultiDiscrete or MultiBinary", "action_space="):
+            ActionMask(Doors(action_space=action_space))
 
 
-@pytest.mark.parametrize("mask", [[1], [1, 1, 1], [[1, 1]], 1])
-@pytest.mark.parametrize("by", ["method", "info"])
-def test_a_mask_of_another_length(by, mask):
-    shape = str(np.shape(mask)).replace("(", r"\(").replace(")", r"\)")
-    env = ActionMask(Doors(mask=lambda at: mask, by=by))
-    with raises(r"shape \(2,\) for the action space Discrete", shape):
-        env.reset()
+def test_a_mask_of_another_length():
+    for mask in ([1], [1, 1, 1], [[1, 1]], 1):
+        for by in ("method", "info"):
+            env = ActionMask(Doors(mask=lambda at, mask=mask: mask, by=by))
+            with raises(
+                r"shape \(2,\) for the action space Discrete",
+                re.escape(str(np.shape(mask))),
+            ):
+                env.reset()
 
 
 def test_without_any_mask():
     env = ActionMask(Doors(by="nothing"))
     with raises(r"info\['action_mask'\] or a method `action_masks", "Doors"):
         env.reset()
-    cart_pole = ActionMask(gymnasium.make("CartPole-v1"))
-    with raises(r"info\['action_mask'\] or a method `action_masks", "CartPole"):
-        cart_pole.reset()
 
 
 def test_a_mask_that_is_there_already_is_replaced():
@@ -197,25 +181,22 @@ def test_gymnasium_finds_nothing_wrong():
     check_env(ActionMask(Doors()), skip_render_check=True)
 
 
-@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
-def test_in_a_vector_of_any_autoreset_mode(mode):
-    env = as_vector_env(
-        gymnasium.vector.SyncVectorEnv(
-            [lambda: ActionMask(Doors())] * 2, autoreset_mode=mode
+def test_in_a_vector_of_any_autoreset_mode():
+    for mode in MODES:
+        env = as_vector_env(
+            gymnasium.vector.SyncVectorEnv(
+                [lambda: ActionMask(Doors())] * 2, autoreset_mode=mode
+            )
         )
-    )
-    observation = env.reset(seed=0)
-    assert observation["observation"].tolist() == [0, 0]
-    for _ in range(4):
-        observation, *_, final = env.step(np.ones(2, np.int32))
-    last = observation if final is None else final
-    assert last["observation"].tolist() == [4, 4]
-    assert last["action_mask"].tolist() == [[1, 0]] * 2
-    if final is not None:
-        assert observation["action_mask"].tolist() == [[0, 1]] * 2
-
-
-def test_as_a_wrapper_of_an_environment_by_name():
+        observation = env.reset(seed=0)
+        assert observation["observation"].tolist() == [0, 0]
+        for _ in range(4):
+            observation, *_, final = env.step(np.ones(2, np.int32))
+        last = observation if final is None else final
+        assert last["observation"].tolist() == [4, 4]
+        assert last["action_mask"].tolist() == [[1, 0]] * 2
+        if final is not None:
+            assert observation["action_mask"].tolist() == [[0, 1]] * 2
     env = as_vector_env(TAXI, num_envs=2, wrappers=[ActionMask])
     assert is_masked(env.observation_space)
     assert env.reset(seed=0)["action_mask"].shape == (2, 6)

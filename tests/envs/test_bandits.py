@@ -1,13 +1,9 @@
-import subprocess
-import sys
-
 import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
-import keras_rl2.envs
 from keras_rl2.envs import GaussianBanditEnv
 from keras_rl2.envs import GaussianBanditVectorEnv
 
@@ -21,22 +17,12 @@ FORMS = [
 
 
 @pytest.mark.filterwarnings("ignore:.*infinity. This is probably too")
-@pytest.mark.parametrize("form", FORMS)
-def test_gymnasium_finds_nothing_to_object_to(form, recwarn):
-    check_env(gymnasium.make(ID, **form).unwrapped, skip_render_check=True)
+def test_gymnasium_finds_nothing_to_object_to(recwarn):
+    for form in FORMS:
+        check_env(gymnasium.make(ID, **form).unwrapped, skip_render_check=True)
     # Its own warnings begin so; those of other packages come and go.
     said = [str(w.message) for w in recwarn if "WARN" in str(w.message)]
     assert [message for message in said if "infinity" not in message] == []
-
-
-def test_registered_without_tensorflow():
-    source = (
-        "import sys, gymnasium, keras_rl2.envs\n"
-        f"gymnasium.make({ID!r})\n"
-        f"gymnasium.make_vec({ID!r}, num_envs=2)\n"
-        "assert not {'tensorflow', 'keras'} & set(sys.modules)\n"
-    )
-    subprocess.run([sys.executable, "-c", source], check=True)
 
 
 def test_payoffs_are_those_of_the_question():
@@ -61,13 +47,6 @@ def test_reward_is_for_the_best_arm_whatever_it_pays():
             np.testing.assert_array_equal(observation, payoffs)
         lost += payoffs[0] < payoffs[1]
     assert lost > 0
-
-
-def test_payoff_reward():
-    env = GaussianBanditEnv(reward="payoff")
-    for arm in (0, 1):
-        payoffs, _ = env.reset(seed=3)
-        assert env.step(arm)[1] == payoffs[arm]
 
 
 def test_arms_of_one_mean_are_all_best():
@@ -102,7 +81,7 @@ def test_vector_is_gymnasiums_own_vector_of_the_same_seeds(form):
     assert native.action_space == peer.action_space
     rng = np.random.default_rng(0)
     # At last more pulls than are drawn at once.
-    for seed, pulls in ((7, 11), (None, 11), ([4, 3, 9, 1, 0], 300)):
+    for seed, pulls in ((7, 5), (None, 5), ([4, 3, 9, 1, 0], 300)):
         expected, actual = (env.reset(seed=seed)[0] for env in (peer, native))
         np.testing.assert_array_equal(actual, expected)
         assert actual.dtype == expected.dtype
@@ -135,17 +114,8 @@ def test_unseeded_environments_differ():
     assert not np.isin(env.reset()[0], payoffs).any()
 
 
-def test_through_the_librarys_own_interface():
-    env = keras_rl2.envs.as_vector_env(ID, num_envs=3)
-    first = env.reset(seed=1)
-    _, reward, terminated, _, final = env.step(np.array([0, 1, 0]))
-    assert not env.masks_reset_rows
-    assert (reward.tolist(), terminated.all()) == ([1.0, 0.0, 1.0], True)
-    np.testing.assert_array_equal(final, first)
-
-
 @pytest.mark.parametrize("make", [GaussianBanditEnv, GaussianBanditVectorEnv])
-def test_refusals(make):
+def test_wrong_arguments_and_actions(make):
     for means, deviations in (
         ((1.0,), (1.0,)),
         ((1.0, 2.0), (1.0,)),
@@ -173,8 +143,5 @@ def test_a_pull_is_an_episode():
     env.step(0)
     with pytest.raises(gymnasium.error.ResetNeeded):
         env.step(0)
-
-
-def test_number_of_seeds():
     with pytest.raises(ValueError, match="Expected 3 seeds"):
         GaussianBanditVectorEnv(3).reset(seed=[1, 2])

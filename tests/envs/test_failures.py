@@ -18,15 +18,16 @@ from gymnasium.vector import SyncVectorEnv
 import keras_rl2 as rl
 from keras_rl2.envs import WorkerError
 from keras_rl2.envs import as_vector_env
+from keras_rl2.envs import worker_processes
 from support import failing_envs
 from support.failing_envs import FailingEnv
 from support.failing_envs import HiddenIndex
 from support.probe_envs import EnvCrash
 from support.vector_envs import MODES
 
-# A machine that others use may be slow; a process that hangs, hangs for ever.
-NEVER = 20.0
 ACTION = np.zeros(3, np.int32)
+# Longer than any step takes, of a busy machine too.
+_LIMIT = 2.0
 
 
 def makers(fail, at=4, failing=1, num_envs=3):
@@ -42,53 +43,41 @@ def in_processes(fail, mode=AutoresetMode.SAME_STEP, **kwargs):
     )
 
 
-def steps_until(env, error, steps=10):
-    """Steps until it raises, and returns what, and the seconds it took."""
+def error_of(env, kind, steps=10):
+    """Steps until an environment raises, and returns what."""
     env.reset(seed=0)
-    action = np.zeros(env.num_envs, np.int32)
-    for _ in range(steps):
-        began = time.perf_counter()
-        try:
-            env.step(action)
-        except error as raised:
-            return raised, time.perf_counter() - began
-    raise AssertionError(f"no {error} in {steps} steps")
+    try:
+        for _ in range(steps):
+            env.step(np.zeros(env.num_envs, np.int32))
+    except kind as error:
+        return error
+    raise AssertionError(f"no {kind} in {steps} steps")
 
 
 def children():
     return multiprocessing.active_children()
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_a_synchronous_environment_is_named(mode):
-    env = as_vector_env(
-        SyncVectorEnv(makers(failing_envs.raises), autoreset_mode=mode)
-    )
-    error, _ = steps_until(env, EnvCrash)
-    assert error.__notes__ == ["In step 4 of environment 1 of SyncVectorEnv."]
-    assert env.failed.tolist() == [False, True, False]
-
-
-def test_a_single_environment_is_named_by_its_id():
+def test_environments_that_raise_are_named():
+    for mode in MODES:
+        env = as_vector_env(
+            SyncVectorEnv(makers(failing_envs.raises), autoreset_mode=mode)
+        )
+        error = error_of(env, EnvCrash)
+        assert error.__notes__ == [
+            "In step 4 of environment 1 of SyncVectorEnv."
+        ]
+        assert env.failed.tolist() == [False, True, False]
     gymnasium.register("Failing-v0", entry_point=FailingEnv)
     try:
         env = as_vector_env("Failing-v0", env_kwargs={"at": 3})
-        error, _ = steps_until(env, EnvCrash)
+        error = error_of(env, EnvCrash)
     finally:
         del gymnasium.registry["Failing-v0"]
     assert error.__notes__ == ["In step 3 of environment 0 of Failing-v0."]
-
-
-def test_environments_in_processes_are_named():
-    env = in_processes(failing_envs.raises)
-    error, _ = steps_until(env, EnvCrash)
-    assert error.__notes__ == ["In step 4 of environment 1 of AsyncVectorEnv."]
-    assert env.failed.tolist() == [False, True, False]
-    assert not children()
-    env.close()
-
-
-def test_a_reset_is_named():
+    env = as_vector_env(FailingEnv(failing_envs.is_interrupted, at=2))
+    error = error_of(env, KeyboardInterrupt)
+    assert "step 2 of environment 0" in error.__notes__[0]
     env = as_vector_env(
         FailingEnv(probability=1.0, reset_fails=True, fail=failing_envs.raises)
     )
@@ -109,76 +98,61 @@ def test_a_native_vector_environment_does_not_say_which_it_was():
         reset, step = inner.reset, inner.step
 
     env = as_vector_env(Native())
-    error, _ = steps_until(env, EnvCrash)
-    assert error.__notes__ == [
+    assert error_of(env, EnvCrash).__notes__ == [
         "In step 4 of one of the 3 environments of Native."
     ]
     assert env.failed.all()
 
 
-@pytest.mark.parametrize(
-    ("fail", "code"), [(failing_envs.is_killed, -9), (failing_envs.exits, 3)]
-)
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.spread
-def test_a_killed_process_is_found_and_nothing_is_left(mode, fail, code):
-    env = in_processes(fail, mode)
-    error, seconds = steps_until(env, WorkerError)
-    assert f"environment 1, whose process ended with exit code {code}" in str(
-        error
-    )
-    assert "step 4" in str(error)
+def test_a_killed_process_is_found_and_nothing_is_left():
+    env = in_processes(failing_envs.is_killed, AutoresetMode.NEXT_STEP)
+    error = error_of(env, WorkerError)
+    said = str(error)
+    assert "environment 1, whose process ended with exit code -9" in said
+    assert "step 4" in said
     assert isinstance(error.__cause__, EOFError | ConnectionError)
     assert env.failed.tolist() == [False, True, False]
-    assert seconds < 1.0
-    began = time.perf_counter()
     env.close()
-    assert time.perf_counter() - began < 2.0
     assert not children()
 
 
 def test_a_process_killed_between_steps_is_found():
     env = in_processes(failing_envs.is_killed, at=None)
     env.reset()
-    env.env.processes[2].kill()
-    env.env.processes[2].join()
-    began = time.perf_counter()
+    kill(env, 2)
     with pytest.raises(
         WorkerError, match=r"environment 2.*exit code -9"
     ) as caught:
         env.step(ACTION)
-    assert time.perf_counter() - began < 1.0
     assert not children()
     # Python 3.12.1 crashes where such an error is left to its collector.
     error = weakref.ref(caught.value)
     del caught
     assert error() is None
-
-
-def test_close_after_a_process_was_killed():
-    env = in_processes(failing_envs.is_killed, at=None)
+    # Or it is closed first.
     env.reset()
-    env.env.processes[0].kill()
-    env.env.processes[0].join()
-    began = time.perf_counter()
+    kill(env, 0)
     env.close()
-    assert time.perf_counter() - began < 2.0
     assert not children()
 
 
-@pytest.mark.parametrize("wrapped", [False, True])
-def test_a_hung_process_ends_within_the_timeout(wrapped):
+def kill(env, index):
+    """Kills the process of an environment."""
+    process = env.env.processes[index]
+    process.kill()
+    process.join()
+
+
+def test_a_hung_process_ends_within_the_timeout():
     inner = failing_envs.in_processes(makers(failing_envs.hangs))
-    outer = inner
-    if wrapped:
-        outer = gymnasium.wrappers.vector.RecordEpisodeStatistics(inner)
-    env = as_vector_env(outer)
-    env.limit_steps(0.5)
-    error, seconds = steps_until(env, WorkerError)
-    assert "within `step_timeout`" in str(error)
-    assert "environment 1, which did not answer" in str(error)
-    assert "step 4" in str(error)
-    assert 0.4 < seconds < 1.0
+    env = as_vector_env(
+        gymnasium.wrappers.vector.RecordEpisodeStatistics(inner)
+    )
+    env.limit_steps(_LIMIT)
+    said = str(error_of(env, WorkerError))
+    assert "within `step_timeout`" in said
+    assert "environment 1, which did not answer" in said
+    assert "step 4" in said
     env.close()
     assert not children()
 
@@ -202,33 +176,39 @@ FAULTS = {
     "exits": WorkerError,
     "shows_another_space": ValueError,
 }
-_DEFAULT_FAULTS = {
-    ("step", "raises_what_cannot_be_pickled"),
-    ("step", "raises_and_hangs"),
-    ("reset", "raises_what_cannot_be_made_again"),
-    ("reset", "raises_what_is_made_of_two"),
-    ("make", "raises_what_cannot_be_pickled"),
-}
-_LIMIT = 0.5
 
 
 @pytest.mark.parametrize(
     ("call", "name"),
     [
-        pytest.param(
-            call,
-            name,
-            marks=[] if (call, name) in _DEFAULT_FAULTS else pytest.mark.slow,
-        )
-        for call in ("make", "reset", "step")
-        for name in FAULTS
-        # Nothing limits how long an environment may be made but a constant.
-        if call != "make" or name not in ("hangs", "shows_another_space")
+        ("step", "raises_and_hangs"),
+        ("step", "raises_what_cannot_be_pickled"),
+        ("reset", "raises_what_is_made_of_two"),
+        ("make", "raises_what_cannot_be_pickled"),
+        *(
+            pytest.param(call, name, marks=pytest.mark.slow)
+            for call, name in (
+                ("step", "hangs"),
+                ("step", "is_killed"),
+                ("step", "raises"),
+                ("reset", "raises_what_cannot_be_made_again"),
+                ("reset", "hangs"),
+                ("reset", "exits"),
+                ("reset", "shows_another_space"),
+                ("make", "exits"),
+                ("make", "raises"),
+            )
+        ),
     ],
 )
 def test_each_fault_is_raised_in_time_and_leaves_nothing(
-    call, name, server, tmp_path, record_property
+    call, name, server, tmp_path, monkeypatch
 ):
+    if name == "raises_and_hangs":
+        # The limit of a step goes before that of an error alone.
+        monkeypatch.setattr(worker_processes, "_SECONDS_TO_TELL", 60.0)
+    began = time.monotonic()
+
     def descriptors():
         return len(os.listdir("/proc/self/fd"))
 
@@ -251,7 +231,6 @@ def test_each_fault_is_raised_in_time_and_leaves_nothing(
         with pytest.raises(WorkerError):
             env.step(ACTION)
         flag.touch()
-    began = time.perf_counter()
     kind = WorkerError if call == "make" else FAULTS[name]
     failing = env.reset
     if call == "step":
@@ -260,10 +239,8 @@ def test_each_fault_is_raised_in_time_and_leaves_nothing(
         failing = functools.partial(env.step, ACTION)
     with pytest.raises(kind) as caught:
         failing()
-    seconds = time.perf_counter() - began
-    record_property("seconds", seconds)
-    # Processes that are made again import what they need.
-    assert seconds < _LIMIT + 1.0 or call == "make"
+    # Long, for a machine that is busy; what hangs, hangs for ever.
+    assert time.monotonic() - began < 50.0
     text = " ".join(
         [str(caught.value), *getattr(caught.value, "__notes__", [])]
     )
@@ -275,24 +252,9 @@ def test_each_fault_is_raised_in_time_and_leaves_nothing(
         assert "environment 1" in text
         assert env.failed.tolist() == [False, True, False]
     del caught
-    began = time.perf_counter()
     env.close()
-    assert time.perf_counter() - began < 0.5
     assert not children()
     assert descriptors() <= before
-
-
-@pytest.mark.slow
-def test_fit_without_a_timeout_ends_by_what_cannot_be_pickled():
-    env = failing_envs.in_processes(
-        makers(failing_envs.raises_what_cannot_be_pickled, at=9)
-    )
-    agent = rl.PPO.for_env(env, hidden=(4,), seed=0)
-    rollouts = rl.RolloutDataset(env, horizon=16)
-    with pytest.raises(WorkerError, match="environment 1, which raised"):
-        agent.fit(rollouts, epochs=2, verbose=0)
-    assert not children()
-    rollouts.close()
 
 
 def test_a_timeout_needs_processes():
@@ -304,14 +266,14 @@ def test_a_timeout_needs_processes():
     try:
         with pytest.raises(ValueError, match="above 0"):
             rl.EvaluationDataset(env, step_timeout=0.0)
-        assert rl.EvaluationDataset(env, step_timeout=NEVER).step_timeout
+        assert rl.EvaluationDataset(env, step_timeout=9.0).step_timeout
     finally:
         env.close()
 
 
 def test_a_timeout_does_not_keep_environments_alive():
     env = in_processes(failing_envs.raises, at=None)
-    env.limit_steps(NEVER)
+    env.limit_steps(20.0)
     env.reset()
     env.step(ACTION)
     assert len(children()) == 3
@@ -326,7 +288,7 @@ def test_a_timeout_does_not_keep_environments_alive():
 def test_ctrl_c_in_an_environment_ends_processes_and_a_reset_makes_them_again():
     env = in_processes(failing_envs.is_interrupted)
     user = env.env
-    steps_until(env, KeyboardInterrupt)
+    error_of(env, KeyboardInterrupt)
     assert not children()
     assert env.reset(seed=0).shape == (3, 2)
     assert len(children()) == 3
@@ -339,12 +301,6 @@ def test_ctrl_c_in_an_environment_ends_processes_and_a_reset_makes_them_again():
     # Whoever holds the environment closes the new processes.
     user.close()
     assert not children()
-
-
-def test_ctrl_c_in_this_process():
-    env = as_vector_env(FailingEnv(failing_envs.is_interrupted, at=2))
-    error, _ = steps_until(env, KeyboardInterrupt)
-    assert "step 2 of environment 0" in error.__notes__[0]
 
 
 def test_an_environment_that_does_not_close_is_ended(monkeypatch):
@@ -399,16 +355,11 @@ def test_an_environment_made_again_gets_a_new_adapter_by_its_id():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["processes", "plain"])
-def test_thirty_cycles_leave_nothing(kind):
+def test_thirty_cycles_leave_nothing():
     agents = []
 
     def cycle():
-        env = (
-            in_processes(failing_envs.raises, at=None)
-            if kind == "processes"
-            else as_vector_env("CartPole-v1", 3)
-        )
+        env = in_processes(failing_envs.raises, at=None)
         if not agents:
             agents.append(rl.A2C.for_env(env, hidden=(4,), seed=0))
             agents[0].compile(keras.optimizers.SGD(0.01))

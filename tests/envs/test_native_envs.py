@@ -67,7 +67,7 @@ def test_envpool_cart_pole():
     env.close()
 
 
-def test_envpool_behind_a_wrapper():
+def test_envpool_behind_a_wrapper_and_of_other_spaces():
     env = gymnasium.wrappers.vector.RecordEpisodeStatistics(
         make_envpool("CartPole-v1", num_envs=2)
     )
@@ -75,24 +75,13 @@ def test_envpool_behind_a_wrapper():
         warnings.simplefilter("error")
         assert as_vector_env(env).reset(seed=1).shape == (2, 4)
     env.close()
-
-
-def test_envpool_discrete_observations():
     env = as_vector_env(make_envpool("FrozenLake-v1", num_envs=2))
-    transitions = play(env, 10, coin)
-    assert transitions[0][0][0].dtype == np.int32
+    assert play(env, 10, coin)[0][0][0].dtype == np.int32
     env.close()
-
-
-def test_envpool_float64():
     env = as_vector_env(
         make_envpool("HalfCheetah-v4", num_envs=2, max_episode_steps=4)
     )
-
-    def policy(i, episode, step):
-        return np.zeros(6, np.float32)
-
-    transitions = play(env, 10, policy)[0]
+    transitions = play(env, 10, lambda *_: np.zeros(6, np.float32))[0]
     assert [t[4] for t in transitions] == ([False] * 3 + [True]) * 2
     env.close()
 

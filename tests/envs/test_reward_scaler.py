@@ -1,19 +1,29 @@
+import contextlib
 import json
-import pathlib
-import time
 
 import numpy as np
 import pytest
 
 from keras_rl2.envs import RewardScaler
 from keras_rl2.envs import RunningMoments
-
-GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "golden_vectors.json"
+from support.golden import load_cases
 
 
 def golden(name):
-    cases = json.loads(GOLDEN.read_text())["cases"]
-    return next(case for case in cases if case["id"] == name)
+    return next(case for case in load_cases() if case["id"] == name)
+
+
+def text_of(state):
+    return json.dumps(state.get_state(), default=np.ndarray.tolist)
+
+
+@contextlib.contextmanager
+def refused_without_a_trace(state, match):
+    """Expects an error that leaves a state as it was."""
+    before = text_of(state)
+    with pytest.raises(ValueError, match=match):
+        yield
+    assert text_of(state) == before
 
 
 def rollout(seed=0, steps=128, num_envs=8, dtype=np.float32):
@@ -31,16 +41,14 @@ def test_moments_golden():
     moments = RunningMoments((2,), epsilon=case["inputs"]["epsilon"])
     for batch in case["inputs"]["batches"]:
         moments.update(np.array(batch))
-    expected = case["expected"]
-    np.testing.assert_allclose(
-        moments.mean, expected["mean"], **case["tolerance"]
-    )
-    np.testing.assert_allclose(
-        moments.variance, expected["var"], **case["tolerance"]
-    )
-    np.testing.assert_allclose(
-        moments.count, expected["count"], **case["tolerance"]
-    )
+    for found, name in (
+        (moments.mean, "mean"),
+        (moments.variance, "var"),
+        (moments.count, "count"),
+    ):
+        np.testing.assert_allclose(
+            found, case["expected"][name], **case["tolerance"]
+        )
 
 
 def test_moments_do_not_depend_on_the_batches():
@@ -73,40 +81,32 @@ def test_moments_state_and_errors():
         RunningMoments(epsilon=0.0)
 
 
-def golden_scaler():
+def test_scaler_golden():
     case = golden("reward_norm/sb3_vecnormalize")
-    inputs = case["inputs"]
-    scaler = RewardScaler(
-        inputs["gamma"], 2, clip=inputs["clip"], epsilon=inputs["epsilon"]
+    inputs, expected = case["inputs"], case["expected"]
+    single, whole = (
+        RewardScaler(
+            inputs["gamma"], 2, clip=inputs["clip"], epsilon=inputs["epsilon"]
+        )
+        for _ in range(2)
     )
     # The inputs are one row for each environment.
     rewards = np.array(inputs["rewards"]).T
     ended = np.array(inputs["dones"], np.bool_).T
-    return case, scaler, rewards, ended
-
-
-def test_scaler_golden_step_by_step():
-    case, scaler, rewards, ended = golden_scaler()
-    scaled = [scaler(rewards[t], ended[t]) for t in range(len(rewards))]
-    expected = case["expected"]
+    one_by_one = [single(*row) for row in zip(rewards, ended, strict=True)]
+    for scaled in (one_by_one, whole.scale_rollout(rewards, ended)):
+        np.testing.assert_allclose(
+            scaled, expected["normalized"], **case["tolerance"]
+        )
     np.testing.assert_allclose(
-        scaled, expected["normalized"], **case["tolerance"]
-    )
-    np.testing.assert_allclose(
-        scaler.moments.variance, expected["ret_var"], **case["tolerance"]
+        single.moments.variance, expected["ret_var"], **case["tolerance"]
     )
 
 
-def test_scaler_golden_rollout():
-    case, scaler, rewards, ended = golden_scaler()
-    scaled = scaler.scale_rollout(rewards, ended)
-    np.testing.assert_allclose(
-        scaled, case["expected"]["normalized"], **case["tolerance"]
-    )
-
-
-@pytest.mark.parametrize("num_envs", [1, 2, 8, 65, 300])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("num_envs", "dtype"),
+    [(1, np.float64), (8, np.float32), (65, np.float64), (300, np.float32)],
+)
 def test_rollout_equals_calls_bit_for_bit(num_envs, dtype):
     whole = RewardScaler(0.99, num_envs)
     single = RewardScaler(0.99, num_envs)
@@ -120,15 +120,6 @@ def test_rollout_equals_calls_bit_for_bit(num_envs, dtype):
         np.testing.assert_array_equal(scaled, one_by_one)
     np.testing.assert_array_equal(whole.returns, single.returns)
     assert whole.moments.get_state() == single.moments.get_state()
-
-
-def test_accumulator_never_crosses_an_episode():
-    scaler = RewardScaler(0.9, 1)
-    for ended in (False, False, True):
-        scaler(np.ones(1), np.array([ended]))
-    scaler(np.ones(1), np.array([False]))
-    # 1 + 0.9 * 2.71 = 3.439 if it leaked.
-    np.testing.assert_array_equal(scaler.returns, [1.0])
 
 
 def test_the_sum_ends_where_an_environment_begins_anew():
@@ -156,36 +147,21 @@ def test_invalid_rows_leave_no_trace():
     assert masked.moments.get_state() == dense.moments.get_state()
 
 
-def test_an_invalid_row_amid_an_episode_leaves_no_trace():
-    scaler = RewardScaler(0.5, 1)
-    scaler(np.array([4.0]), np.array([False]))
-    moments = scaler.moments.get_state()
-    scaler(np.array([7.0]), np.array([True]), np.array([False]))
-    np.testing.assert_array_equal(scaler.returns, [4.0])
-    assert scaler.moments.get_state() == moments
-
-
-def test_invalid_environment_beside_valid_ones():
-    # Hand-computed: only the 4 of the first environment counts, so n is
-    # 1.0001, the mean 4 / 1.0001 and the variance as below.
-    scaler = RewardScaler(0.5, 2)
-    scaler(
-        np.array([4.0, 7.0]), np.array([False, False]), np.array([True, False])
-    )
-    np.testing.assert_array_equal(scaler.returns, [4.0, 0.0])
-    variance = (1e-4 + 16 * 1e-4 / 1.0001) / 1.0001
-    np.testing.assert_allclose(scaler.moments.variance, variance, rtol=1e-12)
-
-
-@pytest.mark.parametrize("scale", [1e-3, 1000.0])
-def test_scale_of_rewards_does_not_matter(scale):
+def test_scale_of_rewards_does_not_matter():
     # Probe 8. The prior and epsilon weigh next to nothing after one rollout.
     rewards, ended, valid = rollout(dtype=np.float64)
-    plain, scaled = RewardScaler(0.99, 8), RewardScaler(0.99, 8)
+    copies = [array.copy() for array in (rewards, ended, valid)]
+    scales = (1.0, 1e-3, 1000.0)
+    scalers = [RewardScaler(0.99, 8) for _ in scales]
     for _ in range(2):
-        a = plain.scale_rollout(rewards, ended, valid)
-        b = scaled.scale_rollout(scale * rewards, ended, valid)
-    np.testing.assert_allclose(a, b, rtol=1e-3)
+        first, *others = (
+            scaler.scale_rollout(scale * rewards, ended, valid)
+            for scaler, scale in zip(scalers, scales, strict=True)
+        )
+    for other in others:
+        np.testing.assert_allclose(first, other, rtol=1e-3)
+    # Arguments are not changed.
+    np.testing.assert_equal([rewards, ended, valid], copies)
 
 
 def test_clip_and_dtype():
@@ -207,40 +183,27 @@ def test_state_goes_on_where_it_was():
     )
 
 
-def test_a_reward_that_is_not_finite_changes_nothing():
+def test_numbers_without_a_finite_square_change_nothing():
     scaler = RewardScaler(0.99, 2)
-    scaler(np.ones(2), np.zeros(2, np.bool_))
-    before = json.dumps(scaler.get_state(), default=np.ndarray.tolist)
-    with pytest.raises(ValueError, match="finite"):
-        scaler(np.array([1.0, np.nan]), np.zeros(2, np.bool_))
-    after = json.dumps(scaler.get_state(), default=np.ndarray.tolist)
-    assert before == after
-
-
-def test_a_reward_whose_square_is_not_finite_changes_nothing():
-    scaler = RewardScaler(0.99, 2)
-    scaler(np.ones(2), np.zeros(2, np.bool_))
-    before = json.dumps(scaler.get_state(), default=np.ndarray.tolist)
+    no = np.zeros(2, np.bool_)
+    scaler(np.ones(2), no)
+    with refused_without_a_trace(scaler, "finite"):
+        scaler(np.array([1.0, np.nan]), no)
     rewards = np.ones((3, 2))
     rewards[1, 1] = -1e200
-    with pytest.raises(ValueError, match=r"1e\+200.*environment 1 at step 1"):
+    with refused_without_a_trace(scaler, r"1e\+200.*environment 1 at step 1"):
         scaler.scale_rollout(rewards, np.zeros((3, 2), np.bool_))
-    after = json.dumps(scaler.get_state(), default=np.ndarray.tolist)
-    assert before == after
     # Of float32 none is too large.
-    scaled = scaler(np.array([1.0, 1e38], "float32"), np.zeros(2, np.bool_))
+    scaled = scaler(np.array([1.0, 1e38], "float32"), no)
     assert np.isfinite(scaled).all()
     assert scaler.moments.is_finite
-
-
-def test_examples_whose_squares_are_not_finite_change_nothing():
+    late = warm_scaler()
+    with refused_without_a_trace(late, r"1e\+200.*environment 0 at step 0"):
+        late(np.array([1e200]), np.array([False]))
     moments = RunningMoments((2,))
     moments.update(np.ones((3, 2)))
-    before = json.dumps(moments.get_state(), default=np.ndarray.tolist)
-    with pytest.raises(ValueError, match=r"squares.*Received.*1e\+200"):
+    with refused_without_a_trace(moments, r"squares.*Received.*1e\+200"):
         moments.update(np.array([[1.0, 1.0], [1.0, 1e200]]))
-    after = json.dumps(moments.get_state(), default=np.ndarray.tolist)
-    assert before == after
 
 
 # Rewards that are far off.
@@ -261,10 +224,10 @@ def far_off(num_envs, steps):
     return rewards, ended, valid
 
 
-@pytest.mark.parametrize("num_envs", [4, 65, 2000])
+@pytest.mark.parametrize("num_envs", [4, 2000])
 def test_a_rollout_with_rewards_far_off_equals_calls_bit_for_bit(num_envs):
     whole, single = (RewardScaler(0.99, num_envs) for _ in range(2))
-    steps = {4: 1000, 65: 100, 2000: 20}[num_envs]
+    steps = {4: 1000, 2000: 20}[num_envs]
     for _ in range(2):
         arrays = far_off(num_envs, steps)
         scaled = whole.scale_rollout(*arrays)
@@ -283,9 +246,9 @@ def warm_scaler(count=40_000, **arguments):
 
 
 @pytest.mark.parametrize(
-    ("count", "deviations"), [(1000, 1000**0.5), (40_000, 100.0)]
+    ("count", "deviations", "reward"),
+    [(1000, 1000**0.5, -1e12), (40_000, 100.0, 1e6)],
 )
-@pytest.mark.parametrize("reward", [1e6, -1e12])
 def test_a_reward_far_off_counts_like_one_at_the_limit(
     count, deviations, reward
 ):
@@ -304,18 +267,18 @@ def test_a_reward_far_off_counts_like_one_at_the_limit(
     )
 
 
-@pytest.mark.parametrize("arguments", [{"max_deviations": None}, {}])
-def test_without_a_limit_or_early_on_each_reward_is_taken_in(arguments):
-    scaler = warm_scaler(40_000 if arguments else 998, **arguments)
-    scaler(np.array([1e6]), np.array([False]))
-    assert scaler.moments.variance > 1e7
-    assert scaler.outliers.count == 0
+def test_without_a_limit_or_early_on_each_reward_is_taken_in():
+    for scaler in (warm_scaler(max_deviations=None), warm_scaler(998)):
+        scaler(np.array([1e6]), np.array([False]))
+        assert scaler.moments.variance > 1e7
+        assert scaler.outliers.count == 0
 
 
-@pytest.mark.parametrize("num_envs", [1, 8, 300])
-def test_what_is_just_beyond_the_limit_is_found(num_envs):
+def test_what_is_just_beyond_the_limit_is_found():
     """In the midst of a rollout, of which one number is asked at first."""
-    for factor, expected in ((0.95, 0), (1.05, 1)):
+    for num_envs, factor, expected in (
+        (1, 0.95, 0), (1, 1.05, 1), (300, 0.95, 0), (300, 1.05, 1),
+    ):  # fmt: skip
         scaler = RewardScaler(0.0, num_envs)
         scaler.moments.update(np.resize([-1.0, 1.0], 40_000))
         rewards = np.resize([-1.0, 1.0], (8, num_envs))
@@ -355,19 +318,6 @@ def test_the_first_reward_is_no_outlier_however_late():
     assert scaler.outliers.count == 0
 
 
-@pytest.mark.parametrize("probability", [1e-3, 3e-4])
-def test_sparse_rewards_are_scaled_as_without_a_limit(probability):
-    plain, scaler = (
-        RewardScaler(0.99, 8, max_deviations=most) for most in (None, 100.0)
-    )
-    generator = np.random.default_rng(0)
-    for _ in range(20):
-        ended = generator.uniform(size=(512, 8)) < probability
-        arrays = 100.0 * ended - 0.01, ended
-        a, b = (x.scale_rollout(*arrays) for x in (plain, scaler))
-        np.testing.assert_array_equal(a, b)
-
-
 def test_rewards_that_have_grown_for_good_are_followed():
     """Those of another level, 1e4 deviations away."""
     scaler = warm_scaler(20_000)
@@ -394,15 +344,6 @@ def test_the_number_of_rewards_far_off_goes_on():
     assert resumed.outliers.count == 0
 
 
-def test_late_as_early_a_reward_without_a_finite_square_is_refused():
-    scaler = warm_scaler()
-    before = json.dumps(scaler.get_state(), default=np.ndarray.tolist)
-    with pytest.raises(ValueError, match=r"1e\+200.*environment 0 at step 0"):
-        scaler(np.array([1e200]), np.array([False]))
-    after = json.dumps(scaler.get_state(), default=np.ndarray.tolist)
-    assert before == after
-
-
 def test_moments_bound_each_number_of_an_example():
     moments = RunningMoments((3,))
     x = np.random.default_rng(0).normal([5, -3, 0], [1, 2, 0], (20_000, 3))
@@ -414,14 +355,6 @@ def test_moments_bound_each_number_of_an_example():
     )
     np.testing.assert_array_equal(moments.bounded(x), x)
     np.testing.assert_array_equal(moments.bounded(far, None), far)
-
-
-def test_arguments_are_not_changed():
-    arrays = rollout()
-    copies = [array.copy() for array in arrays]
-    RewardScaler(0.99, 8).scale_rollout(*arrays)
-    for array, copy in zip(arrays, copies, strict=True):
-        np.testing.assert_array_equal(array, copy)
 
 
 def test_errors():
@@ -442,15 +375,3 @@ def test_errors():
         scaler.scale_rollout(np.ones((4, 2)), np.zeros((4, 1), np.bool_))
     with pytest.raises(ValueError, match="2 environments"):
         scaler.set_state(RewardScaler(0.9, 3).get_state())
-
-
-@pytest.mark.benchmark
-def test_rollout_takes_two_milliseconds():
-    arrays = rollout()
-    scaler = RewardScaler(0.99, 8)
-    seconds = []
-    for _ in range(20):
-        start = time.perf_counter()
-        scaler.scale_rollout(*arrays)
-        seconds.append(time.perf_counter() - start)
-    assert min(seconds) < 2e-3

@@ -1,5 +1,3 @@
-import time
-
 import gymnasium
 import numpy as np
 import pytest
@@ -8,15 +6,11 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector import SyncVectorEnv
 
 from keras_rl2.envs import as_vector_env
-from keras_rl2.spaces.array_spec import ArraySpec
 from support.discrete import of_32_bits
 from support.probe_envs import ActionSpaceEnv
 from support.probe_envs import CountingEnv
-from support.probe_envs import CrashingEnv
-from support.probe_envs import EnvCrash
-from support.probe_envs import ImageEnv
+from support.probe_envs import NonFiniteEnv
 from support.probe_envs import TimeLimitProbe
-from support.probe_envs import WalkEnv
 from support.transitions import assert_same
 from support.transitions import play
 from support.vector_envs import MODES
@@ -31,11 +25,8 @@ ACTION_SPACES = [
     spaces.Discrete(3),
     spaces.Discrete(3, start=-1),
     of_32_bits(3, start=2),
-    spaces.MultiDiscrete([3, 2]),
     spaces.MultiDiscrete([3, 2], start=[1, -1]),
-    spaces.MultiBinary(4),
     spaces.MultiBinary((2, 2)),
-    spaces.Box(-2.0, 2.0, (3,), np.float32),
     spaces.Box(-2.0, 2.0, (2, 3), np.float64),
     spaces.Box(-2.0, 2.0, (), np.float32),
 ]
@@ -85,39 +76,6 @@ def test_an_action_is_copied_before_an_environment_gets_it():
         np.testing.assert_array_equal(action, [[0.0]])
 
 
-@pytest.mark.parametrize("start", [0, 1])
-def test_discrete_observations(start):
-    def make(index):
-        return WalkEnv(start=start)
-
-    def policy(i, episode, step):
-        return np.int32(start + (i + episode) % 2)
-
-    for env in (as_vector_env(make(0)), *(sync(make, m, 2) for m in MODES)):
-        assert env.observation_spec == ArraySpec((), "int32")
-        walk = play(env, 8, policy)[0]
-        states = [(int(t[0]), int(t[5]), float(t[2]), t[3]) for t in walk]
-        assert states[:4] == [
-            (2, 1, 0.0, False),
-            (1, 0, 0.0, True),
-            (2, 3, 0.0, False),
-            (3, 4, 1.0, True),
-        ]
-
-
-def test_images_stay_bytes():
-    def make(index):
-        return ImageEnv()
-
-    for env in (as_vector_env(make(0)), *(sync(make, m, 2) for m in MODES)):
-        for transitions in play(env, 9, coin):
-            for observation, *_ in transitions:
-                assert observation.dtype == np.uint8
-                assert observation.shape == (36, 36, 1)
-            rows = [int(t[5][:, 0, 0].argmax()) for t in transitions]
-            assert rows[:5] == [1, 2, 3, 4, 1]
-
-
 def test_scalar_observations_and_old_rewards():
     class Scalar(gymnasium.Env):
         observation_space = spaces.Box(0.0, 9.0, (), np.float64)
@@ -146,39 +104,6 @@ def test_seeds_are_as_in_gymnasium():
     assert (env.reset() != np.stack(rows)).all()
     single = as_vector_env(cart_pole(0))
     np.testing.assert_array_equal(single.reset(seed=7), rows[:1])
-
-
-def test_resets_are_counted():
-    env = sync(counting, AutoresetMode.SAME_STEP)
-    assert env.resets == 0
-    play(env, 20, coin)
-    assert env.resets == 1
-    env.reset()
-    assert env.resets == 2
-
-
-class Lying(CountingEnv):
-    observation = np.zeros(3, np.float32)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return self.observation, {}
-
-
-def test_wrong_observations_are_refused_at_reset():
-    with pytest.raises(
-        ValueError, match=r"shape \(4,\).*Lying.*Received.*shape \(3,\)"
-    ):
-        as_vector_env(Lying()).reset()
-    with pytest.raises(ValueError, match=r"environment 0.*shape \(3,\)"):
-        sync(lambda index: Lying(), MODES[0], 2).reset()
-
-    class Floats(ImageEnv):
-        def _image(self):
-            return np.full((36, 36, 1), 0.5)
-
-    with pytest.raises(ValueError, match=r"dtype uint8.*dtype float64"):
-        as_vector_env(Floats()).reset()
 
 
 def test_wrong_actions_are_refused():
@@ -217,7 +142,7 @@ def test_same_step_with_a_plain_array_of_final_observations():
 
 
 def test_a_careless_reset_row_is_put_right():
-    env = SyncVectorEnv(thunks(time_limit_probe, 2))
+    env = SyncVectorEnv([TimeLimitProbe] * 2)
     step = env.step
 
     def careless_step(action):
@@ -241,17 +166,13 @@ def test_a_careless_reset_row_is_put_right():
     assert not (terminated | truncated | adapter.pending_reset).any()
 
 
-def time_limit_probe(index):
-    return TimeLimitProbe()
-
-
 def test_state():
     env = sync(CountingEnv, AutoresetMode.NEXT_STEP, 2)
     env.reset()
     for _ in range(3):
         env.step(np.zeros(2, np.int32))
     state = env.get_state()
-    assert state["resets"] == 1
+    assert state["resets"] == env.resets == 1
     assert state["pending_reset"].tolist() == [True, True]
     other = sync(CountingEnv, AutoresetMode.NEXT_STEP, 2)
     other.set_state(state)
@@ -261,15 +182,6 @@ def test_state():
         sync(CountingEnv, AutoresetMode.NEXT_STEP, 3).set_state(state)
     with pytest.raises(ValueError, match="resets at once"):
         sync(CountingEnv, AutoresetMode.SAME_STEP, 2).set_state(state)
-
-
-def test_errors_of_environments_keep_their_type():
-    for env in (
-        as_vector_env(CrashingEnv()),
-        *(sync(lambda index: CrashingEnv(), mode, 2) for mode in MODES),
-    ):
-        with pytest.raises(EnvCrash, match="crash at step 3"):
-            play(env, 10, coin)
 
 
 def test_close():
@@ -284,31 +196,11 @@ def test_close():
     assert len(closed) == 3
 
 
-@pytest.mark.benchmark
-@pytest.mark.parametrize("mode", MODES)
-def test_an_adapter_adds_five_microseconds(mode):
-    class Idle(gymnasium.vector.VectorEnv):
-        num_envs = 8
-        metadata = {"autoreset_mode": mode}
-        single_observation_space = spaces.Box(-1.0, 1.0, (4,), np.float32)
-        single_action_space = spaces.Discrete(2)
-        result = (
-            np.zeros((8, 4), np.float32),
-            np.zeros(8),
-            np.zeros(8, np.bool_),
-            np.zeros(8, np.bool_),
-            {},
-        )
-
-        def step(self, actions):
-            return self.result
-
-    step = as_vector_env(Idle()).step
-    action = np.zeros(8, np.int32)
-    seconds = []
-    for _ in range(20):
-        start = time.perf_counter()
-        for _ in range(1000):
-            step(action)
-        seconds.append((time.perf_counter() - start) / 1000)
-    assert min(seconds) < 5e-6
+def test_what_is_not_finite_is_handed_on():
+    # The collector refuses it: once for a rollout, and not in every step.
+    for index, key in enumerate(("observation", "reward")):
+        env = as_vector_env(NonFiniteEnv(at=2, key=key))
+        env.reset()
+        for finite in (True, False, True):
+            value = env.step(np.zeros(1, np.int32))[index]
+            assert np.isfinite(value).all() == finite, key

@@ -11,6 +11,7 @@ from keras_rl2.exploration import ExplorationNoise
 from keras_rl2.exploration import GaussianNoise
 from keras_rl2.exploration import OrnsteinUhlenbeckNoise
 from keras_rl2.exploration import PinkNoise
+from keras_rl2.exploration import exploration_noise
 
 DECAY = keras.optimizers.schedules.PolynomialDecay(0.5, 100, 0.1)
 NOISES = {
@@ -21,7 +22,6 @@ NOISES = {
     "pink": PinkNoise(0.3),
     "pink_schedule": PinkNoise(DECAY),
 }
-EVERY = pytest.mark.parametrize("name", NOISES)
 
 
 def generator(seed=0):
@@ -35,60 +35,44 @@ class Ones:
         return np.ones(shape, dtype)
 
 
-@EVERY
-def test_noise_is_float32_of_the_shape_asked_for(name):
-    noise, state = NOISES[name].draw(generator(), [5, 3, 2])
-    assert noise.shape == (5, 3, 2)
-    assert noise.dtype == "float32"
+@pytest.fixture(params=NOISES)
+def noise(request):
+    return NOISES[request.param]
+
+
+def test_draws_are_float32_and_repeat_with_the_seed(noise):
+    one, state = noise.draw(generator(3), [5, 3, 2])
+    assert one.shape == (5, 3, 2)
+    assert one.dtype == "float32"
     assert state is None or state.shape[:2] == (3, 2)
-
-
-@EVERY
-def test_noise_repeats_with_the_seed(name):
-    one, _ = NOISES[name].draw(generator(3), (5, 3, 2))
-    again, _ = NOISES[name].draw(generator(3), (5, 3, 2))
-    other, _ = NOISES[name].draw(generator(4), (5, 3, 2))
+    again, _ = noise.draw(generator(3), (5, 3, 2))
+    other, _ = noise.draw(generator(4), (5, 3, 2))
     np.testing.assert_array_equal(one, again)
     assert not np.array_equal(one, other)
+    for shape in [(5, 3), (5, 3, 2, 1), (5, -1, 2)]:
+        with pytest.raises(ValueError, match="Expected a shape"):
+            noise.draw(generator(), shape)
 
 
-@EVERY
-def test_two_short_draws_are_one_long_draw(name):
-    noise = NOISES[name]
+def test_draws_go_on_from_a_state_that_they_leave_alone(noise):
     whole, last = noise.draw(generator(), (20, 3, 2))
     parts = generator()
     first, state = noise.draw(parts, (10, 3, 2))
-    second, state = noise.draw(parts, (10, 3, 2), state=state)
-    np.testing.assert_array_equal(np.concatenate([first, second]), whole)
-    np.testing.assert_array_equal(state, last)
-
-
-@EVERY
-def test_no_steps_leave_the_process_where_it_was(name):
-    noise = NOISES[name]
-    _, state = noise.draw(generator(), (5, 3, 2))
+    kept = first.copy(), np.array(state)
     nothing, after = noise.draw(generator(), (0, 3, 2), state=state)
     assert nothing.shape == (0, 3, 2)
     np.testing.assert_array_equal(after, state)
-
-
-@EVERY
-def test_a_state_is_neither_changed_nor_shared(name):
-    noise = NOISES[name]
-    drawn, state = noise.draw(generator(), (5, 3, 2))
-    before = (drawn.copy(), None if state is None else state.copy())
-    _, after = noise.draw(generator(), (5, 3, 2), state=state)
+    second, after = noise.draw(parts, (10, 3, 2), state=state)
+    np.testing.assert_array_equal(np.concatenate([first, second]), whole)
+    np.testing.assert_array_equal(after, last)
     if state is not None:
-        np.testing.assert_array_equal(state, before[1])
         after += 1.0
-        np.testing.assert_array_equal(state, before[1])
+        np.testing.assert_array_equal(state, kept[1])
         state += 1.0
-    np.testing.assert_array_equal(drawn, before[0])
+    np.testing.assert_array_equal(first, kept[0])
 
 
-@EVERY
-def test_config_is_plain_json_and_makes_an_equal_noise(name):
-    noise = NOISES[name]
+def test_config_is_plain_json_and_makes_an_equal_noise(noise):
     text = json.dumps(
         keras.saving.serialize_keras_object(noise), allow_nan=False
     )
@@ -112,28 +96,11 @@ def test_equal_are_those_of_one_class_and_config():
     assert OrnsteinUhlenbeckNoise(dt=0.1) != OrnsteinUhlenbeckNoise()
 
 
-def test_repr_is_the_call_that_makes_it():
-    assert repr(GaussianNoise()) == "GaussianNoise(scale=0.1)"
-    noise = OrnsteinUhlenbeckNoise(0.5, dt=1.0)
-    assert repr(noise) == (
-        "OrnsteinUhlenbeckNoise(scale=0.5, theta=0.15, dt=1.0)"
-    )
-    assert "PolynomialDecay" in repr(GaussianNoise(DECAY))
-
-
-@pytest.mark.parametrize("setting", ["scale", "theta", "dt"])
-def test_settings_do_not_change(setting):
+def test_settings_do_not_change():
     noise = OrnsteinUhlenbeckNoise()
-    with pytest.raises(AttributeError, match="setter"):
-        setattr(noise, setting, 0.5)
-    assert noise == OrnsteinUhlenbeckNoise()
-
-
-@EVERY
-@pytest.mark.parametrize("shape", [(5, 3), (5, 3, 2, 1), (5, -1, 2)])
-def test_shapes_of_other_ranks_are_refused(name, shape):
-    with pytest.raises(ValueError, match="Expected a shape"):
-        NOISES[name].draw(generator(), shape)
+    for setting in ("scale", "theta", "dt"):
+        with pytest.raises(AttributeError, match="setter"):
+            setattr(noise, setting, 0.5)
 
 
 def test_states_of_another_shape_are_refused():
@@ -147,40 +114,33 @@ def test_states_of_another_shape_are_refused():
     assert untouched.random() == generator().random()
 
 
-@pytest.mark.parametrize("kind", [GaussianNoise, OrnsteinUhlenbeckNoise])
-@pytest.mark.parametrize(
-    "scale", [-0.1, math.nan, math.inf, "0.1", None, True, [0.1], lambda s: 1]
-)
-def test_wrong_scales_are_refused_at_construction(kind, scale):
-    with pytest.raises(ValueError, match=r"Received: scale="):
-        kind(scale)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
+def test_wrong_settings_are_refused_at_construction():
+    for scale in (
+        -0.1, math.nan, math.inf, "0.1", None, True, [0.1], lambda s: 1,
+    ):  # fmt: skip
+        for kind in (GaussianNoise, OrnsteinUhlenbeckNoise):
+            with pytest.raises(ValueError, match=r"Received: scale="):
+                kind(scale)
+    # Nor are processes made that would not settle.
+    for settings in (
         {"theta": 0.0},
         {"theta": -1.0},
         {"dt": 0.0},
         {"dt": math.inf},
         {"theta": "slow"},
         {"theta": 2.0, "dt": 1.0},
-    ],
-)
-def test_processes_that_would_not_settle_are_refused(settings):
-    with pytest.raises(ValueError, match="Received"):
-        OrnsteinUhlenbeckNoise(**settings)
+    ):
+        with pytest.raises(ValueError, match="Received"):
+            OrnsteinUhlenbeckNoise(**settings)
 
 
-@pytest.mark.parametrize(
-    ("step", "scale"), [(0, 0.5), (50, 0.3), (100, 0.1), (10**9, 0.1)]
-)
-def test_schedule_is_asked_at_the_step_of_the_draw(step, scale):
-    noise, _ = GaussianNoise(DECAY).draw(Ones(), (2, 1, 1), step)
-    np.testing.assert_allclose(noise, scale, rtol=1e-6)
+def test_schedule_is_asked_at_the_step_of_the_draw():
     drifting = OrnsteinUhlenbeckNoise(DECAY, theta=0.5, dt=0.25)
-    noise, _ = drifting.draw(Ones(), (1, 1, 1), step)
-    np.testing.assert_allclose(noise, scale * 0.5, rtol=1e-6)
+    for step, scale in ((0, 0.5), (50, 0.3), (100, 0.1), (10**9, 0.1)):
+        noise, _ = GaussianNoise(DECAY).draw(Ones(), (2, 1, 1), step)
+        np.testing.assert_allclose(noise, scale, rtol=1e-6)
+        noise, _ = drifting.draw(Ones(), (1, 1, 1), step)
+        np.testing.assert_allclose(noise, scale * 0.5, rtol=1e-6)
 
 
 class Jump(keras.optimizers.schedules.LearningRateSchedule):
@@ -193,12 +153,12 @@ class Jump(keras.optimizers.schedules.LearningRateSchedule):
         return 0.1 if step <= 10 else self.end
 
 
-@pytest.mark.parametrize("end", [-1.0, math.inf, math.nan])
-def test_schedule_that_leaves_its_bounds_is_refused_when_it_does(end):
-    noise = GaussianNoise(Jump(end))
-    noise.draw(generator(), (5, 3, 2), step=10)
-    with pytest.raises(ValueError, match="at step=11"):
-        noise.draw(generator(), (5, 3, 2), step=11)
+def test_schedule_that_leaves_its_bounds_is_refused_when_it_does():
+    for end in (-1.0, math.inf, math.nan):
+        noise = GaussianNoise(Jump(end))
+        noise.draw(generator(), (5, 3, 2), step=10)
+        with pytest.raises(ValueError, match="at step=11"):
+            noise.draw(generator(), (5, 3, 2), step=11)
 
 
 def test_gaussian_noise_is_independent_and_of_the_scale():
@@ -211,11 +171,6 @@ def test_gaussian_noise_is_independent_and_of_the_scale():
     beside = np.corrcoef(noise[..., 0].ravel(), noise[..., 1].ravel())[0, 1]
     assert abs(following) < 0.015
     assert abs(beside) < 0.02
-
-
-def test_no_scale_is_no_noise():
-    for noise in (GaussianNoise(0.0), OrnsteinUhlenbeckNoise(0.0)):
-        assert not noise.draw(generator(), (5, 3, 2))[0].any()
 
 
 def test_ornstein_uhlenbeck_noise_by_hand():
@@ -237,22 +192,6 @@ def test_a_row_of_zeros_begins_anew_in_that_environment():
     np.testing.assert_allclose(path[0, 1], [0.2640625 * 0.875 + 0.1])
 
 
-def test_ornstein_uhlenbeck_noise_settles_at_its_long_run_deviation():
-    scale, theta, dt = 0.3, 2.0, 0.1
-    kept = 1 - theta * dt
-    noise = OrnsteinUhlenbeckNoise(scale, theta, dt)
-    path, _ = noise.draw(generator(), (2000, 100, 1))
-    settled = path[200:].astype("float64")
-    deviation = scale * math.sqrt(dt) / math.sqrt(1 - kept**2)
-    # 20,000 samples that are worth an independent one: within 1 in 100.
-    assert abs(settled.mean()) < 0.02 * deviation
-    np.testing.assert_allclose(settled.std(), deviation, rtol=0.02)
-    for lag in (1, 5):
-        pairs = settled[:-lag].ravel(), settled[lag:].ravel()
-        correlation = np.corrcoef(*pairs)[0, 1]
-        np.testing.assert_allclose(correlation, kept**lag, atol=0.02)
-
-
 def test_ornstein_uhlenbeck_noise_spreads_as_an_autoregression_does():
     noise = OrnsteinUhlenbeckNoise()
     path, _ = noise.draw(generator(), (100, 5000, 1))
@@ -264,7 +203,7 @@ def test_ornstein_uhlenbeck_noise_spreads_as_an_autoregression_does():
     np.testing.assert_allclose(found, np.sqrt(variance), rtol=0.05)
 
 
-def test_a_noise_of_ones_own():
+def test_users_write_noise_of_their_own():
     class Uniform(ExplorationNoise):
         def __init__(self, scale=0.5, shift=0.0):
             super().__init__(scale)
@@ -280,12 +219,6 @@ def test_a_noise_of_ones_own():
     noise = Uniform(shift=1.0)
     assert repr(noise) == "Uniform(scale=0.5, shift=1.0)"
     assert Uniform.from_config(noise.get_config()) == noise != Uniform()
-
-
-def test_a_model_may_hold_noise():
-    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
-    model.exploration_noise = OrnsteinUhlenbeckNoise()
-    assert model.exploration_noise == OrnsteinUhlenbeckNoise()
 
 
 def test_pink_noise_is_correlated_over_all_spans():
@@ -307,3 +240,71 @@ def test_pink_noise_has_the_power_of_its_name():
     frequency = np.arange(4, 257)
     slope, _ = np.polyfit(np.log(frequency), np.log(power[frequency]), 1)
     assert slope == pytest.approx(-1.0, abs=0.15)
+
+
+def test_short_forms_stand_for_noise():
+    assert exploration_noise(None) is None
+    noise = GaussianNoise(DECAY)
+    assert exploration_noise(noise) is noise
+    for short, expected in (
+        (0.3, GaussianNoise(0.3)),
+        (0, GaussianNoise(0.0)),
+        (np.float32(0.25), GaussianNoise(0.25)),
+        ("gaussian", GaussianNoise(0.1)),
+        ("ornstein_uhlenbeck", OrnsteinUhlenbeckNoise(0.2, 0.15, 0.01)),
+        ({"class_name": "gaussian"}, GaussianNoise()),
+        (
+            {"class_name": "ornstein_uhlenbeck", "config": {"dt": 0.1}},
+            OrnsteinUhlenbeckNoise(dt=0.1),
+        ),
+        (
+            keras.saving.serialize_keras_object(OrnsteinUhlenbeckNoise(0.7)),
+            OrnsteinUhlenbeckNoise(0.7),
+        ),
+        (
+            keras.saving.serialize_keras_object(GaussianNoise(DECAY)),
+            GaussianNoise(DECAY),
+        ),
+        (
+            {"class_name": "gaussian", "config": {"scale": DECAY}},
+            GaussianNoise(DECAY),
+        ),
+    ):
+        assert exploration_noise(short) == expected, short
+
+
+def test_unknown_names_are_answered_with_the_known():
+    for unknown in ("brown", {"class_name": "brown", "config": {}}):
+        with pytest.raises(
+            ValueError, match=r"'ornstein_uhlenbeck', 'pink'.*'brown'"
+        ):
+            exploration_noise(unknown)
+
+
+def test_what_stands_for_no_noise_is_refused():
+    for wrong in (
+        -0.1,
+        math.nan,
+        math.inf,
+        True,
+        [0.1],
+        np.array([0.1, 0.2]),
+        GaussianNoise,
+        DECAY,
+        {},
+        {"scale": 0.1},
+        {"class_name": "gaussian", "scale": 0.1},
+        {"class_name": "gaussian", "config": {"sigma": 0.1}},
+        {"class_name": "gaussian", "config": {"scale": -1.0}},
+        {"class_name": "gaussian", "config": 0.1},
+        {"class_name": ["gaussian"]},
+        {1: 2},
+        keras.saving.serialize_keras_object(keras.layers.Dense(1)),
+        {
+            **keras.saving.serialize_keras_object(GaussianNoise()),
+            "registered_name": "keras_rl2>NoSuchNoise",
+            "class_name": "NoSuchNoise",
+        },
+    ):
+        with pytest.raises(ValueError, match=r"Expected .*Received"):
+            exploration_noise(wrong)

@@ -1,129 +1,445 @@
-"""What strangers have exported writes nothing, and is refused in one line."""
+"""Exported files of strangers run nothing, and are refused in one line."""
 
+import json
 import os
 import shutil
+import struct
+import sys
 
 import gymnasium
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
 import keras_rl2 as rl
-from support import hostile_exports
 from support.agents import AnySpaceEnv
-from support.hostile_saved_models import saved_models
 from support.stock_layers import LAYERS
 from support.stock_layers import OBSERVATIONS
 from support.stock_layers import network
 from support.watching import watched
 
-_MEBIBYTES, _SECONDS = 1024, 1.0
+_MEBIBYTES = 1024
 OBSERVATION = np.zeros((2, 4), np.float32)
+MANIFEST = "assets.extra/keras_rl2.json"
+SERVE = "serving_default"
+DATA = "variables/variables.data-00000-of-00001"
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    paths = hostile_exports.honest(tmp_path_factory.mktemp("honest"))
-    # What the first ones to be opened import is not the files' doing.
-    for path in paths.values():
+def agent():
+    return rl.PPO.for_env("CartPole-v1", hidden=(4,), seed=0)
+
+
+@pytest.fixture(scope="module")
+def saved_model(agent, tmp_path_factory):
+    """An honest SavedModel; what opening it imports is not others' doing."""
+    path = tmp_path_factory.mktemp("honest") / "policy"
+    agent.export(path)
+    assert rl.PolicyFile(path).act(OBSERVATION).shape == (2,)
+    return path
+
+
+@pytest.fixture(scope="module")
+def litert(agent, tmp_path_factory):
+    path = tmp_path_factory.mktemp("honest") / "policy.tflite"
+    agent.export(path, format="litert")
+    assert rl.PolicyFile(path).act(OBSERVATION).shape == (2,)
+    return path
+
+
+@pytest.fixture(scope="module")
+def onnx(agent, tmp_path_factory):
+    pytest.importorskip("tf2onnx")
+    pytest.importorskip("onnxruntime")
+    path = tmp_path_factory.mktemp("honest") / "policy.onnx"
+    agent.export(path, format="onnx")
+    assert rl.PolicyFile(path).act(OBSERVATION).shape == (2,)
+    return path
+
+
+def assert_refused(path, match="Expected"):
+    """Opening a file is refused, and neither runs nor reads anything else."""
+    with (
+        watched(path.parent) as watch,
+        pytest.raises(ValueError, match=match) as refused,
+    ):
         rl.PolicyFile(path).act(OBSERVATION)
-    return paths
+    text = str(refused.value)
+    assert "Received" in text or path.name in text, path.name
+    assert len(text.splitlines()) == 1, path.name
+    assert watch.done == [], path.name
+    assert watch.mebibytes < _MEBIBYTES, path.name
 
 
-def refuse(files, folder, canary):
-    """Opens all, and returns what each has cost."""
-    found = {}
-    files = dict(files)
-    before = sorted(os.listdir(folder))
-    for name, path in files.items():
-        with (
-            watched(folder) as watch,
-            pytest.raises(ValueError, match="Expected") as refused,
-        ):
-            rl.PolicyFile(path).act(OBSERVATION)
-        text = str(refused.value)
-        assert "Received" in text or path.name in text, name
-        assert len(text.splitlines()) == 1, name
-        assert watch.done == [], name
-        assert watch.seconds < _SECONDS, name
-        assert watch.mebibytes < _MEBIBYTES, name
-        assert not list(canary.parent.glob("canary")), name
-        found[name] = watch.seconds
-    assert sorted(os.listdir(folder)) == before
-    slowest = max(found, key=found.get)
-    print(f"{len(found)} files, slowest {slowest} {found[slowest]:.2f} s")
-    return found
+def write_saved_model(path, honest, canary, operation, add=None):
+    """Writes a SavedModel that does something as it is called or loaded.
+
+    Args:
+        path: Where to.
+        honest: The SavedModel whose manifest it gets.
+        canary: Path of a file that it would write.
+        operation: Function from the canary and the observation to a tensor or
+            an operation.
+        add: Function of the module and the canary.
+    """
+    module = tf.Module()
+    module.weight = tf.Variable(tf.ones((4,)))
+
+    def serve(observation):
+        done = operation(str(canary), observation)
+        with tf.control_dependencies([] if done is None else [done]):
+            total = tf.reduce_sum(observation * module.weight, axis=-1)
+            return {"output_0": tf.cast(total > 0, tf.int32)}
+
+    spec = tf.TensorSpec((None, 4), tf.float32, name="observation")
+    signature = tf.function(serve).get_concrete_function(spec)
+    if add is not None:
+        add(module, str(canary))
+    tf.saved_model.save(module, str(path), {SERVE: signature})
+    os.makedirs(path / "assets.extra")
+    shutil.copy(honest / MANIFEST, path / MANIFEST)
 
 
-#: One of each kind.
-_SOME = (
-    *("writes", "table", "saver_as_object", "doubles", "constant"),
-    *("no_signature_object", "of_version_1", "half_the_variables"),
-    *("pipe_of_a_fingerprint", "another_name", "another_path"),
-)
+def _write(name, observation):
+    return tf.io.write_file(name, "x")
 
 
-@pytest.mark.parametrize(
-    ("names", "least"),
-    [(_SOME, len(_SOME)), pytest.param(None, 50, marks=pytest.mark.slow)],
-    ids=["some", "all"],
-)
-def test_saved_models(names, least, whole, tmp_path):
+def _write_in_branch(name, observation):
+    def branch():
+        tf.io.write_file(name, "x")
+        return 1
+
+    return tf.cond(tf.reduce_sum(observation) > -1e9, branch, lambda: 0)
+
+
+def _nothing(name, observation):
+    return None
+
+
+def _table(module, name):
+    with open(f"{name}.txt", "w", encoding="utf-8") as file:
+        file.write("a\n")
+    module.table = tf.lookup.StaticVocabularyTable(
+        tf.lookup.TextFileInitializer(
+            file.name, *(tf.string, 0), *(tf.int64, -1)
+        ),
+        1,
+    )
+    module.look = tf.function(
+        lambda x: module.table.lookup(x),
+        input_signature=[tf.TensorSpec((None,), tf.string)],
+    )
+
+
+def test_saved_models_that_would_do_something(saved_model, tmp_path):
     canary = tmp_path / "canaries" / "canary"
     canary.parent.mkdir()
-    folder = tmp_path / "folders"
-    folder.mkdir()
-    files = saved_models(folder, whole["saved_model"], canary, names)
-    assert len(refuse(files, folder, canary)) >= least
+    for name, operation, add in [
+        ("writes", _write, None),
+        ("writes_in_a_branch", _write_in_branch, None),
+        ("table", _nothing, _table),
+    ]:
+        path = tmp_path / "policies" / name
+        write_saved_model(path, saved_model, canary, operation, add)
+        assert_refused(path)
+        assert not canary.exists(), name
     # TensorFlow alone runs what they hold.
-    model = tf.saved_model.load(folder / "writes")
-    model.signatures["serving_default"](tf.zeros((2, 4)))
+    model = tf.saved_model.load(tmp_path / "policies" / "writes")
+    model.signatures[SERVE](tf.zeros((2, 4)))
     assert canary.read_text() == "x"
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("saver_as_object", "the operation '[A-Za-z0-9]+', which no policy"),
-        ("slice_of_much", "its weights would be [0-9,]+ bytes"),
-    ],
-)
-def test_refusals_of_saved_models_say_why(name, said, whole, tmp_path):
-    canary = tmp_path / "canary"
-    [(_, path)] = saved_models(tmp_path, whole["saved_model"], canary, [name])
-    with pytest.raises(ValueError, match=said):
-        rl.PolicyFile(path)
+def _function(graph):
+    """Returns the function that computes the policy."""
+    return next(
+        each
+        for each in graph.graph_def.library.function
+        if any(n in each.signature.name for n in ("signature_wrapper", "serve"))
+    )
 
 
-def test_litert(whole, tmp_path):
-    files = hostile_exports.litert_files(tmp_path, whole["litert"])
-    assert len(refuse(files, tmp_path, tmp_path / "canary")) >= 10
+def _call(graph, name):
+    """Has the policy call a function."""
+    node = _function(graph).node_def.add()
+    node.name, node.op = "calls", "StatefulPartitionedCall"
+    node.attr["f"].func.name = name
 
 
-def test_onnx(tmp_path):
-    pytest.importorskip("tf2onnx")
-    pytest.importorskip("onnxruntime")
-    path = hostile_exports.honest_onnx(tmp_path)
-    rl.PolicyFile(path).act(OBSERVATION)
-    files = hostile_exports.onnx_files(tmp_path, path)
-    assert len(refuse(files, tmp_path, tmp_path / "canary")) >= 15
+def _save_function(graph):
+    return next(
+        each.signature.name
+        for each in graph.graph_def.library.function
+        if "traced_save" in each.signature.name
+    )
 
 
-def test_weights_in_other_files_are_not_asked_for(tmp_path, monkeypatch):
-    pytest.importorskip("tf2onnx")
-    runtime = pytest.importorskip("onnxruntime")
-    honest = hostile_exports.honest_onnx(tmp_path)
-    files = dict(hostile_exports.onnx_files(tmp_path, honest))
+def _saver_as_object(graph):
+    for each in graph.object_graph_def.nodes:
+        if each.WhichOneof("kind") == "bare_concrete_function":
+            each.bare_concrete_function.concrete_function_name = _save_function(
+                graph
+            )
+
+
+def _saver_takes_a_place(graph):
+    for each in graph.graph_def.library.function:
+        each.attr["api_implements"].s = b"same"
+
+
+def _doubles(graph):
+    """Functions that call the next one twice: 2^60 operations."""
+    for level in range(60):
+        one = graph.graph_def.library.function.add()
+        one.signature.name = f"double_{level}"
+        for index in range(2 if level < 59 else 0):
+            node = one.node_def.add()
+            node.name, node.op = f"n{index}", "StatefulPartitionedCall"
+            node.attr["f"].func.name = f"double_{level + 1}"
+    _call(graph, "double_0")
+
+
+def _large_constant(graph):
+    node = _function(graph).node_def.add()
+    node.name, node.op = "large", "Const"
+    node.attr["dtype"].type = tf.float32.as_datatype_enum
+    tensor = node.attr["value"].tensor
+    tensor.dtype = tf.float32.as_datatype_enum
+    for _ in range(3):
+        tensor.tensor_shape.dim.add().size = 10**4
+    tensor.float_val.append(1.0)
+
+
+def _no_signature_object(graph):
+    for each in graph.object_graph_def.nodes:
+        for child in each.children:
+            if child.local_name == SERVE:
+                child.local_name = "another"
+
+
+def _of_version_1(graph):
+    graph.ClearField("object_graph_def")
+
+
+def _missing_object(graph):
+    child = graph.object_graph_def.nodes[0].children.add()
+    child.local_name, child.node_id = "x", 10**6
+
+
+def test_saved_models_with_a_changed_graph(saved_model, tmp_path):
+    content = (saved_model / "saved_model.pb").read_bytes()
+    for change in (
+        *(_saver_as_object, _saver_takes_a_place, _doubles, _large_constant),
+        *(_no_signature_object, _of_version_1, _missing_object),
+    ):
+        path = tmp_path / change.__name__
+        shutil.copytree(saved_model, path)
+        model = SavedModel.FromString(content)
+        change(model.meta_graphs[0])
+        (path / "saved_model.pb").write_bytes(model.SerializeToString())
+        if change is _saver_as_object:
+            operation = "the operation '[A-Za-z0-9]+', which no policy"
+            assert_refused(path, operation)
+        else:
+            assert_refused(path)
+
+
+def _half(name):
+    def change(path):
+        content = (path / name).read_bytes()
+        (path / name).write_bytes(content[: len(content) // 2])
+
+    return change
+
+
+def _slice_of_much(path):
+    """Says that what is saved is a slice of 10^12 rows."""
+    tf.raw_ops.SaveV2(
+        prefix=str(path / "variables" / "variables"),
+        tensor_names=["kernel"],
+        shape_and_slices=[f"{10**12} 4 0,4:0,4"],
+        tensors=[tf.zeros((4, 4))],
+    )
+
+
+def _endless(path):
+    (path / DATA).unlink()
+    (path / DATA).symlink_to("/dev/zero")
+
+
+def _pipe(path):
+    (path / "fingerprint.pb").unlink(missing_ok=True)
+    os.mkfifo(path / "fingerprint.pb")
+
+
+def _manifest(change):
+    def changed(path):
+        manifest = json.loads((path / MANIFEST).read_text())
+        change(manifest)
+        (path / MANIFEST).write_text(json.dumps(manifest))
+
+    return changed
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no pipes")
+def test_saved_models_with_changed_files(saved_model, tmp_path):
+    for name, change in {
+        "half_a_graph": _half("saved_model.pb"),
+        "half_the_variables": _half(DATA),
+        "slice_of_much": _slice_of_much,
+        "endless": _endless,
+        "pipe": _pipe,
+        "another_name": _manifest(
+            lambda manifest: manifest["inputs"][0].update(name="other")
+        ),
+        "another_path": _manifest(
+            lambda manifest: manifest["inputs"][0].update(path="x.y")
+        ),
+    }.items():
+        path = tmp_path / name
+        shutil.copytree(saved_model, path)
+        change(path)
+        if change is _slice_of_much:
+            assert_refused(path, "its weights would be [0-9,]+ bytes")
+        else:
+            assert_refused(path)
+
+
+def test_litert_files(litert, tmp_path):
+    content = litert.read_bytes()
+    at, local = content.rindex(b"PK\x01\x02"), content.index(b"PK\x03\x04")
+    model, archive = content[:local], content[local:]
+
+    def with_flag(flag, method):
+        changed = bytearray(content)
+        struct.pack_into("<HH", changed, at + 8, flag, method)
+        struct.pack_into("<HH", changed, local + 6, flag, method)
+        return bytes(changed)
+
+    for name, made in {
+        "half_a_model": model[: len(model) // 2] + archive,
+        "no_manifest": model,
+        "with_a_password": with_flag(1, 8),
+        "of_damaged_data": with_flag(0, 14),
+        "another_signature": content.replace(SERVE.encode(), b"s" * 15),
+        "another_input": content.replace(b"observation", b"observatiom", 1),
+    }.items():
+        path = tmp_path / f"{name}.tflite"
+        path.write_bytes(made)
+        assert_refused(path)
+    path = tmp_path / "folder.tflite"
+    path.mkdir()
+    shutil.copy(litert, path / "policy.tflite")
+    assert_refused(path)
+
+
+def _external(tensor, location):
+    """Has a tensor of ONNX be read from another file."""
+    tensor.ClearField("raw_data")
+    tensor.data_location = 1
+    entry = tensor.external_data.add()
+    entry.key, entry.value = "location", location
+
+
+def _weights(location):
+    def change(model):
+        for tensor in model.graph.initializer:
+            _external(tensor, location)
+
+    return change
+
+
+def _weights_of_an_attribute(model):
+    node = model.graph.node.add(op_type="Constant", output=["odd"])
+    tensor = node.attribute.add(name="value", type="TENSOR").t
+    tensor.CopyFrom(model.graph.initializer[0])
+    _external(tensor, "/etc/passwd")
+
+
+def _weights_of_a_branch(model):
+    node = model.graph.node.add(op_type="If", output=["odd"])
+    branch = node.attribute.add(name="then_branch", type="GRAPH").g
+    tensor = branch.initializer.add()
+    tensor.CopyFrom(model.graph.initializer[0])
+    _external(tensor, "/etc/passwd")
+
+
+def _weights_of_a_function(model):
+    node = model.functions.add(name="f", domain="x").node.add(op_type="C")
+    _external(node.attribute.add(name="v").t, "/etc/passwd")
+
+
+EXTERNAL_WEIGHTS = {
+    "above": _weights("../../../../etc/passwd"),
+    "attribute": _weights_of_an_attribute,
+    "branch": _weights_of_a_branch,
+    "function": _weights_of_a_function,
+}
+
+
+def _deep(model):
+    graph = model.graph
+    for _ in range(70):
+        node = graph.node.add(op_type="If", output=["x"])
+        graph = node.attribute.add(name="then_branch").g
+
+
+def _operation(model):
+    model.graph.node.add(op_type="Evil", domain="x", output=["y"])
+
+
+def _large(model):
+    del model.graph.initializer[0].dims[:]
+    model.graph.initializer[0].dims.extend([10**6, 10**6])
+
+
+def _input_name(model):
+    for node in model.graph.node:
+        for index, name in enumerate(node.input):
+            if name == "observation":
+                node.input[index] = "other"
+    model.graph.input[0].name = "other"
+
+
+def changed_onnx(honest, change):
+    """Returns the bytes of an ONNX file after a change of its model."""
+    from onnx import load
+
+    model = load(honest)
+    change(model)
+    return model.SerializeToString()
+
+
+def test_onnx_files(onnx, tmp_path):
+    content = onnx.read_bytes()
+    changes = (_weights("/etc/passwd"), _deep, _operation, _large, _input_name)
+    for index, made in enumerate(
+        [
+            *(changed_onnx(onnx, change) for change in changes),
+            content[: len(content) // 2],
+            content + b"\x08\x01" * 2**20,
+            b"\x08\x01",
+        ]
+    ):
+        path = tmp_path / f"{index}.onnx"
+        path.write_bytes(made)
+        assert_refused(path)
+
+
+def test_weights_in_other_files_are_not_asked_for(onnx, tmp_path, monkeypatch):
+    import onnxruntime
+
     opened = []
-
-    def open_session(content, *args, **kwargs):
-        opened.append(content)
-
-    monkeypatch.setattr(runtime, "InferenceSession", open_session)
-    for name in hostile_exports.ELSEWHERE:
-        with pytest.raises(ValueError, match="Expected"):
-            rl.PolicyFile(files[f"onnx_{name}"])
-    assert opened == []
+    monkeypatch.setattr(
+        onnxruntime,
+        "InferenceSession",
+        lambda content, *args, **kwargs: opened.append(content),
+    )
+    for name, change in EXTERNAL_WEIGHTS.items():
+        path = tmp_path / f"{name}.onnx"
+        path.write_bytes(changed_onnx(onnx, change))
+        assert_refused(path)
+        assert opened == [], name
 
 
 @pytest.mark.slow
@@ -139,9 +455,3 @@ def test_policies_of_all_layers_of_keras_are_opened(name, tmp_path):
     assert rl.PolicyFile(tmp_path / "policy").act(observation) == agent.act(
         observation, deterministic=True
     )
-
-
-def test_a_copy_is_opened(whole, tmp_path):
-    shutil.copytree(whole["saved_model"], tmp_path / "policy")
-    actions = rl.PolicyFile(tmp_path / "policy").act(OBSERVATION)
-    assert actions.shape == (2,)

@@ -1,5 +1,6 @@
-"""What exported files say of themselves, and what is refused of others'."""
+"""The manifest of exported files, and files whose manifest is refused."""
 
+import importlib.util
 import json
 import os
 import shutil
@@ -60,16 +61,14 @@ def test_a_file_says_what_it_is(form, agent, files):
     assert policy.action_space == agent.action_space
 
 
-@pytest.mark.spread(form=["litert"])
-@pytest.mark.parametrize("form", ENDINGS)
-def test_names_shapes_and_dtypes_are_those_of_the_file(form, tmp_path):
+def test_names_shapes_and_dtypes_are_those_of_the_file(tmp_path):
     """Of trees, noise and memory at once: all that can be named."""
     env = StructuredEnv(OBSERVATIONS["nested"], HYBRID_ACTIONS["dict"])
     cell = keras.layers.GRUCell(4)
     agent = rl.PPO.for_env(env, hidden=(8,), memory=cell, seed=0)
-    path = export(agent, tmp_path, form, deterministic=False)
+    path = export(agent, tmp_path, "litert", deterministic=False)
     manifest = rl.read_manifest(path)
-    runtime = runtimes.runtime_of(path, form)
+    runtime = runtimes.runtime_of(path, "litert")
     inputs = {each["name"]: each for each in manifest["inputs"]}
     outputs = {each["name"]: each for each in manifest["outputs"]}
     assert set(inputs) == set(runtime.inputs)
@@ -90,54 +89,29 @@ def test_names_shapes_and_dtypes_are_those_of_the_file(form, tmp_path):
     assert [sum(sizes)] == [*agent.noise_shape]
 
 
-@pytest.mark.parametrize(
-    ("make", "expected"),
-    [
+def test_noise_is_named():
+    normal, zeros = {"kind": "normal", "size": 1}, {"kind": "zeros", "size": 1}
+    gaussian = {"kind": "GaussianNoise", "size": 1, "scale": 0.5}
+    epsilon = {"kind": "epsilon_greedy", "size": 2, "epsilon": 0.25}
+    for make, env, settings, expected in [
+        (rl.PPO, "CartPole-v1", {}, [{"kind": "gumbel", "size": 2}]),
+        (rl.PPO, "Pendulum-v1", {}, [normal]),
         (
-            lambda: rl.PPO.for_env("CartPole-v1", hidden=(4,)),
-            [{"kind": "gumbel", "size": 2}],
+            rl.DQN,
+            "CartPole-v1",
+            {"epsilon": 0.25},
+            [{**epsilon, "ranked": False}],
         ),
-        (
-            lambda: rl.PPO.for_env("Pendulum-v1", hidden=(4,)),
-            [{"kind": "normal", "size": 1}],
-        ),
-        (
-            lambda: rl.DQN.for_env("CartPole-v1", hidden=(4,), epsilon=0.25),
-            [
-                {
-                    "kind": "epsilon_greedy",
-                    "size": 2,
-                    "epsilon": 0.25,
-                    "ranked": False,
-                }
-            ],
-        ),
-        (
-            lambda: rl.TD3.for_env("Pendulum-v1", hidden=(4,), exploration=0.5),
-            [{"kind": "GaussianNoise", "size": 1, "scale": 0.5}],
-        ),
-        (
-            lambda: rl.TD3.for_env(
-                "Pendulum-v1", hidden=(4,), exploration=None
-            ),
-            [{"kind": "zeros", "size": 1}],
-        ),
-        (
-            lambda: rl.SAC.for_env("Pendulum-v1", hidden=(4,), exploration=0.5),
-            [
-                {"kind": "normal", "size": 1},
-                {"kind": "GaussianNoise", "size": 1, "scale": 0.5},
-            ],
-        ),
-    ],
-)
-def test_noise_is_named(make, expected):
-    agent = make()
-    assert agent.noise_parts == expected
-    assert sum(each["size"] for each in expected) == agent.noise_shape[0]
+        (rl.TD3, "Pendulum-v1", {"exploration": 0.5}, [gaussian]),
+        (rl.TD3, "Pendulum-v1", {"exploration": None}, [zeros]),
+        (rl.SAC, "Pendulum-v1", {"exploration": 0.5}, [normal, gaussian]),
+    ]:
+        agent = make.for_env(env, hidden=(4,), **settings)
+        assert agent.noise_parts == expected
+        assert sum(each["size"] for each in expected) == agent.noise_shape[0]
 
 
-def test_other_tools_see_nothing_of_it(files):
+def test_other_tools_ignore_the_manifest(files):
     onnx = pytest.importorskip("onnx")
     model = onnx.load(files["onnx"])
     onnx.checker.check_model(model)
@@ -151,7 +125,9 @@ def test_other_tools_see_nothing_of_it(files):
 
 
 @pytest.mark.parametrize("form", ENDINGS)
-def test_files_of_earlier_releases_have_none(form, agent, files, tmp_path):
+def test_files_of_earlier_releases_have_no_manifest(
+    form, agent, files, tmp_path
+):
     path = without_manifest(files[form], form, tmp_path)
     with pytest.raises(ValueError, match="Expected an exported policy with a"):
         rl.read_manifest(path)
@@ -183,48 +159,33 @@ def without_manifest(path, form, folder):
     return copy
 
 
-def rewritten(files, tmp_path, change):
-    """Returns a SavedModel whose manifest somebody has changed."""
+def test_bad_manifests_are_refused(files, tmp_path):
     path = tmp_path / "policy"
     shutil.copytree(files["tf_saved_model"], path)
     file = path / "assets.extra" / "keras_rl2.json"
-    file.write_text(change(json.loads(file.read_text())))
-    return path
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda m: "no JSON", "not JSON"),
-        (lambda m: "[]", "manifest of kind"),
-        (lambda m: json.dumps({**m, "kind": "other"}), "manifest of kind"),
-        (lambda m: json.dumps({**m, "version": 2}), "version up to 1"),
-        (lambda m: json.dumps({**m, "version": [1]}), "version up to 1"),
-        (lambda m: json.dumps({**m, "inputs": 3}), "with 'inputs'"),
-        (lambda m: json.dumps({**m, "inputs": [3]}), "Expected name, role"),
-        (
-            lambda m: json.dumps({**m, "states": [{"shape": [1, 2**40]}]}),
-            "Expected name, role",
-        ),
-        (
-            lambda m: json.dumps(
-                {**m, "inputs": [{**m["inputs"][0], "dtype": "object"}]}
-            ),
-            "Expected name, role",
-        ),
-        (
-            lambda m: json.dumps(
-                {**m, "inputs": [{**m["inputs"][0], "role": "state"}]}
-            ),
-            "number of a state",
-        ),
-        (lambda m: " " * 2**20 + json.dumps(m), "at most 1,048,576 bytes"),
-    ],
-)
-def test_what_is_no_manifest_is_refused(change, message, files, tmp_path):
-    path = rewritten(files, tmp_path, change)
-    with pytest.raises(ValueError, match=message):
-        rl.read_manifest(path)
+    manifest = json.loads(file.read_text())
+    given = manifest["inputs"][0]
+    for changes, message in [
+        ({"kind": "other"}, "manifest of kind"),
+        ({"version": 2}, "version up to 1"),
+        ({"version": [1]}, "version up to 1"),
+        ({"inputs": 3}, "with 'inputs'"),
+        ({"inputs": [3]}, "Expected name, role"),
+        ({"states": [{"shape": [1, 2**40]}]}, "Expected name, role"),
+        ({"inputs": [{**given, "dtype": "object"}]}, "Expected name, role"),
+        ({"inputs": [{**given, "role": "state"}]}, "number of a state"),
+    ]:
+        file.write_text(json.dumps({**manifest, **changes}))
+        with pytest.raises(ValueError, match=message):
+            rl.read_manifest(path)
+    for content, message in [
+        ("no JSON", "not JSON"),
+        ("[]", "manifest of kind"),
+        (" " * 2**20 + json.dumps(manifest), "at most 1,048,576 bytes"),
+    ]:
+        file.write_text(content)
+        with pytest.raises(ValueError, match=message):
+            rl.read_manifest(path)
 
 
 def test_a_bomb_is_not_unpacked(files, tmp_path):
@@ -237,7 +198,7 @@ def test_a_bomb_is_not_unpacked(files, tmp_path):
         rl.read_manifest(path)
 
 
-def test_what_is_no_export_is_refused(tmp_path):
+def test_files_that_are_no_export_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError):
         rl.read_manifest(tmp_path / "nothing.tflite")
     with pytest.raises(ValueError, match=r"without saved_model\.pb"):
@@ -245,6 +206,33 @@ def test_what_is_no_export_is_refused(tmp_path):
     (tmp_path / "notes.txt").write_text("notes")
     with pytest.raises(ValueError, match="Expected an exported policy"):
         rl.read_manifest(tmp_path / "notes.txt")
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_onnx_is_checked_with_and_without_its_runtime(
+    installed, tmp_path, monkeypatch
+):
+    pytest.importorskip("onnx")
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util,
+        "find_spec",
+        lambda name, *rest: (
+            find(name, *rest) if installed or name != "onnxruntime" else None
+        ),
+    )
+    path = tmp_path / "notes.onnx"
+    path.write_text("notes")
+    with pytest.raises(ValueError, match=r"Expected an exported.*notes\.onnx"):
+        rl.read_manifest(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="has no pipes")
+def test_a_pipe_that_nobody_writes_to_is_not_waited_for(tmp_path):
+    path = tmp_path / "policy.tflite"
+    os.mkfifo(path)
+    with pytest.raises(ValueError, match=r"Expected a file.*a pipe"):
+        rl.read_manifest(path)
 
 
 _ACTING = """

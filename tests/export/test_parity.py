@@ -1,22 +1,43 @@
-"""What is exported acts as its agent does, greedily and given noise."""
+"""An exported policy acts as its agent does, greedily and given noise."""
 
 import numpy as np
 import pytest
 
 import keras_rl2 as rl
 from support.agents import EVERY_AGENT
+from support.agents import KINDS
 from support.agents import make_agent
 from support.agents import make_env
-from support.export_cases import GIVEN_NOISE
-from support.export_cases import OPTIONS
-from support.export_cases import agent_of
 from support.export_cases import compare
 from support.export_cases import env_of
 from support.export_cases import observations_of
-from support.exported import ENDINGS
 from support.exported import export
 
-CASES = [(each, name) for each, names in OPTIONS.items() for name in names]
+# Each kind in each format, and each option with both at least once.
+CASES = [
+    ("PPO", "tf_saved_model", "several actions", False),
+    ("PPO", "onnx", "memory", True),
+    ("PPO", "litert", "masks", False),
+    ("SAC", "tf_saved_model", "trees", True),
+    ("SAC", "onnx", "plain", False),
+    ("SAC", "litert", "normalized", True),
+    ("TD3", "tf_saved_model", "plain", False),
+    ("TD3", "onnx", "normalized", True),
+    ("TD3", "litert", "trees", True),
+    ("DQN", "tf_saved_model", "masks", True),
+    ("DQN", "onnx", "plain", False),
+    ("DQN", "litert", "pictures", True),
+]
+MORE_CASES = [
+    ("PPO", "tf_saved_model", "pictures", True),
+    ("PPO", "litert", "several actions", True),
+    ("PPO", "litert", "memory", False),
+    ("SAC", "onnx", "masks", False),
+    ("SAC", "litert", "pictures", True),
+    ("TD3", "onnx", "trees", True),
+    ("DQN", "tf_saved_model", "memory", False),
+    ("DQN", "onnx", "normalized", True),
+]
 
 
 def assert_alike(agent, path):
@@ -25,61 +46,33 @@ def assert_alike(agent, path):
     assert disagreements == 0.0
 
 
-# One of each by default: the options once, the formats with others.
-_DEFAULT = {
-    ("tf_saved_model", "masks", "DQN", True),
-    ("onnx", "memory", "PPO", True),
-    ("litert", "normalized", "SAC", True),
-    ("tf_saved_model", "several actions", "PPO", False),
-    ("onnx", "plain", "SAC", False),
-    ("litert", "masks", "A2C", False),
-}
-
-
 @pytest.mark.parametrize(
-    ("form", "option", "name", "deterministic"),
+    ("name", "form", "option", "deterministic"),
     [
-        pytest.param(
-            form,
-            option,
-            name,
-            deterministic,
-            marks=[]
-            if (form, option, name, deterministic) in _DEFAULT
-            else pytest.mark.slow,
-        )
-        for option, name in CASES
-        for form in ENDINGS
-        for deterministic in (True, False)
-        if deterministic or option in GIVEN_NOISE
+        *CASES,
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in MORE_CASES),
     ],
 )
-def test_an_export_acts_as_its_agent(
-    form, option, name, deterministic, agents, policies, tmp_path
+def test_export_acts_as_its_agent(
+    name, form, option, deterministic, agents, tmp_path
 ):
     agent = agents(option, name)
-    if form == "tf_saved_model":
-        # The format that each agent is written in.
-        path = export(agent, tmp_path, form, deterministic=deterministic)
-    else:
-        path = policies(agent, form, deterministic)
+    path = export(agent, tmp_path, form, deterministic=deterministic)
     assert_alike(agent, path)
 
 
-@pytest.mark.parametrize("option", ["masks", "memory", "several actions"])
-@pytest.mark.parametrize("name", EVERY_AGENT)
-def test_what_is_not_in_the_table_cannot_be(option, name):
-    """So that no agent is left out of the matrix that belongs into it."""
-    if name in OPTIONS[option]:
-        return
-    with pytest.raises((TypeError, ValueError), match="Expected"):
-        agent_of(option, name)
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", [each for each in EVERY_AGENT if each not in KINDS]
+)
+def test_export_of_every_agent_acts_as_it_does(name, agents, tmp_path):
+    agent = agents("plain", name)
+    assert_alike(agent, export(agent, tmp_path, "litert"))
 
 
-@pytest.mark.parametrize("name", ["PPO"])
-def test_noise_of_the_agents_own_seed_gives_its_own_samples(name, tmp_path):
+def test_noise_of_the_agents_own_seed_gives_its_own_samples(tmp_path):
     """Those of `act`, whose noise comes from the seed of the constructor."""
-    case = EVERY_AGENT[name]
+    case = KINDS["PPO"]
     agent = make_agent(case, env_of("plain", case), seed=7)
     path = export(agent, tmp_path, "litert", deterministic=False)
     policy = rl.PolicyFile(path)
@@ -97,18 +90,21 @@ DISTRIBUTIONS = {
 }
 
 
-@pytest.mark.spread(form=["litert"])
-@pytest.mark.parametrize("form", ENDINGS)
-@pytest.mark.parametrize("kind", DISTRIBUTIONS)
-def test_noise_as_the_manifest_names_it_gives_the_distribution(
-    kind, form, tmp_path
-):
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("discrete", "squashed", "epsilon"),
+        pytest.param("multi_binary", marks=pytest.mark.slow),
+        pytest.param("box", marks=pytest.mark.slow),
+    ],
+)
+def test_noise_as_the_manifest_names_it_gives_the_distribution(kind, tmp_path):
     """Drawn here from what the manifest says, not by the agent."""
     name, pair = DISTRIBUTIONS[kind]
-    case = EVERY_AGENT[name]
+    case = KINDS[name]
     settings = {"epsilon": 0.3} if name == "DQN" else {}
     agent = make_agent(case, make_env(pair), **settings)
-    path = export(agent, tmp_path, form, deterministic=False)
+    path = export(agent, tmp_path, "litert", deterministic=False)
     policy = rl.PolicyFile(path)
     count = 20_000
     (part,) = policy.manifest["noise"]
@@ -161,7 +157,7 @@ def drawn(part, generator, count):
     return noise.astype("float32")
 
 
-def test_axes_of_onnx_are_named_and_nothing_is_warned_of(tmp_path, recwarn):
+def test_onnx_names_its_batch_axis_without_warnings(tmp_path, recwarn):
     onnx = pytest.importorskip("onnx")
     pytest.importorskip("tf2onnx")
     agent = rl.PPO.for_env("CartPole-v1", hidden=(4,), seed=0)

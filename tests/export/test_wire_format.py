@@ -19,17 +19,14 @@ def test_the_largest_number():
     assert [*fields(bytes([0x08, *[0xFF] * 9, 0x01]))] == [(1, 2**64 - 1)]
 
 
-@pytest.mark.parametrize(
-    ("message", "words"),
-    [
+def test_malformed_messages_are_refused():
+    for message, words in [
         ([0x08], "not all of one"),
         ([0x08, 0x80], "not all of one"),
         ([0x12, 3, 0, 0], "not all of one"),
         ([0x11, *range(7)], "not all of one"),
         ([0x08, *[0x80] * 10, 0x01], "more than 64 bits"),
         ([0x0B], "a field of kind 3"),
-    ],
-)
-def test_what_nobody_wrote(message, words):
-    with pytest.raises(ValueError, match=words):
-        list(fields(bytes(message)))
+    ]:
+        with pytest.raises(ValueError, match=words):
+            list(fields(bytes(message)))

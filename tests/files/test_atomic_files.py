@@ -15,42 +15,61 @@ from keras_rl2.files.atomic_files import replacing
 from support.full_disks import room_for
 
 
-def test_a_file_is_replaced(tmp_path):
+def write(path, text="new"):
+    with replacing(path) as unfinished:
+        unfinished.write_text(text, "utf-8")
+
+
+def write_folder(path, text="new"):
+    with replacing(path) as unfinished:
+        unfinished.mkdir()
+        (unfinished / "file").write_text(text, "utf-8")
+
+
+def names(folder):
+    return sorted(each.name for each in folder.iterdir())
+
+
+@pytest.fixture
+def file(tmp_path):
     path = tmp_path / "file.txt"
     path.write_text("old")
-    with replacing(path) as unfinished:
-        assert unfinished.suffix == ".txt"
-        unfinished.write_text("new")
-        assert path.read_text() == "old"
-    assert path.read_text() == "new"
-    assert [each.name for each in tmp_path.iterdir()] == ["file.txt"]
+    return path
 
 
-def test_a_folder_is_replaced(tmp_path):
+@pytest.fixture
+def folder(tmp_path):
     path = tmp_path / "folder"
     path.mkdir()
     (path / "old").write_text("old")
-    with replacing(path) as unfinished:
-        (unfinished / "deeper").mkdir(parents=True)
-        (unfinished / "deeper" / "new").write_text("new")
-    assert (path / "deeper" / "new").read_text() == "new"
-    assert not (path / "old").exists()
-    assert [each.name for each in tmp_path.iterdir()] == ["folder"]
+    return path
 
 
-def test_what_fails_leaves_what_was_there(tmp_path):
-    path = tmp_path / "file.txt"
-    path.write_text("old")
+def test_a_file_is_replaced(file):
+    with replacing(file) as unfinished:
+        assert unfinished.suffix == ".txt"
+        unfinished.write_text("new")
+        assert file.read_text() == "old"
+    assert file.read_text() == "new"
+    assert names(file.parent) == ["file.txt"]
 
-    def write():
-        with replacing(path) as unfinished:
+
+def test_a_folder_is_replaced(folder):
+    write_folder(folder)
+    assert names(folder) == ["file"]
+    assert names(folder.parent) == ["folder"]
+
+
+def test_what_fails_leaves_what_was_there(file):
+    def fail():
+        with replacing(file) as unfinished:
             unfinished.write_text("half")
             raise OSError("the disk is full")
 
     with pytest.raises(OSError, match="full"):
-        write()
-    assert path.read_text() == "old"
-    assert [each.name for each in tmp_path.iterdir()] == ["file.txt"]
+        fail()
+    assert file.read_text() == "old"
+    assert names(file.parent) == ["file.txt"]
 
 
 def test_what_cannot_be_locked_leaves_nothing(tmp_path, monkeypatch):
@@ -90,23 +109,12 @@ class TestWindows:
         monkeypatch.setattr(atomic_files, "flock", None)
         monkeypatch.setattr(atomic_files, "_TO_SYNC", os.O_RDWR)
 
-    def test_a_file(self, tmp_path):
-        path = tmp_path / "file.txt"
-        for text in ("old", "new"):
-            with replacing(path) as unfinished:
-                unfinished.write_text(text, "utf-8")
-        assert path.read_text("utf-8") == "new"
-        assert [each.name for each in tmp_path.iterdir()] == ["file.txt"]
-        assert self.synced == 2
-
-    def test_a_folder(self, tmp_path):
-        path = tmp_path / "folder"
-        for text in ("old", "new"):
-            with replacing(path) as unfinished:
-                unfinished.mkdir()
-                (unfinished / "file.txt").write_text(text, "utf-8")
-        assert (path / "file.txt").read_text("utf-8") == "new"
-        assert [each.name for each in tmp_path.iterdir()] == ["folder"]
+    def test_files_and_folders(self, file, folder):
+        write(file)
+        write_folder(folder)
+        assert file.read_text() == "new"
+        assert names(folder) == ["file"]
+        assert names(file.parent) == ["file.txt", "folder"]
         assert self.synced == 2
 
     def test_what_is_a_day_old_is_abandoned(self, tmp_path):
@@ -114,12 +122,8 @@ class TestWindows:
         for folder in (old, new):
             folder.mkdir()
         os.utime(old, (0, 0))
-        with replacing(tmp_path / "file.txt") as unfinished:
-            unfinished.write_text("new", "utf-8")
-        assert {each.name for each in tmp_path.iterdir()} == {
-            "file.txt",
-            new.name,
-        }
+        write(tmp_path / "file.txt")
+        assert names(tmp_path) == [new.name, "file.txt"]
 
 
 class TestOnTheDisk:
@@ -144,8 +148,7 @@ class TestOnTheDisk:
 
     def test_a_file(self, waited, tmp_path):
         path = tmp_path / "file"
-        with replacing(path) as unfinished:
-            unfinished.write_text("new")
+        write(path)
         expected = [path.stat().st_ino, "renamed", tmp_path.stat().st_ino]
         assert waited == expected
 
@@ -158,25 +161,23 @@ class TestOnTheDisk:
         own = [each.stat().st_ino for each in whole]
         assert waited == [*own, "renamed", tmp_path.stat().st_ino]
 
-    @pytest.mark.parametrize(
-        ("number", "is_told"),
-        [(errno.EINVAL, False), (errno.ENOTSUP, False), (errno.EIO, True)],
-    )
-    def test_a_disk_that_waits_for_files_only(
-        self, number, is_told, tmp_path, monkeypatch
-    ):
-        def refuse(descriptor):
-            raise OSError(number, os.strerror(number))
+    def test_a_disk_that_waits_for_files_only(self, tmp_path, monkeypatch):
+        path = tmp_path / "file"
+        for number in (errno.EIO, errno.EINVAL, errno.ENOTSUP):
 
-        monkeypatch.setattr(os, "fsync", refuse)
-        told = (
-            pytest.raises(OSError, match=os.strerror(number))
-            if is_told
-            else contextlib.nullcontext()
-        )
-        with told, replacing(tmp_path / "file") as unfinished:
-            unfinished.write_text("new")
-        assert bool(list(tmp_path.iterdir())) != is_told
+            def refuse(descriptor, number=number):
+                raise OSError(number, os.strerror(number))
+
+            monkeypatch.setattr(os, "fsync", refuse)
+            told = (
+                pytest.raises(OSError, match=os.strerror(number))
+                if number == errno.EIO
+                else contextlib.nullcontext()
+            )
+            with told:
+                write(path)
+            assert path.exists() == (number != errno.EIO)
+            path.unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize("is_locked", [False, True])
@@ -195,82 +196,57 @@ def test_a_folder_that_was_taken_for_an_abandoned_one(
         return descriptor if is_locked else lock(folder)
 
     monkeypatch.setattr(atomic_files, "_lock", late)
-    with replacing(tmp_path / "file") as unfinished:
-        unfinished.write_text("new")
+    write(tmp_path / "file")
     assert len(removed) == 1
-    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+    assert names(tmp_path) == ["file"]
 
 
-def test_nothing_written_is_nothing_replaced(tmp_path):
-    path = tmp_path / "file.txt"
-    path.write_text("old")
-    with replacing(path):
+def test_nothing_written_is_nothing_replaced(file):
+    with replacing(file):
         pass
-    assert path.read_text() == "old"
+    assert file.read_text() == "old"
 
 
-def test_a_folder_that_cannot_be_renamed_comes_back(tmp_path, monkeypatch):
-    path = tmp_path / "folder"
-    path.mkdir()
-    (path / "old").write_text("old")
-
+def test_a_folder_that_cannot_be_renamed_comes_back(folder, monkeypatch):
     def refuse(*_):
         raise OSError("not now")
 
     monkeypatch.setattr("os.replace", refuse)
-    with (
-        pytest.raises(OSError, match="not now"),
-        replacing(path) as unfinished,
-    ):
-        unfinished.mkdir()
-    assert (path / "old").read_text() == "old"
+    with pytest.raises(OSError, match="not now"):
+        write_folder(folder)
+    assert (folder / "old").read_text() == "old"
 
 
 class TestKinds:
-    def test_a_file_takes_no_folders_place(self, tmp_path):
-        path = tmp_path / "folder"
-        path.mkdir()
-        (path / "old").write_text("old")
-        with (
-            pytest.raises(IsADirectoryError) as refused,
-            replacing(path) as unfinished,
-        ):
-            unfinished.write_text("new")
-        assert refused.value.filename == str(path)
-        assert (path / "old").read_text() == "old"
+    def test_a_file_takes_no_folders_place(self, folder):
+        with pytest.raises(IsADirectoryError) as refused:
+            write(folder)
+        assert refused.value.filename == str(folder)
+        assert (folder / "old").read_text() == "old"
 
-    def test_a_folder_takes_no_files_place(self, tmp_path):
-        path = tmp_path / "file"
-        path.write_text("old")
-        with pytest.raises(NotADirectoryError), replacing(path) as unfinished:
-            unfinished.mkdir()
-        assert path.read_text() == "old"
+    def test_a_folder_takes_no_files_place(self, file):
+        with pytest.raises(NotADirectoryError):
+            write_folder(file)
+        assert file.read_text() == "old"
 
-    def test_a_link_is_replaced_not_followed(self, tmp_path):
-        (tmp_path / "elsewhere").write_text("old")
-        path = tmp_path / "link"
-        path.symlink_to("elsewhere")
-        with replacing(path) as unfinished:
-            unfinished.write_text("new")
+    def test_a_link_is_replaced_not_followed(self, file):
+        path = file.with_name("link")
+        path.symlink_to(file.name)
+        write(path)
         assert not path.is_symlink()
         assert path.read_text() == "new"
-        assert (tmp_path / "elsewhere").read_text() == "old"
+        assert file.read_text() == "old"
 
-    def test_who_may_read_stays(self, tmp_path):
-        path = tmp_path / "file"
-        path.write_text("old")
-        path.chmod(0o600)
-        with replacing(path) as unfinished:
-            unfinished.write_text("new")
-        assert path.stat().st_mode & 0o777 == 0o600
+    def test_who_may_read_stays(self, file):
+        file.chmod(0o600)
+        write(file)
+        assert file.stat().st_mode & 0o777 == 0o600
 
     def test_any_name_is_possible(self, tmp_path):
         path = tmp_path / "a.replaced"
         for text in ("old", "new"):
-            with replacing(path) as unfinished:
-                unfinished.mkdir()
-                (unfinished / "text").write_text(text)
-        assert (path / "text").read_text() == "new"
+            write_folder(path, text)
+        assert (path / "file").read_text() == "new"
 
     def test_a_missing_folder_is_named(self, tmp_path):
         path = tmp_path / "nowhere" / "file"
@@ -290,8 +266,7 @@ class TestKilled:
             with replacing(tmp_path / "another") as second:
                 second.write_text("2")
             unfinished.write_text("1")
-        names = sorted(each.name for each in tmp_path.iterdir())
-        assert names == ["another", "other"]
+        assert names(tmp_path) == ["another", "other"]
 
     def test_a_folder_gets_its_name_back(self, tmp_path):
         left = tmp_path / ".unfinished-abcd"
@@ -301,11 +276,9 @@ class TestKilled:
         with replacing(tmp_path / "other"):
             pass
         assert (tmp_path / "folder" / "old").read_text() == "old"
-        assert [each.name for each in tmp_path.iterdir()] == ["folder"]
+        assert names(tmp_path) == ["folder"]
 
-    def test_in_the_midst(self, tmp_path):
-        path = tmp_path / "file"
-        path.write_text("old")
+    def test_in_the_midst(self, file):
         code = (
             "import os, signal, sys\n"
             "from keras_rl2.files.atomic_files import replacing\n"
@@ -313,14 +286,13 @@ class TestKilled:
             "    unfinished.write_text('half')\n"
             "    os.kill(os.getpid(), signal.SIGKILL)\n"
         )
-        killed = subprocess.run([sys.executable, "-c", code, path])
+        killed = subprocess.run([sys.executable, "-c", code, file])
         assert killed.returncode == -signal.SIGKILL
-        assert path.read_text() == "old"
-        assert len(list(tmp_path.iterdir())) == 2
-        with replacing(path) as unfinished:
-            unfinished.write_text("new")
-        assert path.read_text() == "new"
-        assert list(tmp_path.iterdir()) == [path]
+        assert file.read_text() == "old"
+        assert len(names(file.parent)) == 2
+        write(file)
+        assert file.read_text() == "new"
+        assert names(file.parent) == ["file.txt"]
 
     def test_links_of_that_name_are_left_alone(self, tmp_path):
         outside = tmp_path / "outside"
@@ -330,16 +302,11 @@ class TestKilled:
         inside = tmp_path / "inside"
         inside.mkdir()
         (inside / ".unfinished-abcd").symlink_to(outside)
-        with replacing(inside / "file") as unfinished:
-            unfinished.write_text("new")
-        names = sorted(each.name for each in outside.iterdir())
-        assert names == ["other.replaced", "text"]
+        write(inside / "file")
+        assert names(outside) == ["other.replaced", "text"]
 
 
-def test_what_cannot_be_named_back_is_kept(tmp_path, monkeypatch):
-    path = tmp_path / "folder"
-    path.mkdir()
-    (path / "old").write_text("old")
+def test_what_cannot_be_named_back_is_kept(folder, monkeypatch):
     rename = os.rename
 
     def refuse(*_):
@@ -347,29 +314,20 @@ def test_what_cannot_be_named_back_is_kept(tmp_path, monkeypatch):
         raise OSError("not now")
 
     monkeypatch.setattr("os.replace", refuse)
-    with (
-        pytest.raises(OSError, match="not now"),
-        replacing(path) as unfinished,
-    ):
-        unfinished.mkdir()
-    (left,) = tmp_path.iterdir()
+    with pytest.raises(OSError, match="not now"):
+        write_folder(folder)
+    (left,) = folder.parent.iterdir()
     assert (left / "folder.replaced" / "old").read_text() == "old"
     # The next one that writes there gives it its name.
     monkeypatch.setattr("os.rename", rename)
-    with replacing(tmp_path / "other"):
+    with replacing(folder.with_name("other")):
         pass
-    assert (path / "old").read_text() == "old"
+    assert (folder / "old").read_text() == "old"
 
 
-@pytest.mark.parametrize("size", range(0, 100, 4))
-def test_a_full_disk(size, tmp_path):
-    path = tmp_path / "file"
-    path.write_text("old")
-    with (
-        room_for(size),
-        pytest.raises(OSError, match="too large"),
-        replacing(path) as unfinished,
-    ):
-        unfinished.write_bytes(bytes(100))
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
+def test_a_full_disk(file):
+    for size in range(0, 100, 10):
+        with room_for(size), pytest.raises(OSError, match="too large"):
+            write(file, "n" * 100)
+        assert file.read_text() == "old"
+        assert names(file.parent) == ["file.txt"]

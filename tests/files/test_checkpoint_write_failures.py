@@ -5,8 +5,6 @@ import contextlib
 import errno
 import os
 import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -114,16 +112,13 @@ def newest_of(directory):
     return CheckpointFolder(directory).newest().state["number"]
 
 
-@pytest.mark.parametrize(
-    "tries", [20, pytest.param(100, marks=pytest.mark.slow)]
-)
-def test_no_room_for_so_many_bytes(tries, tmp_path):
+def test_no_room_for_so_many_bytes(tmp_path):
     folder = CheckpointFolder(tmp_path)
     log = folder.new_log()
     save(folder, log, 0)
     before = content(tmp_path)
     longest = max(map(len, before.values()))
-    for size in np.linspace(0, longest - 1, tries).astype(int):
+    for size in np.linspace(0, longest - 1, 20).astype(int):
         with room_for(int(size)), pytest.raises(OSError, match="large"):
             save(folder, log, 1)
         assert not unfinished(tmp_path)
@@ -132,34 +127,3 @@ def test_no_room_for_so_many_bytes(tries, tmp_path):
         assert before.items() <= kept.items()
     save(folder, log, 1)
     check(tmp_path, 1)
-
-
-_PROGRAM = """
-import sys
-import numpy as np
-import resource
-from keras_rl2.files.checkpoint_folder import CheckpointFolder
-folder = CheckpointFolder(sys.argv[1])
-saved = folder.newest()
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
-saved.log.append("one", 100, {"row": np.arange(50, 100)})
-folder.write({"weights": np.zeros(500)}, saved.log)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [0, 500, 3000])
-def test_in_a_process_that_ends_by_it(size, tmp_path):
-    folder = CheckpointFolder(tmp_path)
-    save(folder, folder.new_log(), 0)
-    ended = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, str(tmp_path), str(size)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 1
-    assert "OSError" in ended.stderr
-    assert not unfinished(tmp_path)
-    check(tmp_path, 0)

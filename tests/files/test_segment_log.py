@@ -81,21 +81,25 @@ def test_a_full_disk(log):
     assert log.write("2") == {}
 
 
-@pytest.mark.parametrize(
-    "damage", ["missing", "cut", "flipped", "folder", "link"]
-)
-def test_damage_is_found(log, damage):
+def test_damage_is_found(log):
     file = log.directory / log.segments["rows"][0].file
     content = file.read_bytes()
+
+    def refused():
+        return pytest.raises(ValueError, match="damaged")
+
+    for damaged in (content[:-1], bytes([content[0] ^ 1]) + content[1:]):
+        file.write_bytes(damaged)
+        with refused():
+            log.check()
     file.unlink()
-    if damage == "cut":
-        file.write_bytes(content[:-1])
-    elif damage == "flipped":
-        file.write_bytes(bytes([content[0] ^ 1]) + content[1:])
-    elif damage == "folder":
-        file.mkdir()
-    elif damage == "link":
-        (log.directory / "elsewhere").write_bytes(content)
-        file.symlink_to("elsewhere")
-    with pytest.raises(ValueError, match="damaged"):
+    with refused():
+        log.check()
+    (log.directory / "elsewhere").write_bytes(content)
+    file.symlink_to("elsewhere")
+    with refused():
+        log.check()
+    file.unlink()
+    file.mkdir()
+    with refused():
         log.check()

@@ -30,104 +30,38 @@ class Walk(GraphEnv):
         return {"at": position}, position, ops.sum(position), False, False
 
 
-class Grows(Walk):
-    def step(self, state, action, seed):
-        state, *rest = super().step({"at": state["at"][:1]}, action, seed)
-        return {"at": ops.concatenate([state["at"]] * 2)}, *rest
+def broken(name, reset=None, step=None, **attributes):
+    """Makes a walk with other attributes, or that returns something else.
+
+    Args:
+        name: str. Of its class.
+        reset: Callable on what `reset` would return.
+        step: The same of `step`.
+        **attributes: Of the class.
+    """
+
+    class Broken(Walk):
+        def reset(self, seed):
+            found = super().reset(seed)
+            return reset(*found) if reset else found
+
+        def step(self, state, action, seed):
+            # Whatever has become of the state.
+            (position,) = state.values()
+            state = {"at": ops.cast(position[:1], "float32")}
+            found = super().step(state, action, seed)
+            return step(*found) if step else found
+
+    return type(name, (Broken,), attributes)
 
 
-class Narrows(Walk):
-    def step(self, state, action, seed):
-        state = {"at": ops.cast(state["at"], "float32")}
-        state, *rest = super().step(state, action, seed)
-        return {"at": ops.cast(state["at"], "float16")}, *rest
+def chance():
+    drawn = np.random.rand(1)  # noqa: NPY002
+    return ops.convert_to_tensor(drawn.astype(np.float32))
 
 
-class Renames(Walk):
-    def step(self, state, action, seed):
-        (position,) = state.values()
-        state, *rest = super().step({"at": position}, action, seed)
-        return {"position": state["at"]}, *rest
-
-
-class Diverges(Walk):
-    def step(self, state, action, seed):
-        _, observation, *rest = super().step(state, action, seed)
-        return {"at": state["at"] / 0.0}, observation, *rest
-
-
-class Blind(Walk):
-    def step(self, state, action, seed):
-        state, observation, *rest = super().step(state, action, seed)
-        return state, observation * np.nan, *rest
-
-
-class Worthless(Walk):
-    def step(self, state, action, seed):
-        state, observation, _, *ends = super().step(state, action, seed)
-        return state, observation, ops.sum(observation) * np.nan, *ends
-
-
-class RewardRow(Walk):
-    def step(self, state, action, seed):
-        state, observation, _, *ends = super().step(state, action, seed)
-        return state, observation, observation, *ends
-
-
-class EndRow(Walk):
-    def step(self, state, action, seed):
-        *rest, _ = super().step(state, action, seed)
-        return *rest, ops.zeros((1,), "bool")
-
-
-class FourValues(Walk):
-    def step(self, state, action, seed):
-        return super().step(state, action, seed)[:4]
-
-
-class NumpyChance(Walk):
-    def reset(self, seed):
-        drawn = np.random.rand(1)  # noqa: NPY002
-        position = ops.convert_to_tensor(drawn.astype(np.float32))
-        return {"at": position}, position
-
-
-class KerasChance(Walk):
-    def step(self, state, action, seed):
-        state, observation, *rest = super().step(state, action, seed)
-        return state, observation + keras.random.normal((1,)), *rest
-
-
-class TensorFlowChance(Walk):
-    def step(self, state, action, seed):
-        state, observation, _, *ends = super().step(state, action, seed)
-        return state, observation, tf.random.uniform(()), *ends
-
-
-class WideObservation(Walk):
-    def reset(self, seed):
-        state, observation = super().reset(seed)
-        return state, ops.concatenate([observation] * 2)
-
-
-class LateObservation(Walk):
-    def step(self, state, action, seed):
-        state, observation, *rest = super().step(state, action, seed)
-        return state, observation[0], *rest
-
-
-class NamedObservation(Walk):
-    def reset(self, seed):
-        state, observation = super().reset(seed)
-        return state, {"at": observation}
-
-
-class Words(Walk):
-    observation_space = gymnasium.spaces.Text(5)
-
-
-class Bytes(Walk):
-    action_space = Box(0, 255, (2,), np.uint8)
+def twice(x):
+    return ops.concatenate([x] * 2)
 
 
 class Spaceless(GraphEnv):
@@ -142,46 +76,94 @@ class Actionless(GraphEnv):
     step = Walk.step
 
 
-ALL_WRONG = [
-    (Grows, "Grows.step to keep the shapes and dtypes .*Received.*2,"),
-    (Narrows, "Narrows.step to keep the shapes and dtypes .*float16"),
-    (Renames, "Renames.step to keep .*'at'.*Received.*'position'"),
-    (Diverges, "finite state at from Diverges.step.*inf"),
-    (Blind, "finite observation from Blind.step.*nan"),
+Worthless = broken("Worthless", step=lambda s, o, r, *e: (s, o, r * np.nan, *e))
+
+BROKEN = [
+    (
+        broken("Grows", step=lambda s, *r: ({"at": twice(s["at"])}, *r)),
+        "Grows.step to keep the shapes and dtypes .*Received.*2,",
+    ),
+    (
+        broken(
+            "Narrows",
+            step=lambda s, *r: ({"at": ops.cast(s["at"], "float16")}, *r),
+        ),
+        "Narrows.step to keep the shapes and dtypes .*float16",
+    ),
+    (
+        broken("Renames", step=lambda s, *r: ({"position": s["at"]}, *r)),
+        "Renames.step to keep .*'at'.*Received.*'position'",
+    ),
+    (
+        broken("Diverges", step=lambda s, *r: ({"at": s["at"] / 0.0}, *r)),
+        "finite state at from Diverges.step.*inf",
+    ),
+    (
+        broken("Blind", step=lambda s, o, *r: (s, o * np.nan, *r)),
+        "finite observation from Blind.step.*nan",
+    ),
     (Worthless, "finite reward from Worthless.step.*nan"),
-    (RewardRow, r"scalar reward from RewardRow.step.*\(1,\)"),
-    (EndRow, r"scalar truncated from EndRow.step.*\(1,\)"),
-    (FourValues, "Received: 4 values"),
-    (NumpyChance, "NumpyChance.reset to return the same"),
-    (KerasChance, "KerasChance.step to return the same"),
-    (TensorFlowChance, "TensorFlowChance.step to return the same"),
-    (WideObservation, r"observation of WideObservation.reset.*\(2,\)"),
-    (LateObservation, r"observation of LateObservation.step.*\('', \(\)\)"),
-    (NamedObservation, "observation of NamedObservation.reset.*'at'"),
-    (Words, "Expected an observation space of Box"),
-    (Bytes, "Expected an action space of Box"),
+    (
+        broken("RewardRow", step=lambda s, o, r, *e: (s, o, o, *e)),
+        r"scalar reward from RewardRow.step.*\(1,\)",
+    ),
+    (
+        broken("EndRow", step=lambda *r: (*r[:4], ops.zeros((1,), "bool"))),
+        r"scalar truncated from EndRow.step.*\(1,\)",
+    ),
+    (broken("FourValues", step=lambda *r: r[:4]), "Received: 4 values"),
+    (
+        broken("NumpyChance", reset=lambda s, o: ({"at": chance()}, o)),
+        "NumpyChance.reset to return the same",
+    ),
+    (
+        broken(
+            "KerasChance",
+            step=lambda s, o, *r: (s, o + keras.random.normal((1,)), *r),
+        ),
+        "KerasChance.step to return the same",
+    ),
+    (
+        broken(
+            "TensorFlowChance",
+            step=lambda s, o, r, *e: (s, o, tf.random.uniform(()), *e),
+        ),
+        "TensorFlowChance.step to return the same",
+    ),
+    (
+        broken("WideObservation", reset=lambda s, o: (s, twice(o))),
+        r"observation of WideObservation.reset.*\(2,\)",
+    ),
+    (
+        broken("LateObservation", step=lambda s, o, *r: (s, o[0], *r)),
+        r"observation of LateObservation.step.*\('', \(\)\)",
+    ),
+    (
+        broken("NamedObservation", reset=lambda s, o: (s, {"at": o})),
+        "observation of NamedObservation.reset.*'at'",
+    ),
+    (
+        broken("Words", observation_space=gymnasium.spaces.Text(5)),
+        "Expected an observation space of Box",
+    ),
+    (
+        broken("Bytes", action_space=Box(0, 255, (2,), np.uint8)),
+        "Expected an action space of Box",
+    ),
     (Spaceless, "`observation_space` as an attribute of Spaceless"),
     (Actionless, "`action_space` as an attribute of Actionless"),
 ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "said"), ALL_WRONG, ids=[kind.__name__ for kind, _ in ALL_WRONG]
-)
-def test_promises_that_are_broken_are_named(kind, said):
-    with pytest.raises(ValueError, match=f"(?s){said}"):
-        check_graph_env(kind())
-
-
-@pytest.mark.parametrize("env_id", graph_env_ids())
-def test_nothing_is_wrong_with_our_own(env_id):
-    check_graph_env(make_graph_env(env_id))
-
-
-def test_nothing_is_wrong_with_a_walk():
-    check_graph_env(Walk())
-
-
-def test_an_environment_is_checked_when_it_is_made_a_vector():
+def test_broken_promises_are_named():
+    for kind, said in BROKEN:
+        with pytest.raises(ValueError, match=f"(?s){said}"):
+            check_graph_env(kind())
+    # It is checked as it is made a vector.
     with pytest.raises(ValueError, match="finite reward"):
         GraphVectorEnv(Worthless)
+
+
+def test_sound_environments_pass():
+    for env in (Walk(), *map(make_graph_env, graph_env_ids())):
+        check_graph_env(env)

@@ -57,19 +57,10 @@ MADE = {
     # So low a limit stops each round before its end.
     "PPO": lambda: on_policy(rl.PPO, passes=2, target_kl=1e-5),
     "A2C": lambda: on_policy(rl.A2C),
-    "PQN": lambda: on_policy(rl.PQN, passes=2),
     "DQN": lambda: off_policy(rl.DQN, "CartPole-v1"),
     "SAC": lambda: off_policy(rl.SAC, "Pendulum-v1"),
     "TD3": lambda: off_policy(rl.TD3, "Pendulum-v1"),
-    "CrossQ": lambda: off_policy(rl.CrossQ, "Pendulum-v1"),
 }
-EACH = [
-    pytest.param(
-        name,
-        marks=[] if name == "DQN" else [pytest.mark.slow],
-    )
-    for name in MADE
-]
 
 
 def trained(
@@ -86,54 +77,11 @@ def trained(
 
 def assert_equal(one: Any, other: Any) -> None:
     """Compares weights and logs of two agents."""
-    for mine, its in zip(one.get_weights(), other.get_weights(), strict=True):
-        np.testing.assert_array_equal(mine, its)
+    np.testing.assert_equal(one.get_weights(), other.get_weights())
     logs = one.history.history
     assert logs.keys() == other.history.history.keys()
     for key in logs.keys() - {"steps_per_second"}:
         np.testing.assert_array_equal(logs[key], other.history.history[key])
-
-
-@pytest.mark.parametrize("name", EACH)
-def test_they_equal_rounds_of_a_call_each(name: str) -> None:
-    alone, its_data = trained(name, 1)
-    together, data = trained(name, None)
-    assert alone.steps_per_execution == data.updates_per_round
-    assert together.steps_per_execution == ROUNDS * data.updates_per_round
-    assert alone.env_steps == together.env_steps
-    assert_equal(alone, together)
-    # Python goes on with the same numbers.
-    one, other = its_data.collect(), data.collect()
-    np.testing.assert_array_equal(one.observation, other.observation)
-    if name not in ("PPO", "A2C", "PQN"):
-        np.testing.assert_array_equal(
-            its_data.sample(9)["observation"], data.sample(9)["observation"]
-        )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["A2C", "DQN"])
-def test_a_number_of_rounds_may_be_asked_for(name: str) -> None:
-    alone, _ = trained(name, 1)
-    together, data = trained(name, 3)
-    assert together.steps_per_execution == 3 * data.updates_per_round
-    assert_equal(alone, together)
-
-
-@pytest.mark.parametrize("rounds", [4, 12])
-def test_other_numbers_of_rounds_are_refused(rounds: int) -> None:
-    with pytest.raises(ValueError, match="divisor of the 6 of an epoch"):
-        trained("DQN", rounds)
-
-
-def test_other_environments_are_stepped_between_calls() -> None:
-    data = rl.ReplayDataset(
-        "CartPole-v1", batch_size=8, steps_per_round=4, warm_up=8, seed=0
-    )
-    agent = rl.DQN.for_env(data.env, hidden=(8,), seed=0)
-    agent.compile(steps_per_execution=8)
-    with pytest.raises(ValueError, match="collected between two executions"):
-        agent.fit(data, epochs=1, verbose=0)
 
 
 class Counting(keras.callbacks.Callback):
@@ -148,11 +96,52 @@ class Counting(keras.callbacks.Callback):
         self.updates.append(batch)
 
 
-def test_a_callback_is_called_after_each_round_where_it_asks_to_be() -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        "DQN",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("PPO", "A2C", "SAC", "TD3")
+        ),
+    ],
+)
+def test_they_equal_rounds_of_a_call_each(name: str) -> None:
+    # It asks to be called after each round.
     counting = Counting()
-    agent, _ = trained("DQN", None, epochs=1, callbacks=[counting])
-    assert counting.updates == [1, 3, 5, 7, 9, 11]
-    assert agent.steps_per_execution == 2
+    alone, its_data = trained(name, None, callbacks=[counting])
+    together, data = trained(name, None)
+    updates = data.updates_per_round
+    assert counting.updates == 2 * [
+        *range(updates - 1, ROUNDS * updates, updates)
+    ]
+    assert alone.steps_per_execution == data.updates_per_round
+    assert together.steps_per_execution == ROUNDS * updates
+    assert alone.env_steps == together.env_steps
+    assert_equal(alone, together)
+    # Python goes on with the same numbers.
+    one, other = its_data.collect(), data.collect()
+    np.testing.assert_array_equal(one.observation, other.observation)
+    if name in ("PPO", "A2C"):
+        assert float(together.normalizing.layers[0].count) == alone.env_steps
+    else:
+        np.testing.assert_array_equal(
+            its_data.sample(9)["observation"], data.sample(9)["observation"]
+        )
+
+
+def test_other_numbers_of_rounds_are_refused() -> None:
+    for rounds in (4, 12):
+        with pytest.raises(ValueError, match="divisor of the 6 of an epoch"):
+            trained("DQN", rounds)
+    # Other environments are stepped between calls.
+    data = rl.ReplayDataset(
+        "CartPole-v1", batch_size=8, steps_per_round=4, warm_up=8, seed=0
+    )
+    agent = rl.DQN.for_env(data.env, hidden=(8,), seed=0)
+    agent.compile(steps_per_execution=8)
+    with pytest.raises(ValueError, match="collected between two executions"):
+        agent.fit(data, epochs=1, verbose=0)
 
 
 @pytest.mark.slow
@@ -162,53 +151,30 @@ def test_a_callback_is_called_after_the_updates_that_were_asked_for() -> None:
     assert counting.updates == [5, 11]
 
 
-@pytest.fixture(scope="module")
-def trained_again() -> tuple[Any, Any]:
-    """An agent and its data, for one training after another."""
-    return MADE["DQN"]()
-
-
-@pytest.mark.parametrize(
-    ("make", "at_once"),
-    [
-        (lambda folder: keras.callbacks.TerminateOnNaN(), True),
-        (lambda folder: keras.callbacks.TensorBoard(folder), True),
-        (lambda folder: keras.callbacks.ModelCheckpoint(folder / "a.keras"), 1),
-        (lambda folder: Checkpoint(folder), True),
-        (lambda folder: rl.callbacks.TensorBoard(folder), True),
-        (lambda folder: rl.callbacks.Diagnostics(), False),
-        (
-            lambda folder: keras.callbacks.LambdaCallback(
-                on_epoch_end=lambda epoch, logs: None
-            ),
-            True,
-        ),
-        (
-            lambda folder: keras.callbacks.LambdaCallback(
-                on_train_batch_end=lambda batch, logs: None
-            ),
-            False,
-        ),
-        (
-            lambda folder: keras.callbacks.TensorBoard(folder, update_freq=4),
-            False,
-        ),
-        (
-            lambda folder: keras.callbacks.ModelCheckpoint(
-                folder / "a.keras", save_freq=4
-            ),
-            False,
-        ),
-    ],
-)
 @pytest.mark.slow
-def test_callbacks_that_wait_for_the_end_of_an_epoch(
-    make: Any, at_once: bool, tmp_path: Path, trained_again: tuple[Any, Any]
-) -> None:
-    agent, data = trained_again
-    agent.fit(data, epochs=1, verbose=0, callbacks=[make(tmp_path)])
-    rounds = ROUNDS if at_once else 1
-    assert agent.steps_per_execution == rounds * data.updates_per_round
+def test_callbacks_that_wait_for_the_end_of_an_epoch(tmp_path: Path) -> None:
+    agent, data = MADE["DQN"]()
+    stock, path = keras.callbacks, tmp_path / "a.keras"
+    at_end, at_updates = (
+        stock.LambdaCallback(**{name: lambda number, logs: None})
+        for name in ("on_epoch_end", "on_train_batch_end")
+    )
+    for callback, at_once in (
+        (stock.TerminateOnNaN(), True),
+        (stock.TensorBoard(tmp_path), True),
+        (stock.TensorBoard(tmp_path, update_freq=4), False),
+        (stock.ModelCheckpoint(path), True),
+        (stock.ModelCheckpoint(path, save_freq=4), False),
+        (at_end, True),
+        (at_updates, False),
+        (Checkpoint(tmp_path / "run"), True),
+        (rl.callbacks.TensorBoard(tmp_path), True),
+        (rl.callbacks.Diagnostics(), False),
+    ):
+        agent.fit(data, epochs=1, verbose=0, callbacks=[callback])
+        rounds = ROUNDS if at_once else 1
+        expected = rounds * data.updates_per_round
+        assert agent.steps_per_execution == expected, callback
 
 
 class Watching(keras.callbacks.Callback):
@@ -224,14 +190,12 @@ class Watching(keras.callbacks.Callback):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["PPO", "DQN"])
-def test_an_observer_that_comes_late_sees_all_steps(name: str) -> None:
+def test_an_observer_that_comes_late_sees_all_steps() -> None:
     watching = Watching()
-    agent, data = trained(name, None, callbacks=[watching])
-    of_rounds = 2 * ROUNDS * data.steps_per_round
-    warm_up = agent.env_steps - of_rounds
-    assert warm_up == (0 if name == "PPO" else 24)
+    agent, data = trained("DQN", None, callbacks=[watching])
+    # The warm-up is among them.
     assert watching.steps == agent.env_steps
+    assert agent.env_steps == 24 + 2 * ROUNDS * data.steps_per_round
 
 
 class Failing(rl.envs.GraphEnv):
@@ -281,8 +245,7 @@ def test_rounds_after_unusable_numbers_are_not_made(on_policy: bool) -> None:
             agent.fit(data, verbose=0)
         assert agent.env_steps == 3 * 16
         found.append(agent.get_weights())
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_array_equal(one, other)
+    np.testing.assert_equal(*found)
 
 
 @pytest.mark.slow
@@ -301,7 +264,4 @@ def test_a_training_is_resumed_within_an_epoch(
     resumed, data = trained(name, None, callbacks=[Checkpoint(tmp_path)])
     # Two of the six rounds remain.
     assert resumed.steps_per_execution == 2 * data.updates_per_round
-    for one, other in zip(
-        whole.get_weights(), resumed.get_weights(), strict=True
-    ):
-        np.testing.assert_array_equal(one, other)
+    np.testing.assert_equal(whole.get_weights(), resumed.get_weights())

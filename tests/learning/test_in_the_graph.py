@@ -2,8 +2,8 @@
 
     python -m pytest -m learning -s -n0 tests/learning/test_in_the_graph.py
 
-prints the greedy return of each of ten seeds on both, and the bootstrap
-interval of the difference of the interquartile means, which must contain 0.
+prints the greedy return of each seed on both, and the bootstrap interval of
+the difference of the interquartile means, which must contain 0.
 """
 
 import keras
@@ -13,10 +13,9 @@ import pytest
 import keras_rl2 as rl
 from keras_rl2.cli.learning_curves import interquartile_mean
 
-SEEDS = 10
+SEEDS = 5
 TASKS = {
     "CartPole-v1": (rl.PPO, 30_000, {"horizon": 64}),
-    "Acrobot-v1": (rl.PPO, 60_000, {"horizon": 128}),
     "Pendulum-v1": (rl.PPO, 80_000, {"horizon": 256}),
 }
 

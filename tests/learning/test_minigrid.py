@@ -1,4 +1,4 @@
-"""PPO finds its way in MiniGrid, by a Dict observation, on five seeds."""
+"""PPO finds its way in MiniGrid, by a Dict observation."""
 
 import gymnasium as gym
 import keras
@@ -13,13 +13,10 @@ def without_mission(env):
     return gym.wrappers.FilterObservation(env, ["direction", "image"])
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize(
-    ("task", "steps"), [("Empty-8x8-v0", 60_000), ("DoorKey-5x5-v0", 200_000)]
-)
-def test_the_goal_is_reached(task, steps, seed):
+@pytest.mark.parametrize("seed", range(2))
+def test_the_key_is_taken_to_the_door(seed):
     pytest.importorskip("minigrid")
-    env_id = f"minigrid:MiniGrid-{task}"
+    env_id, steps = "minigrid:MiniGrid-DoorKey-5x5-v0", 200_000
     seen = {"wrappers": [without_mission], "num_envs": 8}
     rollouts = rl.RolloutDataset(
         env_id, horizon=128, passes=4, batch_size=256, seed=seed, **seen

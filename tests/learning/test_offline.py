@@ -16,7 +16,7 @@ from support import recorded_tasks
 
 pytestmark = pytest.mark.learning
 
-SEEDS = range(5)
+SEEDS = range(2)
 PENDULUM = {
     "CQL": (6_000, {"alpha": 0.5, "num_samples": 4}),
     # Published are 3 for returns of a range of 1000, which is 1850 here, and

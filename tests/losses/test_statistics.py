@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from keras_rl2 import losses
 from keras_rl2.losses import statistics
 
 
@@ -44,9 +45,56 @@ def test_nothing_stays_finite():
 
 
 @pytest.mark.parametrize("function", ["weighted_mean", "normalize"])
-@pytest.mark.parametrize(
-    ("values", "weight"), [((3, 1), (3,)), ((3,), (3, 1)), ((3, 1), (3, 1))]
-)
-def test_shapes_are_never_broadcast(function, values, weight):
-    with pytest.raises(ValueError, match=r"Expected.*Received"):
-        getattr(statistics, function)(np.ones(values), np.ones(weight))
+def test_shapes_are_never_broadcast(function):
+    flat, column = np.ones(3), np.ones((3, 1))
+    for arrays in ((column, flat), (flat, column), (column, column)):
+        with pytest.raises(ValueError, match=r"Expected.*Received"):
+            getattr(statistics, function)(*arrays)
+
+
+def test_approximate_kl_is_unbiased_and_precise():
+    rng = np.random.default_rng(0)
+    sample = rng.standard_normal(200_000)
+    shift = 0.3
+    old = -0.5 * sample**2
+    new = -0.5 * (sample - shift) ** 2
+    kl = losses.approximate_kl(new, old).numpy()
+    assert kl.min() >= 0.0
+    np.testing.assert_allclose(kl.mean(), shift**2 / 2, rtol=0.02)
+    tiny = losses.approximate_kl(np.float32([1e-4]), np.float32([0.0]))
+    np.testing.assert_allclose(tiny, [5.0e-9], rtol=2e-2)
+
+
+def test_clip_fraction_counts_both_sides():
+    log_prob = np.log([0.7, 0.85, 1.0, 1.15, 1.3])
+    marks = losses.clip_fraction(log_prob, np.zeros(5), 0.2)
+    assert marks.numpy().tolist() == [1.0, 0.0, 0.0, 0.0, 1.0]
+
+
+def test_explained_variance():
+    values, targets = np.random.default_rng(0).standard_normal((2, 6, 3))
+    result = losses.explained_variance(values, targets)
+    expected = 1 - np.var(targets - values) / np.var(targets)
+    np.testing.assert_allclose(result, expected, rtol=1e-12)
+    assert losses.explained_variance(targets, targets) == 1.0
+    np.testing.assert_allclose(
+        losses.explained_variance(targets + 5.0, targets), 1.0
+    )
+
+
+def test_explained_variance_leaves_out_weight_0():
+    values, targets = np.random.default_rng(0).standard_normal((2, 10))
+    weights = np.arange(10) < 7
+    targets[7:] = 1e6
+    np.testing.assert_allclose(
+        losses.explained_variance(values, targets, weights),
+        losses.explained_variance(values[:7], targets[:7]),
+        rtol=1e-9,
+    )
+
+
+def test_explained_variance_of_constant_returns_is_nan():
+    values = np.arange(7, dtype="float32")
+    constant = np.full(7, 0.1, dtype="float32")
+    assert np.isnan(losses.explained_variance(values, constant))
+    assert np.isnan(losses.explained_variance(values, values, np.zeros(7)))

@@ -81,8 +81,8 @@ def test_a_greedy_policy_has_no_ratios():
     output = np.tile([0.0, -100.0], (len(output), 1))
     agent.actor.set_weights([np.ones_like(kernel), bias, output, logits])
     before = [w.copy() for w in agent.get_weights()]
-    found = agent.evaluate(recorded(), updates=1000)
-    assert found["fqe_value"] == pytest.approx(1.0, abs=0.15)
+    found = agent.evaluate(recorded(), updates=300)
+    assert found["fqe_value"] == pytest.approx(1.0, abs=0.1)
     assert "wis_value" not in found
     for one, other in zip(agent.get_weights(), before, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -126,7 +126,7 @@ def test_overestimation_by_hand(terminated):
 
 def test_other_agents():
     offline = recorded()
-    for kind in (rl.DQN, rl.CQL, rl.IQL):
+    for kind in (rl.DQN, rl.IQL):
         agent = kind.for_env(Corridor(), hidden=(4,), seed=0)
         assert "q_overestimation" in agent.evaluate(offline, updates=0)
     cloned = policy(0.5, rl.BehaviorCloning)
@@ -181,9 +181,9 @@ def swings():
     return rl.record("random", "Pendulum-v1", 450, seed=0)
 
 
-@pytest.mark.spread
-@pytest.mark.parametrize("kind", [rl.TD3BC, rl.SAC])
-@pytest.mark.parametrize("deterministic", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "deterministic"), [(rl.TD3, True), (rl.SAC, False)]
+)
 def test_numbers_for_actions(kind, deterministic, swings):
     agent = kind.for_env("Pendulum-v1", hidden=(4,), seed=0)
     found = agent.evaluate(swings, updates=3, deterministic=deterministic)

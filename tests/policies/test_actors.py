@@ -10,7 +10,6 @@ import tensorflow as tf
 import keras_rl2 as rl
 from keras_rl2.data import ActorSnapshot
 from keras_rl2.policies import actors
-from keras_rl2.policies import actors as conversions
 from support.agents import AGENTS
 from support.agents import SPACES
 from support.agents import make_agent
@@ -62,13 +61,15 @@ def assert_acts_alike(
             )
 
 
-@pytest.mark.spread
-@pytest.mark.parametrize("num_envs", [1, 3])
-@pytest.mark.parametrize("pair", SPACES)
-def test_litert_acts_as_tensorflow(pair, num_envs):
+@pytest.mark.parametrize(
+    ("pair", "num_envs"), [*((pair, 3) for pair in SPACES), ("act_box", 1)]
+)
+def test_litert_acts_as_tensorflow(pair, num_envs, caplog):
     agent = make_agent(PPO, make_env(pair))
-    actor = ActorSnapshot(agent, num_envs)
+    with caplog.at_level(logging.WARNING):
+        actor = ActorSnapshot(agent, num_envs)
     assert actor.backend == "litert"
+    assert not caplog.records
     with_loud_policy(agent)
     actor.sync()
     assert_acts_alike(actor, agent, num_envs)
@@ -82,42 +83,17 @@ def test_deterministic_snapshot_takes_the_mode(pair):
     assert_acts_alike(actor, agent, 4, deterministic=True)
 
 
-def layer_normalization():
-    return keras.Sequential(
-        [
-            keras.Input((3,)),
-            keras.layers.Dense(8),
-            keras.layers.LayerNormalization(),
-            keras.layers.Dense(3),
-        ]
-    )
-
-
-def batch_normalization_and_dropout():
-    return keras.Sequential(
-        [
-            keras.Input((3,)),
-            keras.layers.Dense(8, "gelu"),
-            keras.layers.BatchNormalization(),
-            keras.layers.Dropout(0.5),
-            keras.layers.Dense(3),
-        ]
-    )
-
-
-def residual():
+def test_layers_convert():
     inputs = keras.Input((3,))
-    hidden = keras.layers.Dense(3, "silu")(inputs)
-    return keras.Model(inputs, keras.layers.Add()([inputs, hidden]))
-
-
-@pytest.mark.parametrize(
-    "build", [layer_normalization, batch_normalization_and_dropout, residual]
-)
-def test_layers_convert(build):
+    hidden = keras.layers.Dense(3, "gelu")(inputs)
+    hidden = keras.layers.BatchNormalization()(hidden)
+    hidden = keras.layers.Dropout(0.5)(hidden)
+    hidden = keras.layers.Add()([inputs, hidden])
+    hidden = keras.layers.LayerNormalization()(hidden)
+    outputs = keras.layers.Dense(3)(hidden)
     env = make_env()
     critic = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
-    agent = PPO.make(build(), critic)
+    agent = PPO.make(keras.Model(inputs, outputs), critic)
     agent.bind(env.observation_space, env.action_space)
     actor = ActorSnapshot(agent, 3)
     assert actor.backend == "litert"
@@ -248,8 +224,6 @@ def dense(units, policy):
     ("policy", "pair", "tolerance"),
     [
         ("mixed_float16", "act_discrete", 0.0),
-        ("mixed_float16", "act_box", 2e-3),
-        ("mixed_bfloat16", "act_discrete", 0.0),
         # Eight bits: steps of 1/256, by the order in which it is added up.
         ("mixed_bfloat16", "act_box", 1.6e-2),
         ("float64", "act_discrete", 0.0),
@@ -279,8 +253,9 @@ def test_what_computes_in_other_floats_is_not_tried(
     assert_acts_alike(actor, agent, 2, tolerance=tolerance)
 
 
-@pytest.mark.parametrize("pair", ["act_box", "act_discrete"])
-@pytest.mark.parametrize("num_envs", [1, 4])
+@pytest.mark.parametrize(
+    ("pair", "num_envs"), [("act_box", 1), ("act_discrete", 4)]
+)
 def test_a_conversion_that_acts_otherwise_is_not_used(
     pair, num_envs, monkeypatch, caplog
 ):
@@ -299,7 +274,7 @@ def test_a_conversion_that_acts_otherwise_is_not_used(
 
     monkeypatch.setattr(actors, "LiteRTRunner", wrong)
     # What was found to act alike is not compared again.
-    monkeypatch.setattr(conversions, "_kept", {})
+    monkeypatch.setattr(actors, "_kept", {})
     agent = make_agent(PPO, make_env(pair))
     with caplog.at_level(logging.WARNING):
         actor = ActorSnapshot(agent, num_envs)
@@ -307,10 +282,3 @@ def test_a_conversion_that_acts_otherwise_is_not_used(
     (record,) = caplog.records
     assert "returned other actions" in record.message
     assert_acts_alike(actor, agent, num_envs)
-
-
-def test_a_good_conversion_says_nothing(caplog):
-    agent = make_agent(PPO, make_env())
-    with caplog.at_level(logging.WARNING):
-        ActorSnapshot(agent, 2)
-    assert not caplog.records

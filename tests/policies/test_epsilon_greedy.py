@@ -37,7 +37,7 @@ class Steered(keras.optimizers.schedules.LearningRateSchedule):
         return keras.ops.convert_to_tensor(self.level)
 
 
-def test_a_schedule_of_ones_own_may_depend_on_more_than_the_count():
+def test_a_custom_schedule_may_depend_on_more_than_the_count():
     schedule = Steered()
     exploring = EpsilonGreedy(schedule)
     assert [exploring.present(count) for count in (0, 10)] == [1.0, 1.0]

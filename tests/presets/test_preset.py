@@ -1,8 +1,8 @@
 """A preset checks its settings, changes them, and is plain data."""
 
-import dataclasses
 import inspect
 import json
+import re
 
 import keras
 import pytest
@@ -10,14 +10,21 @@ import pytest
 import keras_rl2 as rl
 from keras_rl2 import presets
 from keras_rl2.presets.schema import settings_of
-from support.processes import printed_by
 
 SCHEDULE = {"schedule": "linear", "initial": 0.2, "final": 0.0}
-OPTIMIZERS = ("Adam", "AdamW", "Nadam", "RMSprop", "SGD")
 
 
 def ppo(**fields):
     return presets.Preset("PPO", "CartPole-v1", 100_000, **fields)
+
+
+def refusal(call, *args, **kwargs):
+    """Returns what a call is refused with, nothing where it is not."""
+    try:
+        call(*args, **kwargs)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def test_arguments_of_the_environment_are_a_field_where_there_are_any():
@@ -35,100 +42,63 @@ def test_arguments_of_the_environment_are_a_field_where_there_are_any():
 # The schema is that of the constructors.
 
 
-def arguments_of(make, stop=object):
-    """Names that a constructor takes, and those it passes on to its bases."""
-    names = set()
-    for kind in make.__mro__:
-        if kind is stop:
-            break
-        if "__init__" in vars(kind):
-            parameters = inspect.signature(kind.__init__).parameters.values()
-            names |= {p.name for p in parameters if p.kind is not p.VAR_KEYWORD}
-    return names - {"self", "args"}
-
-
-def section_of(section, algorithm, optimizer="Adam"):
+def section_of(section, algorithm, optimizer="Adam", offline=False):
     start = f"{section}."
-    keys = settings_of(algorithm, optimizer)
+    keys = settings_of(algorithm, optimizer, offline)
     return {key.removeprefix(start) for key in keys if key.startswith(start)}
 
 
-@pytest.mark.parametrize("algorithm", presets.ALGORITHMS)
-def test_agent_settings_are_the_constructors_arguments(algorithm):
-    taken = set(getattr(rl, algorithm).argument_names())
-    taken -= {"actor", "critic", "q_network", "value_network"}
-    # What a preset says elsewhere, or not at all.
-    taken -= {"observation_space", "action_space", "seed", "name", "dtype"}
-    assert section_of("agent", algorithm) == taken
-
-
-@pytest.mark.parametrize("algorithm", presets.ALGORITHMS)
-def test_network_settings_are_arguments_of_for_env(algorithm):
-    taken = inspect.signature(getattr(rl, algorithm).for_env).parameters
-    assert section_of("networks", algorithm) <= set(taken)
-
-
-@pytest.mark.parametrize("algorithm", presets.ALGORITHMS)
-def test_dataset_settings_are_the_constructors_arguments(algorithm):
-    on_policy = getattr(rl, algorithm).on_policy
-    assert presets.ALGORITHMS[algorithm].on_policy is on_policy
-    make = rl.RolloutDataset if on_policy else rl.ReplayDataset
-    taken = set(inspect.signature(make).parameters)
-    assert section_of("dataset", algorithm) == taken - {
-        "env",
-        "env_kwargs",
-        "num_envs",
-        "seed",
-        # Of environments in processes, which no preset makes.
-        "step_timeout",
-        "workers",
-        "rounds_ahead",
-        "wrappers",
+def test_settings_are_arguments_of_the_constructors():
+    """None is missing, but what a preset says elsewhere or not at all."""
+    networks = {"actor", "critic", "q_network", "value_network"}
+    elsewhere = {"observation_space", "action_space", "seed", "name", "dtype"}
+    # Of environments in processes, which no preset makes, among others.
+    of_environments = {
+        *("env", "env_kwargs", "num_envs", "seed", "wrappers"),
+        *("step_timeout", "workers", "rounds_ahead"),
     }
+    for name, known in presets.ALGORITHMS.items():
+        kind = getattr(rl, name)
+        taken = set(kind.argument_names()) - networks - elsewhere
+        assert section_of("agent", name) == taken, name
+        for_env = inspect.signature(kind.for_env).parameters
+        assert section_of("networks", name) <= set(for_env), name
+        assert known.on_policy is kind.on_policy, name
+        assert not (known.offline and known.on_policy), name
+        dataset = rl.RolloutDataset if kind.on_policy else rl.ReplayDataset
+        taken = set(inspect.signature(dataset).parameters) - of_environments
+        assert section_of("dataset", name) == taken, name
+    assert {"tau", "target_every"} <= section_of("agent", "SAC")
+    assert not {"tau", "target_every"} & section_of("agent", "PPO")
 
 
 def test_settings_of_recorded_data_are_the_constructors_arguments():
-    known = settings_of("CQL", offline=True)
-    start = "dataset."
-    ours = {k.removeprefix(start) for k in known if k.startswith(start)}
     taken = set(inspect.signature(rl.OfflineDataset).parameters)
-    assert ours == taken - {
-        *("source", "seed", "observation_space", "action_space")
-    }
+    taken -= {"source", "seed", "observation_space", "action_space"}
+    assert section_of("dataset", "CQL", offline=True) == taken
 
 
-@pytest.mark.parametrize("algorithm", presets.ALGORITHMS)
-def test_what_is_made_for_recorded_data_is_not_on_policy(algorithm):
-    known = presets.ALGORITHMS[algorithm]
-    assert not (known.offline and known.on_policy)
-
-
-@pytest.mark.parametrize("name", OPTIMIZERS)
-def test_optimizer_settings_are_arguments_of_keras(name):
-    taken = inspect.signature(getattr(keras.optimizers, name)).parameters
-    assert section_of("optimizer", "DQN", name) <= set(taken)
-
-
-def test_targets_are_settings_of_agents_that_have_them():
-    assert {"tau", "target_every"} <= section_of("agent", "SAC")
-    assert not {"tau", "target_every"} & section_of("agent", "PPO")
+def test_optimizer_settings_are_arguments_of_keras():
+    for name in ("Adam", "AdamW", "Nadam", "RMSprop", "SGD"):
+        taken = inspect.signature(getattr(keras.optimizers, name)).parameters
+        assert section_of("optimizer", "DQN", name) <= set(taken), name
 
 
 # Default presets are what the classes do by themselves.
 
 
-@pytest.mark.parametrize("algorithm", presets.ALGORITHMS)
-def test_default_optimizers_are_those_of_the_agents(algorithm):
-    settings = dict(presets.default(algorithm, "Any-v0").optimizer)
-    made = getattr(keras.optimizers, settings.pop("name"))(**settings)
-    kinds = presets.ALGORITHMS[algorithm].actions or ("Discrete",)
-    env = "CartPole-v1" if "Discrete" in kinds else "Pendulum-v1"
-    agent = getattr(rl, algorithm).for_env(env, hidden=(4,), seed=0)
-    expected = agent.default_optimizer()
-    assert type(made) is type(expected)
-    assert made.get_config() | {"name": ""} == (
-        expected.get_config() | {"name": ""}
-    )
+def test_default_optimizers_are_those_of_the_agents():
+    for name, known in presets.ALGORITHMS.items():
+        settings = dict(presets.default(name, "Any-v0").optimizer)
+        made = getattr(keras.optimizers, settings.pop("name"))(**settings)
+        kinds = known.actions or ("Discrete",)
+        env = "CartPole-v1" if "Discrete" in kinds else "Pendulum-v1"
+        agent = getattr(rl, name).for_env(env, hidden=(4,), seed=0)
+        expected = agent.default_optimizer()
+        assert type(made) is type(expected), name
+        assert made.get_config() | {"name": ""} == (
+            expected.get_config() | {"name": ""}
+        ), name
 
 
 # Settings are changed in a copy.
@@ -162,21 +132,18 @@ def test_another_optimizer_drops_what_it_has_not_got():
     }
 
 
-@pytest.mark.parametrize(
-    ("sync", "expected"),
-    [
+def test_a_preset_of_0_1_0_says_elsewhere_how_targets_follow():
+    data = presets.Preset("SAC", "Pendulum-v1", 1000).to_dict()
+    for sync, expected in (
         (None, {}),
         ({"every": 300}, {"tau": 1.0, "target_every": 300}),
         ({"tau": 0.02}, {"tau": 0.02, "target_every": 1}),
-    ],
-)
-def test_a_preset_of_0_1_0_says_elsewhere_how_targets_follow(sync, expected):
-    data = presets.Preset("SAC", "Pendulum-v1", 1000).to_dict()
-    old = presets.Preset.from_dict({**data, "target_sync": sync})
-    assert old.agent == expected
+    ):
+        old = presets.Preset.from_dict({**data, "target_sync": sync})
+        assert old.agent == expected
 
 
-def test_what_a_preset_was_given_may_be_changed_later():
+def test_a_preset_copies_its_arguments():
     hidden, settings = [64], {"gamma": 0.9}
     preset = ppo(networks={"hidden": hidden}, agent=settings)
     hidden.append(32)
@@ -184,11 +151,6 @@ def test_what_a_preset_was_given_may_be_changed_later():
     preset.to_dict()["agent"]["gamma"] = 2.0
     assert preset.networks == {"hidden": [64]}
     assert preset.agent == {"gamma": 0.9}
-
-
-def test_fields_cannot_be_assigned():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        ppo().total_steps = 5
 
 
 def test_a_preset_passes_through_json():
@@ -210,23 +172,20 @@ def test_a_preset_of_updates_says_nothing_of_steps():
     assert presets.Preset.from_dict(json.loads(json.dumps(data))) == preset
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "fields", "message"),
-    [
+def test_steps_and_updates_exclude_each_other():
+    for algorithm, fields, message in (
         ("CQL", {}, "Expected either `total_steps`"),
         ("CQL", {"total_steps": 5, "updates": 5}, "Expected either"),
         ("CQL", {"updates": -1}, "Expected either"),
-        ("CQL", {"updates": 5, "dataset": {"warm_up": 1}}, r"dataset\.warm_up"),
-        ("CQL", {"total_steps": 5, "dataset": {"best": 0.1}}, r"dataset\.best"),
+        ("CQL", {"updates": 5, "dataset": {"warm_up": 1}}, "dataset.warm_up"),
+        ("CQL", {"total_steps": 5, "dataset": {"best": 0.1}}, "dataset.best"),
         ("PPO", {"updates": 5}, "`total_steps` of PPO"),
-    ],
-)
-def test_steps_and_updates_exclude_each_other(algorithm, fields, message):
-    with pytest.raises(ValueError, match=message):
-        presets.Preset(algorithm, "CartPole-v1", **fields)
+    ):
+        said = refusal(presets.Preset, algorithm, "CartPole-v1", **fields)
+        assert message in said, fields
 
 
-def test_on_recorded_data_what_counts_steps_goes():
+def test_a_preset_for_recorded_data_has_no_steps():
     preset = presets.find("DQN", "CartPole-v1")
     changed = presets.on_recorded_data(preset)
     assert changed.agent == {
@@ -247,9 +206,8 @@ def test_on_recorded_data_what_counts_steps_goes():
 # What is refused.
 
 
-@pytest.mark.parametrize(
-    ("key", "near"),
-    [
+def test_an_unknown_setting_names_the_nearest():
+    for key, near in (
         ("agent.gama", "agent.gamma"),
         ("gamma", "agent.gamma"),
         ("optimizer.learning_rat", "optimizer.learning_rate"),
@@ -259,17 +217,15 @@ def test_on_recorded_data_what_counts_steps_goes():
         ("env", "num_envs"),
         # Of another algorithm, and near to nothing: all of the section.
         ("optimizer.lr", "optimizer.weight_decay"),
-    ],
-)
-def test_an_unknown_setting_names_the_nearest(key, near):
-    with pytest.raises(ValueError, match=near) as error:
-        ppo().with_settings({key: 1})
-    assert f"Received: {key!r}" in str(error.value)
+    ):
+        said = refusal(ppo().with_settings, {key: 1})
+        assert near in said, key
+        assert f"Received: {key!r}" in said, key
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
+def test_a_value_of_a_wrong_type_is_refused():
+    preset = ppo(optimizer={"name": "Adam"})
+    for key, value in (
         ("total_steps", 0),
         ("total_steps", 1e5),
         ("total_steps", True),
@@ -297,48 +253,28 @@ def test_an_unknown_setting_names_the_nearest(key, near):
         ("optimizer.name", ["Adam"]),
         ("dataset.batch_size", "all"),
         ("agent", {"tau": 0.1}),
-    ],
-)
-def test_a_value_of_a_wrong_type_is_refused(key, value):
-    preset = ppo(optimizer={"name": "Adam"})
-    with pytest.raises(ValueError, match=r"Expected .* Received: "):
-        preset.with_settings({key: value})
+    ):
+        said = refusal(preset.with_settings, {key: value})
+        assert re.search(r"Expected .* Received: ", said), (key, value)
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("agent.clip_ratio", SCHEDULE),
-        ("agent.clip_ratio", {**SCHEDULE, "fraction": 0.5}),
-        ("agent.value_clip_range", None),
-        ("agent.gamma", 1),
-        ("dataset.batch_size", "auto"),
-        ("dataset.batch_size", None),
-        ("networks.hidden", []),
-    ],
-)
-def test_values_of_the_right_type_are_taken(key, value):
-    section, name = key.split(".")
-    changed = ppo().with_settings({key: value})
-    assert getattr(changed, section) == {name: value}
-
-
-@pytest.mark.parametrize(
-    "noise",
-    [
-        None,
-        0.1,
-        "gaussian",
-        {"class_name": "ornstein_uhlenbeck", "config": {"scale": 0.5}},
-        {"schedule": "linear", "initial": 0.5, "final": 0.1},
-    ],
-)
-def test_exploration_is_noise_in_any_form(noise):
-    preset = presets.Preset("TD3", "Pendulum-v1", 1000)
-    changed = preset.with_settings({"agent.exploration": noise})
-    assert changed.agent["exploration"] == noise
-    with pytest.raises(ValueError, match=r"agent\.exploration"):
-        preset.with_settings({"agent.exploration": {"scale": 0.1}})
+def test_values_of_the_right_type_are_taken():
+    noise = {"class_name": "ornstein_uhlenbeck", "config": {"scale": 0.5}}
+    for algorithm, key, values in (
+        ("PPO", "agent.clip_ratio", (SCHEDULE, {**SCHEDULE, "fraction": 0.5})),
+        ("PPO", "agent.value_clip_range", (None,)),
+        ("PPO", "agent.gamma", (1,)),
+        ("PPO", "dataset.batch_size", ("auto", None)),
+        ("PPO", "networks.hidden", ([],)),
+        ("TD3", "agent.exploration", (None, 0.1, "gaussian", noise, SCHEDULE)),
+    ):
+        preset = presets.Preset(algorithm, "Any-v0", 1000)
+        section, name = key.split(".")
+        for value in values:
+            changed = preset.with_settings({key: value})
+            assert getattr(changed, section) == {name: value}
+    said = refusal(preset.with_settings, {"agent.exploration": {"scale": 0.1}})
+    assert "agent.exploration" in said
 
 
 def test_missing_and_unknown_fields_are_refused():
@@ -348,15 +284,3 @@ def test_missing_and_unknown_fields_are_refused():
     del data["environment"]
     with pytest.raises(ValueError, match="with environment"):
         presets.Preset.from_dict(data)
-
-
-# Importing them costs next to nothing.
-
-
-def test_importing_presets_imports_the_standard_library_only(tmp_path):
-    code = (
-        "import sys, keras_rl2.presets as p; p.available();"
-        "print([m for m in ('tensorflow', 'keras', 'numpy', 'gymnasium')"
-        " if m in sys.modules])"
-    )
-    assert printed_by(code, tmp_path) == "[]"

@@ -27,28 +27,12 @@ CONTINUOUS = (
 GAMES = ("ALE/Breakout-v5", "ALE/Pong-v5")
 
 
-@pytest.fixture
-def data_of(tmp_path):
-    """Records what a preset of updates is to learn from."""
-
-    def record(preset):
-        if not preset.updates:
-            return None
-        rl.record("random", preset.environment, 300, tmp_path / "data")
-        return tmp_path / "data"
-
-    return record
-
-
-def training_of(preset, data):
-    try:
-        return rl.Training.from_preset(preset, seed=0, data=data)
-    except (
-        gymnasium.error.DependencyNotInstalled,
-        gymnasium.error.NamespaceNotFound,
-        ImportError,
-    ) as error:
-        pytest.skip(str(error))
+# Packages of environments that may not be installed.
+MISSING = (
+    gymnasium.error.DependencyNotInstalled,
+    gymnasium.error.NamespaceNotFound,
+    ImportError,
+)
 
 
 def test_each_algorithm_has_a_preset_for_each_task_that_it_applies_to():
@@ -76,22 +60,35 @@ def test_presets_are_sorted_by_environment_and_algorithm():
     assert presets.available("Nowhere-v0") == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_file_says_everything_and_is_found_by_its_name(path):
-    data = json.loads(path.read_text(encoding="utf-8"))
-    preset = presets.Preset.from_dict(data)
-    # No field left to a default.
-    assert preset.to_dict() == data
-    assert file_name(preset.algorithm, preset.environment) == path.name
-    name = preset.algorithm.lower()
-    assert presets.find(name, preset.environment) == preset
-    assert preset.source
+def test_a_file_says_everything_and_is_found_by_its_name():
+    for path in FILES:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        preset = presets.Preset.from_dict(data)
+        # No field left to a default.
+        assert preset.to_dict() == data, path
+        assert file_name(preset.algorithm, preset.environment) == path.name
+        name = preset.algorithm.lower()
+        assert presets.find(name, preset.environment) == preset, path
+        assert preset.source, path
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_preset_is_taken_by_the_classes(path, data_of):
-    preset = presets.Preset.from_dict(json.loads(path.read_text("utf-8")))
-    training = training_of(preset, data_of(preset))
+def test_presets_are_taken_by_the_classes(tmp_path):
+    made = 0
+    for preset in presets.available():
+        data = tmp_path / preset.algorithm if preset.updates else None
+        if data:
+            rl.record("random", preset.environment, 300, data)
+        try:
+            training = rl.Training.from_preset(preset, seed=0, data=data)
+        except MISSING:
+            continue
+        check(training, preset)
+        made += 1
+    assert made >= 20
+
+
+def check(training, preset):
+    """Compares what was made with what the preset says."""
     agent, dataset = training.agent, training.dataset
     # Made for as many environments: nothing had to be fitted.
     assert training.preset == preset
@@ -100,11 +97,11 @@ def test_a_preset_is_taken_by_the_classes(path, data_of):
     agent.bind(spaces.observation_space, spaces.action_space)
     for name, value in preset.dataset.items():
         given = value is not None and value != "auto"
-        assert not given or getattr(dataset, name) == value
+        assert not given or getattr(dataset, name) == value, (preset, name)
     numbers = (int, float, str, bool)
     for name, value in preset.agent.items():
         if isinstance(value, numbers) and name != "exploration":
-            assert getattr(agent, name) == value
+            assert getattr(agent, name) == value, (preset, name)
     optimizer = agent.compile_arguments.optimizer
     assert type(optimizer).__name__ == preset.optimizer["name"]
     rate = preset.optimizer["learning_rate"]
@@ -116,7 +113,7 @@ def test_a_preset_is_taken_by_the_classes(path, data_of):
         if isinstance(layer, keras.layers.Dense)
     ]
     # Those of the published network of pictures, where nothing is said.
-    assert widths[:-1] == preset.networks.get("hidden", [512])
+    assert widths[:-1] == preset.networks.get("hidden", [512]), preset
 
 
 def test_settings_are_those_published():
@@ -124,50 +121,26 @@ def test_settings_are_those_published():
     lander = presets.find("PPO", "LunarLander-v3")
     assert (lander.total_steps, lander.num_envs) == (1_000_000, 16)
     assert lander.dataset["horizon"] == 1024
-    assert lander.dataset["batch_size"] == 64
-    assert lander.dataset["passes"] == 4
-    assert lander.agent["gamma"] == 0.999
     assert lander.agent["gae_lambda"] == 0.98
-    assert lander.agent["entropy_coefficient"] == 0.01
     cheetah = presets.find("PPO", "HalfCheetah-v5")
-    assert cheetah.networks == {
-        "hidden": [256, 256],
-        "activation": "relu",
-        "normalize_observations": True,
-        # Published as `ortho_init=False`.
-        "initialization": "fan_in",
-    }
+    # Published as `ortho_init=False`.
+    assert cheetah.networks["initialization"] == "fan_in"
     assert cheetah.agent["initial_log_std"] == -2.0
-    assert cheetah.optimizer["learning_rate"] == 2.0633e-5
     # 16 steps, then 8 updates; 600 steps from one copy to the next.
     car = presets.find("DQN", "MountainCar-v0")
     assert car.dataset["steps_per_round"] == 16
     assert car.dataset["updates_per_round"] == 8
     assert (car.agent["tau"], car.agent["target_every"]) == (1.0, 300)
-    walker = presets.find("SAC", "BipedalWalker-v3")
-    assert walker.agent["tau"] == 0.02
-    assert walker.agent["target_every"] == 1
-    assert "gSDE" in walker.notes
 
 
-# What is not there.
-
-
-def test_an_unknown_environment_names_the_nearest():
-    with pytest.raises(ValueError, match="perhaps 'CartPole-v1'"):
-        presets.find("PPO", "CartPole-v0")
-
-
-def test_an_environment_of_other_algorithms_names_those():
-    with pytest.raises(ValueError, match="Pendulum-v1 there are A2C, IQL"):
-        presets.find("DQN", "Pendulum-v1")
-    with pytest.raises(
-        ValueError, match=r"with presets, one of A2C, .*CQL, DQN"
+def test_unknown_names_are_told_the_nearest():
+    for algorithm, environment, said in (
+        ("PPO", "CartPole-v0", "perhaps 'CartPole-v1'"),
+        ("DQN", "Pendulum-v1", "Pendulum-v1 there are A2C, IQL"),
+        ("DDPG", "Pendulum-v1", r"with presets, one of A2C, .*CQL, DQN"),
+        ("PPPO", "CartPole-v1", r"PPO, .*REINFORCE.*'PPPO'"),
     ):
-        presets.find("DDPG", "Pendulum-v1")
-
-
-@pytest.mark.parametrize("function", [presets.find, presets.default])
-def test_an_unknown_algorithm_names_those_there_are(function):
+        with pytest.raises(ValueError, match=said):
+            presets.find(algorithm, environment)
     with pytest.raises(ValueError, match=r"PPO, .*REINFORCE.*'PPPO'"):
-        function("PPPO", "CartPole-v1")
+        presets.default("PPPO", "CartPole-v1")

@@ -7,8 +7,6 @@ from keras_rl2.presets import SearchSpace
 from keras_rl2.presets import find_space
 from keras_rl2.presets import read_space
 
-SEARCHED = [name for name, a in presets.ALGORITHMS.items() if not a.offline]
-
 
 class Lowest:
     """A trial that draws the first choice and the lowest number."""
@@ -29,27 +27,23 @@ class Lowest:
         return low
 
 
-def test_what_is_made_for_recorded_data_has_no_search_space():
-    with pytest.raises(ValueError, match=r"one of A2C, .*Received: 'CQL'"):
-        find_space("cql")
-
-
-@pytest.mark.parametrize("name", SEARCHED)
-def test_shipped_spaces_make_presets(name):
-    space = find_space(name.lower())
-    assert space.algorithm == name
-    assert {"optimizer.learning_rate", "agent.gamma"} < set(space.ranges)
-    assert space.source
-    values = space.suggest(Lowest())
-    assert set(values) == set(space.ranges)
-    base = presets.default(space.algorithm, "CartPole-v1")
-    changed = space.apply(base, values)
-    for name, value in values.items():
-        section, _, key = name.partition(".")
-        assert getattr(changed, section)[key] == value
-    for preset in presets.available():
-        if preset.algorithm == space.algorithm:
-            space.apply(preset, values)
+def test_shipped_spaces_make_presets():
+    for algorithm, known in presets.ALGORITHMS.items():
+        if known.offline:
+            continue
+        space = find_space(algorithm.lower())
+        assert space.algorithm == algorithm
+        assert {"optimizer.learning_rate", "agent.gamma"} < set(space.ranges)
+        assert space.source
+        values = space.suggest(Lowest())
+        assert set(values) == set(space.ranges)
+        changed = space.apply(presets.default(algorithm, "Any-v0"), values)
+        for name, value in values.items():
+            section, _, key = name.partition(".")
+            assert getattr(changed, section)[key] == value, (algorithm, name)
+        for preset in presets.available():
+            if preset.algorithm == algorithm:
+                space.apply(preset, values)
 
 
 def test_ranges_are_drawn_as_they_are_written():
@@ -107,9 +101,8 @@ def test_settings_of_another_optimizer_can_be_varied():
     assert "epsilon" not in changed.optimizer
 
 
-@pytest.mark.parametrize(
-    ("name", "given", "said"),
-    [
+def test_invalid_ranges_are_refused():
+    for name, given, said in (
         ("agent.gama", [0.9, 0.99], "perhaps 'agent.gamma'"),
         ("total_steps", [1, 2], "Expected a setting of PPO"),
         ("agent.gamma", [0.9], "at least two choices"),
@@ -124,13 +117,19 @@ def test_settings_of_another_optimizer_can_be_varied():
         ("dataset.passes", {"low": 0, "high": 3}, "of at least 1"),
         ("dataset.passes", {"low": 1.5, "high": 3}, "of at least 1"),
         ("networks.hidden", {"low": 1, "high": 3}, "a list of whole numbers"),
-    ],
-)
-def test_what_is_no_range_is_refused(name, given, said):
-    with pytest.raises(ValueError, match=said):
-        SearchSpace("PPO", {name: given})
-    with pytest.raises(ValueError, match=said):
-        find_space("PPO").with_ranges({name: given})
+    ):
+        assert said in refusal(SearchSpace, "PPO", {name: given}), name
+        ranges = find_space("PPO").with_ranges
+        assert said in refusal(ranges, {name: given}), name
+
+
+def refusal(call, *args):
+    """Returns what a call is refused with, nothing where it is not."""
+    try:
+        call(*args)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def test_ranges_are_replaced_and_taken_out():
@@ -148,19 +147,16 @@ def test_without_a_search_space_it_says_which_there_are():
         find_space("cql")
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_invalid_files_are_refused_by_name(tmp_path):
+    path = tmp_path / "space.json"
+    for text, said in (
         ("[]", "expected a JSON object"),
         ('{"algorithm": "PPO"}', "algorithm, ranges"),
         ('{"algorithm": "PPO", "ranges": []}', "at least one"),
         ('{"algorithm": "PPO", "ranges": {}, "x": 1}', "a field"),
         ('{"algorithm": 3, "ranges": {"agent.gamma": [0, 1]}}', "algorithm"),
-    ],
-)
-def test_a_file_that_is_none_is_refused_by_its_name(text, said, tmp_path):
-    path = tmp_path / "space.json"
-    path.write_text(text)
-    with pytest.raises(ValueError, match=said) as error:
-        read_space(path)
-    assert "space.json" in str(error.value)
+    ):
+        path.write_text(text)
+        refused = refusal(read_space, path)
+        assert said in refused, text
+        assert "space.json" in refused, text

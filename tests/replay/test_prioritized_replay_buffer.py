@@ -42,31 +42,38 @@ def frequencies(buffer, size, draws=150_000, batch_size=250):
     return counts / draws
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
-def test_every_transition_is_drawn_with_its_probability(alpha):
-    buffer = filled(10, capacity=10, alpha=alpha)
-    td_error = np.arange(10) + 5.0
-    buffer.update_priorities(np.arange(10), -td_error)
-    probability = (td_error + 1e-6) ** alpha
-    probability /= probability.sum()
-    # The newest one, of the largest priority, is the last: 9.
-    np.testing.assert_allclose(frequencies(buffer, 10), probability, rtol=0.01)
+def kept(buffer, count):
+    """Returns the priorities that a buffer keeps."""
+    return buffer.get_state()["priority"].ravel()[:count]
 
 
-def test_new_transitions_have_the_largest_priority_so_far():
-    buffer = filled(4, alpha=1.0, beta=1.0, epsilon=1e-9)
-    np.testing.assert_allclose(frequencies(buffer, 4), 0.25, rtol=0.01)
-    buffer.update_priorities([0, 1, 2, 3], [8.0, 2.0, 1.0, 1.0])
-    # The maximum stays, though no transition has it any more.
+def test_every_transition_is_drawn_with_its_probability():
+    for alpha in (0.0, 0.6, 1.5):
+        buffer = filled(10, capacity=10, alpha=alpha)
+        td_error = np.arange(10) + 5.0
+        buffer.update_priorities(np.arange(10), -td_error)
+        probability = (td_error + 1e-6) ** alpha
+        probability /= probability.sum()
+        # The newest one, of the largest priority, is the last: 9.
+        np.testing.assert_allclose(
+            frequencies(buffer, 10), probability, rtol=0.01
+        )
+
+
+def test_priorities_by_hand():
+    """Each is (|error| + epsilon)^alpha."""
+    buffer = filled(3, alpha=0.5, epsilon=1.0)
+    # The first have a priority of 1, for want of any error.
+    np.testing.assert_allclose(kept(buffer, 3), [1.0, 1.0, 1.0])
+    buffer.update_priorities([0, 1, 2], [-8.0, 3.0, 0.0])
+    # No error leaves epsilon, so that it can still be drawn.
+    np.testing.assert_allclose(kept(buffer, 3), [3.0, 2.0, 1.0])
+    # What is new has the largest priority so far, 9, to the same power,
+    # though no transition has it any more.
     buffer.update_priorities([0], [0.0])
-    add(buffer, 4, 1)
-    np.testing.assert_allclose(
-        frequencies(buffer, 5)[1:],
-        np.array([2.0, 1.0, 1.0, 8.0]) / 12,
-        rtol=0.01,
-    )
-    # One of priority epsilon can be drawn, but in 10^9 draws only.
-    assert buffer.largest_priority == pytest.approx(8.0)
+    add(buffer, 3, 1)
+    np.testing.assert_allclose(kept(buffer, 4), [1.0, 2.0, 1.0, 3.0])
+    assert buffer.largest_priority == 9.0
 
 
 def test_hand_computed_weights():
@@ -102,9 +109,8 @@ def test_beta_may_be_a_schedule_of_the_batches():
     np.testing.assert_allclose(weights, expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("n_step", [1, 3])
-@pytest.mark.parametrize("next_step", [False, True])
-def test_random_episodes(next_step, n_step):
+@pytest.mark.parametrize(("n_step", "next_step"), [(1, True), (3, False)])
+def test_random_episodes(n_step, next_step):
     generator = np.random.default_rng([n_step, next_step])
     trajectory, truth = stream(generator, 150, 2, next_step)
     buffer = make(50, 2, (2,), n_step=n_step)
@@ -159,38 +165,29 @@ def test_state_goes_on_exactly():
         make(60, 2, (2,), n_step=2, alpha=0.5).set_state(buffer.get_state())
 
 
-@pytest.mark.parametrize(
-    ("settings", "match"),
-    [
-        ({"alpha": -0.1}, "alpha=-0.1"),
-        ({"alpha": np.nan}, "alpha=nan"),
-        ({"beta": -1.0}, "beta=-1.0"),
-        ({"beta": lambda step: -1.0}, "beta=-1.0"),
-        ({"epsilon": 0.0}, "epsilon=0.0"),
-        ({"capacity": 2, "n_step": 3}, "capacity=2"),
-    ],
-)
-def test_bad_arguments(settings, match):
-    with pytest.raises(ValueError, match=match):
-        make(**settings)
-
-
-@pytest.mark.parametrize(
-    ("index", "td_error", "match"),
-    [
-        ([0], [np.nan], "finite TD errors"),
-        ([0], [np.inf], "finite TD errors"),
-        ([0, 1], [1.0], "as many TD errors"),
-        ([0], [[1.0]], "as many TD errors"),
-        ([5], [1.0], "indices of transitions"),
-        ([-1], [1.0], "indices of transitions"),
-    ],
-)
-def test_bad_priorities(index, td_error, match):
+def test_wrong_arguments():
+    for match, settings in (
+        ("alpha=-0.1", {"alpha": -0.1}),
+        ("alpha=nan", {"alpha": np.nan}),
+        ("beta=-1.0", {"beta": -1.0}),
+        ("beta=-1.0", {"beta": lambda step: -1.0}),
+        ("epsilon=0.0", {"epsilon": 0.0}),
+        ("capacity=2", {"capacity": 2, "n_step": 3}),
+    ):
+        with pytest.raises(ValueError, match=match):
+            make(**settings)
     buffer = filled(5)
-    with pytest.raises(ValueError, match=match):
-        buffer.update_priorities(index, td_error)
-    assert buffer.largest_priority == 1.0
+    for match, index, td_error in (
+        ("finite TD errors", [0], [np.nan]),
+        ("finite TD errors", [0], [np.inf]),
+        ("as many TD errors", [0, 1], [1.0]),
+        ("as many TD errors", [0], [[1.0]]),
+        ("indices of transitions", [5], [1.0]),
+        ("indices of transitions", [-1], [1.0]),
+    ):
+        with pytest.raises(ValueError, match=match):
+            buffer.update_priorities(index, td_error)
+        assert buffer.largest_priority == 1.0
 
 
 def test_the_tree_counts_as_memory(monkeypatch):

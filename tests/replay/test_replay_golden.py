@@ -12,13 +12,13 @@ from support import golden
 NUMBER = ArraySpec((), "float32")
 
 
-def cases(*functions):
-    """Returns the published cases of some functions."""
-    return [
-        pytest.param(case, id=case["id"])
-        for case in golden.load_cases()
-        if case["function"] in functions
-    ]
+def cases(function):
+    """Runs a test for the published cases of a function."""
+    return pytest.mark.parametrize(
+        "case",
+        [c for c in golden.load_cases() if c["function"] == function],
+        ids=lambda case: case["id"],
+    )
 
 
 def sampled(buffer):
@@ -34,7 +34,7 @@ def assert_close(actual, expected, case):
     np.testing.assert_allclose(actual, expected, **case["tolerance"])
 
 
-@pytest.mark.parametrize("case", cases("nstep_replay"))
+@cases("nstep_replay")
 def test_n_step_replay(case):
     inputs, expected = case["inputs"], case["expected"]
     buffer = ReplayBuffer(
@@ -56,7 +56,7 @@ def test_n_step_replay(case):
     assert_close(batch["discount"][rows], discount, case)
 
 
-@pytest.mark.parametrize("case", cases("nstep_ring"))
+@cases("nstep_ring")
 def test_n_step_ring(case):
     """Q(s) is minus the reward of that step, which is its observation here.
 
@@ -89,7 +89,7 @@ def test_n_step_ring(case):
     assert_close(returns, case["expected"]["returns"], case)
 
 
-@pytest.mark.parametrize("case", cases("sum_tree"))
+@cases("sum_tree")
 def test_sum_tree(case):
     inputs, expected = case["inputs"], case["expected"]
     tree = SumTree(len(inputs["priorities"]))
@@ -104,7 +104,7 @@ def test_sum_tree(case):
         assert found.tolist() == expected["indices_after"]
 
 
-@pytest.mark.parametrize("case", cases("sum_tree_never_zero"))
+@cases("sum_tree_never_zero")
 def test_sum_tree_never_zero(case):
     inputs = case["inputs"]
     tree = SumTree(len(inputs["priorities"]))
@@ -113,7 +113,7 @@ def test_sum_tree_never_zero(case):
     assert not found & set(case["expected"]["forbidden"])
 
 
-@pytest.mark.parametrize("case", cases("per_weights"))
+@cases("per_weights")
 def test_importance_weights(case):
     inputs = case["inputs"]
     priorities = np.array(inputs["priorities"])

@@ -25,31 +25,23 @@ def test_memory_is_checked_before_any_step(monkeypatch):
     assert agent.env_steps == env.resets == 0
     assert replay.buffer is None
     monkeypatch.setattr(ring, "available_memory", lambda: 2**33)
-    agent.fit(replay, verbose=0)
-    assert agent.env_steps == 16
+    replay.bind(agent)
+    assert replay.buffer.capacity == 2_000_000
 
 
-INTEGERS = (
-    "capacity",
-    "batch_size",
-    "steps_per_round",
-    "updates_per_round",
-    "n_step",
-    "rounds_per_epoch",
-    "num_envs",
-)
+def test_sizes_are_integers_of_at_least_1():
+    for key in (
+        *("capacity", "batch_size", "steps_per_round", "updates_per_round"),
+        *("n_step", "rounds_per_epoch", "num_envs"),
+    ):
+        for value in (0, -1, 1.5, "8"):
+            with raises(f"`{key}` to be an integer of at least 1", f"{key}="):
+                rl.ReplayDataset("CartPole-v1", **{key: value})
 
 
-@pytest.mark.parametrize("key", INTEGERS)
-@pytest.mark.parametrize("value", [0, -1, 1.5, "8"])
-def test_sizes(key, value):
-    with raises(f"`{key}` to be an integer of at least 1", f"{key}="):
-        rl.ReplayDataset("CartPole-v1", **{key: value})
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected", "received"),
-    [
+def test_numbers_that_do_not_fit():
+    env = make_env("act_discrete")
+    for arguments, expected, received in (
         (
             {"warm_up": -1},
             "`warm_up` to be an integer of at least 0",
@@ -71,30 +63,18 @@ def test_sizes(key, value):
             "fill a window of n_step=9 in each of 2",
             "warm_up=1, steps_per_round=16",
         ),
-    ],
-)
-def test_numbers_that_do_not_fit(arguments, expected, received):
-    env = make_env("act_discrete")
-    with raises(expected, received):
-        make_replay(env, **arguments)
-    assert env.resets == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "received"),
-    [
-        ({"alpha": -0.1}, "alpha=-0.1"),
+    ):
+        with raises(expected, received):
+            make_replay(env, **arguments)
+    agent = make_eager_agent(DQN, env)
+    for arguments, received in (
         ({"alpha": float("nan")}, "alpha=nan"),
         ({"beta": -0.1}, "beta=-0.1"),
-        ({"beta": lambda batches: -1.0}, "beta=-1.0"),
-    ],
-)
-def test_numbers_of_priorities(arguments, received):
-    env = make_env("act_discrete")
-    with raises("(finite )?number", received):
-        make_eager_agent(DQN, env).fit(
-            make_replay(env, prioritized=True, **arguments), verbose=0
-        )
+    ):
+        with raises("(finite )?number", received):
+            agent.fit(
+                make_replay(env, prioritized=True, **arguments), verbose=0
+            )
     assert env.resets == 0
 
 

@@ -1,6 +1,5 @@
 """Sequences in replay: what is drawn, and what of it counts."""
 
-import gymnasium as gym
 import keras
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ import keras_rl2 as rl
 from keras_rl2.data import Trajectory
 from keras_rl2.replay.sequence_replay_buffer import SequenceReplayBuffer
 from keras_rl2.spaces.array_spec import ArraySpec
+from support.agents import make_env
 
 ENVS, STRIDE, HORIZON, BURN_IN, LENGTH, N = 2, 2, 8, 3, 4, 2
 GAMMA = 0.5
@@ -139,15 +139,14 @@ def test_sequences_are_what_happened(reset_within):
     assert starts == set(range(0, 4 * HORIZON - 8 + 1, STRIDE))
 
 
-@pytest.mark.parametrize("reset_within", [True, False])
-@pytest.mark.parametrize(("kept", "oldest"), [(20, 52), (21, 52), (22, 50)])
-def test_the_oldest_are_overwritten(kept, oldest, reset_within):
-    made, _ = filled(reset_within, rounds=9, capacity=kept * ENVS)
-    starts = {int(i) // ENVS for i in made.sample(300)["index"]}
-    newest = 9 * HORIZON - (BURN_IN + LENGTH + N) + 1
-    # Of 72 steps; no sequence begins at step 51, of which there is no state.
-    assert starts == set(range(oldest, newest + 1, STRIDE))
-    assert len(made) == ENVS * len(starts)
+def test_the_oldest_are_overwritten():
+    for kept, oldest in ((20, 52), (21, 52), (22, 50)):
+        made, _ = filled(kept != 21, rounds=9, capacity=kept * ENVS)
+        starts = {int(i) // ENVS for i in made.sample(300)["index"]}
+        newest = 9 * HORIZON - (BURN_IN + LENGTH + N) + 1
+        # Of 72 steps; no sequence begins at step 51, which has no state.
+        assert starts == set(range(oldest, newest + 1, STRIDE))
+        assert len(made) == ENVS * len(starts)
 
 
 def test_a_saved_one_goes_on():
@@ -175,10 +174,9 @@ def test_refusals():
     assert empty.steps == 0
 
 
-def recurrent(**kwargs):
-    return rl.DQN.for_env(
-        "CartPole-v1", memory=keras.layers.GRUCell(3), seed=0, **kwargs
-    )
+@pytest.fixture(scope="module")
+def recurrent():
+    return rl.DQN.for_env("CartPole-v1", memory=keras.layers.GRUCell(3), seed=0)
 
 
 def replay(**kwargs):
@@ -186,47 +184,33 @@ def replay(**kwargs):
     return rl.ReplayDataset("CartPole-v1", **settings)
 
 
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        ({"prioritized": True}, "prioritized=False"),
-        ({"warm_up": 0, "steps_per_round": 16}, "fill a sequence of 41"),
-        ({"capacity": 50, "batch_size": 4}, "capacity of at least"),
-    ],
-)
-def test_what_does_not_fit_an_agent_that_remembers(asked, said):
-    with pytest.raises(ValueError, match=said):
-        replay(**asked).bind(recurrent())
+def test_what_does_not_fit_an_agent_that_remembers(recurrent):
+    for said, asked in (
+        ("prioritized=False", {"prioritized": True}),
+        ("fill a sequence of 41", {"warm_up": 0, "steps_per_round": 16}),
+        ("capacity of at least", {"capacity": 50, "batch_size": 4}),
+    ):
+        with pytest.raises(ValueError, match=said):
+            replay(**asked).bind(recurrent)
 
 
-def test_sequences_are_for_agents_that_remember():
+def test_sequences_are_for_agents_that_remember(recurrent):
     plain = rl.DQN.for_env("CartPole-v1", seed=0)
     for asked in ({"sequence_length": 4}, {"burn_in": 0}):
         with pytest.raises(ValueError, match="not recurrent"):
             replay(**asked).bind(plain)
-    with pytest.raises(ValueError, match="burn_in=-1"):
-        replay(burn_in=-1)
-    with pytest.raises(ValueError, match="sequence_length=0"):
-        replay(sequence_length=0)
+    for asked in ("burn_in=-1", "sequence_length=0"):
+        name, value = asked.split("=")
+        with pytest.raises(ValueError, match=asked):
+            replay(**{name: int(value)})
     data = replay()
     data.bind(plain)
     with pytest.raises(ValueError, match="the stored recurrent state"):
-        data.bind(recurrent())
+        data.bind(recurrent)
 
 
 def test_pictures_are_stored_once():
-    class Camera(gym.Env):
-        observation_space = gym.spaces.Box(0, 255, (36, 36, 1), np.uint8)
-        action_space = gym.spaces.Discrete(2)
-
-        def reset(self, seed=None, options=None):
-            super().reset(seed=seed)
-            return np.zeros((36, 36, 1), np.uint8), {}
-
-        def step(self, action):
-            return np.zeros((36, 36, 1), np.uint8), 0.0, False, False, {}
-
-    env = Camera()
+    env = make_env("observe_image")
     agent = rl.DQN.for_env(env, memory=keras.layers.GRUCell(8), seed=0)
     data = rl.ReplayDataset(env, capacity=1000, warm_up=64, seed=0)
     data.bind(agent)

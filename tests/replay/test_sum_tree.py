@@ -6,7 +6,7 @@ import pytest
 from keras_rl2.replay.sum_tree import SumTree
 
 # One level, an odd number of items on several levels, and a few more.
-SIZES = [1, 2, 7, 8192, 8193, 50_001]
+SIZES = [1, 7, 8193, 50_001]
 
 
 def test_hand_computed_sums():
@@ -90,28 +90,23 @@ def test_samples_are_stratified_and_repeat():
     np.testing.assert_array_equal(value, tree.get(item))
 
 
-@pytest.mark.parametrize(
-    ("call", "match"),
-    [
-        (lambda tree: SumTree(0), "capacity=0"),
-        (lambda tree: tree.update([4], [1.0]), "items from 0 to 3"),
-        (lambda tree: tree.update([-1], [1.0]), "items from 0 to 3"),
-        (lambda tree: tree.update([1], [-1.0]), "0 or more"),
-        (lambda tree: tree.update([1], [np.nan]), "finite"),
-        (lambda tree: tree.update([1], [np.inf]), "finite"),
-        (lambda tree: tree.get([4]), "items from 0 to 3"),
-        (lambda tree: tree.find([2.5]), "from 0 to 2.0"),
-        (lambda tree: tree.find([np.nan]), "from 0 to 2.0"),
-        (lambda tree: SumTree(4).find([0.0]), "total=0.0"),
-        (
-            lambda tree: SumTree(4).sample(1, np.random.default_rng(0)),
-            "total=0.0",
-        ),
-    ],
-)
-def test_bad_input(call, match):
+def test_wrong_arguments_change_nothing():
     tree = SumTree(4)
     tree.update([1, 2], [1.0, 1.0])
-    with pytest.raises(ValueError, match=match):
-        call(tree)
-    assert tree.total == 2.0
+    generator = np.random.default_rng(0)
+    for match, function, *arguments in (
+        ("capacity=0", SumTree, 0),
+        ("items from 0 to 3", tree.update, [4], [1.0]),
+        ("items from 0 to 3", tree.update, [-1], [1.0]),
+        ("0 or more", tree.update, [1], [-1.0]),
+        ("finite", tree.update, [1], [np.nan]),
+        ("finite", tree.update, [1], [np.inf]),
+        ("items from 0 to 3", tree.get, [4]),
+        ("from 0 to 2.0", tree.find, [2.5]),
+        ("from 0 to 2.0", tree.find, [np.nan]),
+        ("total=0.0", SumTree(4).find, [0.0]),
+        ("total=0.0", SumTree(4).sample, 1, generator),
+    ):
+        with pytest.raises(ValueError, match=match):
+            function(*arguments)
+        assert tree.total == 2.0

@@ -1,332 +1,87 @@
 """Text 003: a PPO written by hand around `GradientTape`, and its move to us.
 
-How does `GradientTape` serve a PPO? It records one forward pass of each
-minibatch under the present weights; log-probabilities and advantages of the
-rollout are constants beside it. So a PPO of one's own keeps its loop and its
-two optimizers, and takes from here what is easily got wrong: first the
-functions, on the very arrays `[T]` that it has; then the agent, which trains
-the same two networks.
+`docs/from_your_ppo.md` is the answer. Its code is run by `tests/docs`; here its
+loop learns, and its batches and `fit` train one agent.
 """
 
-import gymnasium
+import ast
+import re
+from pathlib import Path
+
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import keras_rl2 as rl
 
-GAMMA, DECAY, CLIP = 0.99, 0.95, 0.2
+PAGE = Path(__file__).parents[2] / "docs" / "from_your_ppo.md"
 
 
-def dense_network(inputs, outputs, name, seed):
-    """Makes a network of one hidden layer, as the author's agent does."""
-    keras.utils.set_random_seed(seed)
-    state = keras.Input((inputs,), name="state")
-    hidden = keras.layers.Dense(64, activation="tanh")(state)
-    return keras.Model(state, keras.layers.Dense(outputs)(hidden), name=name)
-
-
-def two_networks(seed):
-    """Makes a policy network and a value network for CartPole."""
-    return (
-        dense_network(4, 2, "policy", seed),
-        dense_network(4, 1, "value", seed + 1000),
-    )
-
-
-class OwnPPO:
-    """A PPO by hand: two networks, two optimizers, flat arrays of one rollout.
-
-    Targets and the surrogate are ours; acting, loop and updates its own.
-    """
-
-    def __init__(self, seed):
-        self.policy_network, self.value_network = two_networks(seed)
-        self.optimizers = [keras.optimizers.Adam(3e-3) for _ in range(2)]
-        self.networks = (self.policy_network, self.value_network)
-        for optimizer, network in zip(
-            self.optimizers, self.networks, strict=True
-        ):
-            optimizer.build(network.trainable_variables)
-        self.rng = np.random.default_rng(seed)
-
-    def choose(self, state):
-        """Returns an action and its log-probability, to be kept with it."""
-        log_probs = self.log_probs(tf.constant(state[None])).numpy()[0]
-        action = int(np.argmax(log_probs + self.rng.gumbel(size=2)))
-        return action, log_probs[action]
-
-    @tf.function(autograph=False)
-    def log_probs(self, state):
-        """Returns the log-probabilities of both actions `[B, 2]`."""
-        logits = self.policy_network(state)
-        return rl.distributions.Categorical(logits).log_probs
-
-    def targets(self, rollout):
-        """Returns advantages and returns `[T]`."""
-        values, next_values = (
-            np.asarray(self.value_network(rollout[key]))[:, 0]
-            for key in ("state", "next_state")
-        )
-        return rl.returns.generalized_advantage_estimation(
-            rollout["reward"],
-            GAMMA * (1.0 - rollout["terminated"]),
-            values,
-            next_values,
-            DECAY,
-            truncated=rollout["truncated"],
-        )
-
-    @tf.function(autograph=False)
-    def update(self, state, action, old_log_prob, advantage, target):
-        """Makes one step of both optimizers from one recorded pass."""
-        with tf.GradientTape() as tape:
-            policy = rl.distributions.Categorical(self.policy_network(state))
-            policy_loss = rl.losses.clipped_surrogate(
-                policy.log_prob(action), old_log_prob, advantage, CLIP
-            )
-            value = self.value_network(state)[:, 0]
-            # The networks share no weight: of the sum, each gets its own.
-            loss = tf.reduce_mean(policy_loss + (target - value) ** 2)
-        weights = [network.trainable_variables for network in self.networks]
-        gradients = tape.gradient(loss, weights)
-        for optimizer, gradient, owned in zip(
-            self.optimizers, gradients, weights, strict=True
-        ):
-            optimizer.apply(gradient, owned)
-
-    def learn(self, rollout, passes=10, size=128):
-        """Goes over a rollout several times, in shuffled minibatches."""
-        advantage, target = (x.numpy() for x in self.targets(rollout))
-        arrays = (
-            rollout["state"],
-            rollout["action"],
-            rollout["log_prob"],
-            (advantage - advantage.mean()) / (advantage.std() + 1e-8),
-            target,
-        )
-        for _ in range(passes):
-            order = self.rng.permutation(len(target)).reshape(-1, size)
-            for rows in order:
-                self.update(*(tf.constant(array[rows]) for array in arrays))
-
-
-class Driver:
-    """Steps through one environment, and keeps what happened as arrays."""
-
-    def __init__(self, choose, seed):
-        self.env = gymnasium.make("CartPole-v1")
-        self.choose = choose
-        self.state, _ = self.env.reset(seed=seed)
-        self.episode_returns = [0.0]
-
-    def play(self, steps):
-        """Returns `[T]` arrays of T steps, whatever episodes they are from."""
-        kept = [self._step() for _ in range(steps)]
-        arrays = {key: np.array([row[key] for row in kept]) for key in kept[0]}
-        return {
-            key: array.astype("int32" if key == "action" else "float32")
-            for key, array in arrays.items()
-        }
-
-    def _step(self):
-        action, log_prob = self.choose(self.state)
-        state = self.state
-        after, reward, terminated, truncated, _ = self.env.step(action)
-        self.episode_returns[-1] += reward
-        self.state = after
-        if terminated or truncated:
-            self.state, _ = self.env.reset()
-            self.episode_returns.append(0.0)
-        return {
-            "state": state,
-            "action": action,
-            "log_prob": log_prob,
-            "reward": reward,
-            # The true one, also where an episode ended: not the reset's.
-            "next_state": after,
-            "terminated": terminated,
-            "truncated": truncated,
-        }
-
-    @property
-    def recent(self):
-        """Mean of the last ten episodes that ended."""
-        return np.mean(self.episode_returns[-11:-1])
-
-
-SEEDS = [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))]
-
-
-# In the default layer, `test_keras_networks.py` learns in a loop of one's own.
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", SEEDS)
-def test_own_loop_learns_with_our_functions(seed):
-    agent = OwnPPO(seed)
-    driver = Driver(agent.choose, seed)
+def test_the_loop_of_the_page_learns():
+    """From episodes of about 20 steps to more than 100, in ten rounds."""
+    blocks = re.findall(r"(?ms)^```python\n(.*?)^```", PAGE.read_text("utf-8"))
+    steps = [node for block in blocks[:4] for node in ast.parse(block).body]
+    # What is made once; the rollout, its targets and its passes are a round.
+    once = (ast.Import, ast.FunctionDef, ast.Expr)
+    again = [
+        node
+        for node in steps
+        if re.search(r"= play\(|generalized_advantage|train_step\(", code(node))
+        and not isinstance(node, once)
+    ]
+    assert len(again) == 3
+    names = {}
+    run([node for node in steps if node not in again], names)
+    lengths = []
     for _ in range(10):
-        agent.learn(driver.play(512))
-    assert np.mean(driver.episode_returns[:10]) < 60
-    assert driver.recent > 100
+        run(again, names)
+        ends = names["terminated"] + names["truncated"]
+        lengths.append(len(ends) / (1 + ends.sum()))
+    assert lengths[0] < 40
+    assert max(lengths[-3:]) > 100
 
 
-def own_agent(seed):
-    """Makes our PPO of the author's networks and optimizers."""
-    spaces = gymnasium.make("CartPole-v1")
-    agent = rl.PPO(
-        *two_networks(seed),
-        gamma=GAMMA,
-        gae_lambda=DECAY,
-        clip_ratio=CLIP,
-        value_coefficient=1.0,
-        max_gradient_norm=None,
-        observation_space=spaces.observation_space,
-        action_space=spaces.action_space,
-        seed=seed,
-    )
-    agent.compile(
-        keras.optimizers.Adam(3e-3),
-        critic_optimizer=keras.optimizers.Adam(3e-3),
-        jit_compile=False,
-    )
-    return agent
+def code(node):
+    return ast.unparse(node).replace("\n", " ")
 
 
-# In the default layer, agents of `test_keras_networks.py` and
-# `test_pasted_networks.py` learn with networks of one's own.
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", SEEDS)
-def test_the_same_networks_learn_in_our_agent(seed):
-    agent = own_agent(seed)
-    rollouts = rl.RolloutDataset(
-        "CartPole-v1", horizon=512, passes=10, batch_size=128, seed=seed
-    )
-    history = agent.fit(rollouts, epochs=16, verbose=0).history
-    assert history["episode_return"][0] < 60
-    assert sampled_return(agent) > 100
+def run(nodes, names):
+    exec(compile(ast.Module(nodes, []), str(PAGE), "exec"), names)
 
 
-def sampled_return(agent):
-    """Mean of twenty episodes of the policy as it acts while it learns."""
-    return agent.evaluate(
-        "CartPole-v1", episodes=20, num_envs=10, deterministic=False, seed=7
-    )["episode_return"]
-
-
-# In the default layer, `test_step_by_step.py` learns from batches of one's own.
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", SEEDS)
-def test_own_batches_train_our_agent(seed):
-    agent = own_agent(seed)
-    rng = np.random.default_rng(seed)
-    driver = Driver(lambda s: agent.act(s, return_log_prob=True), seed)
-    # As many as in a `fit` of the agent.
-    for _ in range(16):
-        rollout = driver.play(512)
-        values, following = (
-            agent.value(rollout[key]) for key in ("state", "next_state")
+@pytest.mark.usefixtures("eagerly")
+def test_fit_and_own_batches_take_turns():
+    agents = [
+        rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0) for _ in range(2)
+    ]
+    for agent in agents:
+        agent.compile(
+            keras.optimizers.Adam(3e-3),
+            critic_optimizer=keras.optimizers.Adam(3e-3),
         )
-        advantage, target = rl.returns.generalized_advantage_estimation(
-            rollout["reward"],
-            GAMMA * (1.0 - rollout["terminated"]),
-            values,
-            following,
-            DECAY,
-            truncated=rollout["truncated"],
-        )
-        samples = {
-            "observation": rollout["state"],
-            "action": rollout["action"],
-            "log_prob": rollout["log_prob"],
-            "advantage": advantage.numpy(),
-            "returns": target.numpy(),
-        }
-        for _ in range(10):
-            for rows in rng.permutation(512).reshape(-1, 128):
-                logs = agent.train_on_batch(
-                    {key: array[rows] for key, array in samples.items()},
-                    return_dict=True,
-                )
-    assert logs["entropy"] < np.log(2.0)
-    assert sampled_return(agent) > 100
-
-
-def carelessly(reward, value, done):
-    """Estimates advantages as hand-written code often does.
-
-    Every end of an episode is a termination, and so is the end of the rollout.
-    """
-    following = np.append(value[1:], 0.0)
-    advantage, _ = rl.returns.generalized_advantage_estimation(
-        reward, GAMMA * (1.0 - done), value, following, DECAY
-    )
-    return advantage.numpy()
-
-
-@pytest.mark.parametrize("cut", ["by the time limit", "by the rollout"])
-def test_what_is_cut_off_has_not_ended(cut):
-    # A reward of 1 for ever is worth 1 / (1 - gamma), and the critic knows it.
-    reward, value = np.ones(8), np.full(8, 1.0 / (1.0 - GAMMA))
-    limit = np.arange(8) == 7 if cut == "by the time limit" else np.zeros(8)
-    advantage, target = rl.returns.generalized_advantage_estimation(
-        reward, np.full(8, GAMMA), value, value, DECAY, truncated=limit
-    )
-    np.testing.assert_allclose(advantage, 0.0, atol=1e-9)
-    np.testing.assert_allclose(target, value)
-    wrong = carelessly(reward, value, limit)
-    assert wrong[-1] == pytest.approx(1.0 - value[-1])
-    # Every action before the cut is blamed for it.
-    assert (wrong < -50.0).all()
-
-
-def test_the_old_probabilities_are_those_of_each_state():
-    policy_network, _ = two_networks(seed=0)
-    rng = np.random.default_rng(0)
-    states = rng.normal(size=(256, 4)).astype("float32") * 2.0
-    policy = rl.distributions.Categorical(policy_network(states))
-    action = rng.integers(2, size=256)
-    log_prob = policy.log_prob(action)
-    # Those of the first state, repeated for all.
-    repeated = tf.gather(policy.log_probs[0], action)
-    assert (
-        float(rl.losses.approximate_kl(log_prob, log_prob).numpy().max()) == 0
-    )
-    kl = tf.reduce_mean(rl.losses.approximate_kl(log_prob, repeated))
-    clipped = tf.reduce_mean(rl.losses.clip_fraction(log_prob, repeated, CLIP))
-    # Before a single update, the surrogate holds the policy for another one.
-    assert kl > 0.05
-    assert clipped > 0.5
-
-
-def a_minibatch(dtype="float32"):
-    """Makes samples of one's own."""
-    return {
-        "observation": np.ones((4, 4), dtype),
+    minibatch = {
+        "observation": np.ones((4, 4)),
         "action": np.array([0, 1, 1, 0]),
-        "log_prob": np.full(4, np.log(0.5), dtype),
-        "advantage": np.array([1.0, -1.0, 0.5, 2.0], dtype),
-        "returns": np.array([3.0, 1.0, 2.0, 0.0], dtype),
+        "log_prob": np.full(4, np.log(0.5)),
+        "advantage": np.array([1.0, -1.0, 0.5, 2.0]),
+        "returns": np.array([3.0, 1.0, 2.0, 0.0]),
     }
-
-
-@pytest.mark.slow
-def test_numbers_of_numpy_are_as_good_as_those_of_keras():
-    agents = [own_agent(seed=0) for _ in range(2)]
-    for agent, dtype in zip(agents, ("float32", "float64"), strict=True):
-        agent.train_on_batch(a_minibatch(dtype))
+    # Numbers of NumPy are as good as those of Keras.
+    for agent, kind in zip(agents, (np.float64, np.float32), strict=True):
+        agent.train_on_batch(
+            {
+                key: each if key == "action" else each.astype(kind)
+                for key, each in minibatch.items()
+            }
+        )
     for one, other in zip(
         *(agent.get_weights() for agent in agents), strict=True
     ):
         np.testing.assert_allclose(one, other, rtol=1e-6)
-
-
-@pytest.mark.slow
-def test_fit_and_own_batches_take_turns():
-    agent = own_agent(seed=0)
     rollouts = rl.RolloutDataset("CartPole-v1", horizon=32, passes=1, seed=0)
-    for count in (2, 4):
+    for count in (3, 5):
         agent.fit(rollouts, epochs=1, verbose=0)
-        logs = agent.train_on_batch(a_minibatch(), return_dict=True)
+        logs = agent.train_on_batch(minibatch, return_dict=True)
         assert np.isfinite(logs["loss"])
         assert int(agent.optimizer.iterations) == count

@@ -7,12 +7,9 @@ records a pass of its own, and what is kept between updates is what happened
 (observations, actions, rewards, log-probabilities), never what a layer gave.
 """
 
-import dataclasses
-
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from gymnasium import spaces
 
 import keras_rl2 as rl
@@ -22,7 +19,6 @@ from support.loops import own_loop
 CELLS = 5
 LEFT, RIGHT = 0, 1
 GAMMA = np.float32(0.7)
-SEEDS = [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))]
 
 
 class Corridor:
@@ -68,55 +64,15 @@ def greedy(outputs):
 ALL_CELLS = np.eye(CELLS, dtype="float32")
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_an_update_after_every_step_learns(seed):
-    model, adam = network(2, seed), keras.optimizers.Adam(3e-3)
-    adam.build(model.trainable_variables)
-
-    @tf.function(autograph=False)
-    def update(cell, action, reward, discount, next_cell):
-        with tf.GradientTape() as tape:
-            # One pass for both, of the weights as they are now.
-            values = model(tf.concat([cell, next_cell], axis=0))
-            error = rl.losses.q_learning(
-                values[:1], action, reward, discount, values[1:]
-            )
-            loss = tf.reduce_mean(rl.losses.huber(error))
-        gradients = tape.gradient(loss, model.trainable_variables)
-        adam.apply(gradients, model.trainable_variables)
-        return loss
-
-    rng, corridor = np.random.default_rng(seed), Corridor()
-    for _ in range(1000):
-        seen, action = corridor.look(), rng.integers(2)
-        reward, ended = corridor.step(action)
-        # Here control is back in Python, as it is after each step.
-        update(
-            tf.constant(seen[None]),
-            tf.constant([action]),
-            tf.constant([reward]),
-            tf.constant([GAMMA * (not ended)]),
-            tf.constant(corridor.look()[None]),
-        )
-        if ended:
-            corridor.begin()
-    values = model(ALL_CELLS).numpy()
-    assert (greedy(values) == RIGHT).all()
-    np.testing.assert_allclose(
-        values[:4, RIGHT], [GAMMA**3, GAMMA**2, GAMMA, 1.0], atol=0.15
-    )
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_trajectories_kept_by_hand_train_an_agent(seed):
+def test_trajectories_kept_by_hand_train_an_agent():
     agent = rl.PPO(
-        network(2, seed, "actor"),
-        network(1, seed + 10, "critic"),
+        network(2, 0, "actor"),
+        network(1, 10, "critic"),
         gamma=float(GAMMA),
         max_gradient_norm=None,
         observation_space=Corridor.observation_space,
         action_space=Corridor.action_space,
-        seed=seed,
+        seed=0,
     )
     agent.compile(keras.optimizers.Adam(0.01), jit_compile=False)
     corridor = Corridor()
@@ -155,110 +111,6 @@ def in_arrays(agent, kept, last):
     }
 
 
-def test_a_trajectory_holds_nothing_of_a_network():
-    fields = {field.name for field in dataclasses.fields(rl.data.Trajectory)}
-    assert fields == {
-        "observation",
-        "action",
-        "reward",
-        "terminated",
-        "truncated",
-        "valid",
-        "final_observation",
-        "final_index",
-        # Of a policy that remembers: where it starts from, and no more.
-        "begins",
-        "state",
-        "final_state",
-        # Of an older policy, whose weights are gone; None of the present one.
-        "log_prob",
-    }
-    rollouts = rl.RolloutDataset("CartPole-v1", horizon=4, seed=0)
-    rollouts.bind(rl.APPO.for_env(rollouts.env, hidden=(4,), seed=0))
-    assert rollouts.collect().log_prob is None
-
-
-def two_layers(seed):
-    """Makes a trunk and a head, and the variables of both."""
-    keras.utils.set_random_seed(seed)
-    trunk, head = keras.layers.Dense(16, "tanh"), keras.layers.Dense(2)
-    head(trunk(ALL_CELLS))
-    return trunk, head, [*trunk.trainable_weights, *head.trainable_weights]
-
-
-def flat_gradient(loss, weights):
-    """Returns the gradient of a loss that is recorded now, as one vector."""
-    with tf.GradientTape() as tape:
-        value = loss()
-    gradients = tape.gradient(value, weights)
-    return np.concatenate([np.ravel(gradient) for gradient in gradients])
-
-
-def test_kept_activations_are_those_of_other_weights():
-    trunk, head, weights = two_layers(seed=0)
-    kept = tf.constant(trunk(ALL_CELLS))
-
-    def loss(activations):
-        policy = rl.distributions.Categorical(head(activations))
-        return tf.reduce_mean(
-            rl.losses.policy_gradient(
-                policy.log_prob([RIGHT] * CELLS), np.arange(5.0, dtype="f4")
-            )
-        )
-
-    def of_head(activations):
-        return flat_gradient(
-            lambda: loss(activations()), head.trainable_weights
-        )
-
-    # Before the weights change the two agree, and there is nothing to gain.
-    np.testing.assert_allclose(
-        of_head(lambda: kept), of_head(lambda: trunk(ALL_CELLS)), rtol=1e-5
-    )
-    adam = keras.optimizers.Adam(0.1)
-    with tf.GradientTape() as tape:
-        value = loss(trunk(ALL_CELLS))
-    adam.apply(tape.gradient(value, weights), weights)
-    fresh = of_head(lambda: trunk(ALL_CELLS))
-    stale = of_head(lambda: kept)
-    assert np.linalg.norm(stale - fresh) > 0.1 * np.linalg.norm(fresh)
-    # And of the trunk they have no gradient at all.
-    with tf.GradientTape() as tape:
-        value = loss(kept)
-    assert tape.gradient(value, trunk.trainable_weights) == [None, None]
-
-
-def test_a_persistent_tape_gives_two_gradients_of_one_pass():
-    trunk, head, weights = two_layers(seed=1)
-    passes = []
-
-    def outputs():
-        passes.append(1)
-        return head(trunk(ALL_CELLS))
-
-    def policy_loss(out):
-        log_prob = rl.distributions.Categorical(out).log_prob([RIGHT] * CELLS)
-        return -tf.reduce_mean(log_prob)
-
-    def value_loss(out):
-        return tf.reduce_mean(rl.losses.huber(1.0 - out[:, 0]))
-
-    with tf.GradientTape(persistent=True) as tape:
-        out = outputs()
-        both = [policy_loss(out), value_loss(out)]
-    together = [tape.gradient(one, weights) for one in both]
-    del tape
-    assert len(passes) == 1
-    for gradients, loss in zip(
-        together, (policy_loss, value_loss), strict=True
-    ):
-        apart = flat_gradient(lambda loss=loss: loss(outputs()), weights)
-        np.testing.assert_allclose(
-            np.concatenate([np.ravel(g) for g in gradients]), apart, rtol=1e-6
-        )
-    assert len(passes) == 3
-
-
 class Counting(keras.layers.Layer):
     """Counts the passes that are recorded for training, as they are traced."""
 
@@ -271,26 +123,18 @@ class Counting(keras.layers.Layer):
         return inputs
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        rl.PPO,
-        pytest.param(rl.A2C, marks=pytest.mark.slow),
-        pytest.param(rl.REINFORCE, marks=pytest.mark.slow),
-    ],
-)
-def test_our_updates_record_one_pass(make):
+def test_our_updates_record_one_pass():
     counting = Counting()
     cell = keras.Input((4,))
     trunk = keras.layers.Dense(8, activation="tanh")(counting(cell))
     outputs = [keras.layers.Dense(units)(trunk) for units in (2, 1)]
-    agent = make(keras.Model(cell, outputs))
+    agent = rl.PPO(keras.Model(cell, outputs))
     agent.compile(jit_compile=False)
     rollouts = rl.RolloutDataset(
         "CartPole-v1", horizon=8, passes=1, batch_size=None, seed=0
     )
     agent.fit(rollouts, epochs=2, verbose=0)
-    # Policy, value and, for A2C, the targets: traced once, and never again.
+    # Policy and value: traced once, and never again.
     assert counting.recorded == 1
 
 
@@ -299,31 +143,26 @@ def by_fit(agent, replay, rounds):
     agent.fit(replay, epochs=rounds, verbose=0)
 
 
-def copying():
-    """Makes an agent whose target is copied every fifth update."""
-    return rl.DQN.for_env(
-        "CartPole-v1", hidden=(16,), tau=1.0, target_every=5, seed=0
-    )
-
-
-def following():
-    """Makes an agent whose targets follow at each update."""
-    return rl.TD3.for_env("Pendulum-v1", hidden=(16,), tau=0.1, seed=0)
-
-
 # In the default layer, `test_round_call.py` compares rounds of an iterator, and
 # `test_on_policy.py` all that `fit` may make of a round.
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("make", "env"), [(copying, "CartPole-v1"), (following, "Pendulum-v1")]
+    ("name", "env_id", "settings"),
+    [
+        # Of which the target is copied every fifth update, or follows.
+        ("DQN", "CartPole-v1", {"tau": 1.0, "target_every": 5}),
+        ("TD3", "Pendulum-v1", {"tau": 0.1}),
+    ],
 )
-def test_every_way_to_train_gives_the_same_weights(make, env):
+def test_every_way_to_train_gives_the_same_weights(name, env_id, settings):
     weights = []
     for train in (by_fit, own_loop, on_batches):
-        agent = make()
+        agent = getattr(rl, name).for_env(
+            env_id, hidden=(16,), seed=0, **settings
+        )
         agent.compile(jit_compile=False, run_eagerly=train is on_batches)
         replay = rl.ReplayDataset(
-            env,
+            env_id,
             capacity=512,
             batch_size=16,
             warm_up=64,

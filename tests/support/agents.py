@@ -1,28 +1,30 @@
-"""The agents that every test of agents runs over, and small things to run on.
-
-They are those of the registry. An agent without an entry here gets the settings
-of its family; the contract suite, the probes and the tests of seeds, and for
-one that learns from rollouts those of strict on-policy training, run on it.
-"""
+"""The agents of the registry, and small things to run them on."""
 
 import copy
 import dataclasses
 import functools
-from collections.abc import Callable
-from typing import Any
+import inspect
+import re
 
 import gymnasium
 import keras
 import numpy as np
+import pytest
 from gymnasium import spaces
 
 import keras_rl2 as rl
 from keras_rl2.envs import as_vector_env
 from keras_rl2.presets.algorithms import ALGORITHMS
-from support import agent_settings
+from keras_rl2.presets.kinds import NOISE
 from support.any_space_env import EPISODE_LENGTH
 from support.any_space_env import AnySpaceEnv
 
+_COMMON = {
+    "gamma": 0.9,
+    "seed": 3,
+    "name": "my_agent",
+    "dtype": "mixed_bfloat16",
+}
 _VECTOR = spaces.Box(-1.0, 1.0, (3,), np.float32)
 
 ACTION_SPACES = {
@@ -46,26 +48,15 @@ OBSERVATION_SPACES = {
 
 @dataclasses.dataclass(frozen=True)
 class AgentCase:
-    """An agent, and the settings of its tests.
-
-    What it can do is asked of its class.
-
-    Attributes:
-        make: The class.
-        settings: Returns constructor arguments, none at its default.
-        probe_dataset: Arguments of its dataset on the probes.
-        probe_learning_rate: Of Adam on the probes.
-        probe_steps: Environment steps that Stable-Baselines3 needs at most
-            until the criterion of each probe has held five times in a row.
-        probe_settings: Constructor arguments on the probes.
-    """
+    """An agent, and what it can do, which is asked of its class."""
 
     make: type
-    settings: Callable[[], dict[str, Any]]
-    probe_dataset: dict[str, int]
-    probe_learning_rate: float
-    probe_steps: dict[int, int]
-    probe_settings: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def settings(self):
+        """Returns constructor arguments, none at its default."""
+        name = self.make.__name__
+        known = ALGORITHMS.get(name) or ALGORITHMS["CQL"]
+        return _unusual_settings(self.make, known.settings)
 
     @property
     def on_policy(self):
@@ -158,143 +149,76 @@ class AgentCase:
         return rounds * horizon * num_envs
 
 
-def _replay(steps, updates, **arguments):
-    rounds = {"steps_per_round": steps, "updates_per_round": updates}
-    return {"capacity": 1024, **rounds, **arguments}
+def _unusual_settings(make, kinds):
+    """Returns constructor arguments, none at its default.
+
+    Args:
+        make: The class.
+        kinds: dict from arguments to `keras_rl2.presets.kinds`.
+    """
+    decay = keras.optimizers.schedules.PolynomialDecay(0.4, 10, 0.2)
+    settings = {}
+    for name, taken in inspect.signature(make).parameters.items():
+        kind = kinds.get(name)
+        if kind is NOISE:
+            noise = rl.exploration.OrnsteinUhlenbeckNoise(decay)
+            settings[name] = noise
+        elif kind and kind.accepts(_SCHEDULE):
+            settings[name] = decay
+        elif kind:
+            values = [
+                *_others(taken.default),
+                *re.findall("'(.*?)'", kind.words),
+            ]
+            settings[name] = next(
+                each
+                for each in values
+                if kind.accepts(each) and each != taken.default
+            )
+    return {**settings, **_COMMON}
 
 
-def case_of(name):
-    """Makes the case of an agent of the registry, by its family."""
-    known, make = ALGORITHMS[name], getattr(rl, name)
-    learned = {4, 5} if "Discrete" in (known.actions or ("Discrete",)) else {9}
-    return AgentCase(
-        make,
-        functools.partial(agent_settings.of, make, known.settings),
-        {"horizon": 64, "passes": 10, "batch_size": 32}
-        if known.on_policy
-        else _replay(16, 16, batch_size=64, warm_up=64),
-        1e-2,
-        dict.fromkeys(learned, 1920),
-    )
+_SCHEDULE = {"schedule": "linear", "initial": 0.4, "final": 0.2}
 
 
-AGENTS = {
-    "PPO": AgentCase(
-        rl.PPO,
-        agent_settings.ppo,
-        {"horizon": 64, "passes": 10, "batch_size": 32},
-        1e-2,
-        {1: 704, 2: 704, 3: 640, 4: 960, 5: 960, 6: 768, 9: 3136},
-    ),
-    "APPO": AgentCase(
-        rl.APPO,
-        agent_settings.appo,
-        {"horizon": 64, "passes": 10, "batch_size": 32},
-        1e-2,
-        {1: 704, 2: 704, 3: 640, 4: 960, 5: 960, 6: 768, 9: 3136},
-    ),
-    "A2C": AgentCase(
-        rl.A2C,
-        agent_settings.a2c,
-        {"horizon": 8, "passes": 1, "batch_size": 8},
-        1e-2,
-        {1: 320, 2: 384, 3: 512, 4: 768, 5: 768, 6: 448, 9: 5248},
-    ),
-    # Stable-Baselines3 has no REINFORCE: the steps are those of its A2C.
-    "REINFORCE": AgentCase(
-        rl.REINFORCE,
-        agent_settings.reinforce,
-        {"horizon": 8, "passes": 1, "batch_size": 8},
-        1e-2,
-        {1: 320, 2: 384, 3: 512, 4: 768, 5: 768, 6: 448, 9: 5248},
-    ),
-}
-"""Agents that learn from rollouts of their present policy, by name."""
+def _others(default):
+    """Returns values of a setting that are not its default, nor far off."""
+    if isinstance(default, bool):
+        return [not default]
+    if isinstance(default, int):
+        return [default + 1]
+    if isinstance(default, float):
+        return [0.5 * default + 0.01]
+    return [0.5, 3, [-2.0, 3.0]]
+
+
+def _cases():
+    """Yields an agent after the other, of CQL one for each kind of actions."""
+    for name in ALGORITHMS:
+        made = getattr(rl, name)
+        for each in made.kinds.values() if name == "CQL" else [made]:
+            yield each.__name__, AgentCase(each)
+
+
+EVERY_AGENT = dict(_cases())
+"""All agents of the registry, by name."""
+
+AGENTS = {name: case for name, case in EVERY_AGENT.items() if case.on_policy}
+"""Agents that learn from rollouts of their present policy."""
 
 OFF_POLICY = {
-    "DQN": AgentCase(
-        rl.DQN,
-        agent_settings.dqn,
-        _replay(8, 8, batch_size=32, warm_up=16),
-        1e-2,
-        {1: 320, 2: 384, 3: 384, 4: 320, 5: 320, 6: 512},
-        {"epsilon": 0.2, "tau": 1.0, "target_every": 8},
-    ),
-    # Of 4 and 5, Stable-Baselines3's steps are those of its DQN.
-    "SAC": AgentCase(
-        rl.SAC,
-        agent_settings.sac,
-        _replay(16, 16, batch_size=64, warm_up=64),
-        1e-2,
-        {4: 320, 5: 320, 9: 960},
-        {"temperature": 0.05, "learn_temperature": False, "tau": 0.1},
-    ),
-    # The steps are those of its SAC.
-    "TD3": AgentCase(
-        rl.TD3,
-        agent_settings.td3,
-        _replay(16, 64, batch_size=64, warm_up=128),
-        1e-2,
-        {9: 960},
-        {"activation": "tanh", "exploration": 0.3},
-    ),
-    "DDPG": AgentCase(
-        rl.DDPG,
-        agent_settings.ddpg,
-        _replay(16, 64, batch_size=64, warm_up=128),
-        1e-2,
-        {9: 960},
-        {"activation": "tanh", "exploration": 0.3},
-    ),
-    "TD3BC": AgentCase(
-        rl.TD3BC,
-        agent_settings.td3bc,
-        _replay(16, 64, batch_size=64, warm_up=128),
-        1e-2,
-        # Stays near what it has learned from, here its own exploration.
-        {},
-    ),
-    "BoxCQL": AgentCase(
-        rl.agents.BoxCQL,
-        agent_settings.box_cql,
-        _replay(16, 16, batch_size=64, warm_up=64),
-        1e-2,
-        # Likes best what it has done already.
-        {},
-    ),
-    "DiscreteCQL": AgentCase(
-        rl.agents.DiscreteCQL,
-        agent_settings.discrete_cql,
-        _replay(8, 8, batch_size=32, warm_up=16),
-        1e-2,
-        {},
-    ),
-    "IQL": AgentCase(
-        rl.IQL,
-        agent_settings.iql,
-        _replay(16, 16, batch_size=64, warm_up=64),
-        1e-2,
-        {},
-    ),
+    name: case
+    for name, case in EVERY_AGENT.items()
+    if not case.on_policy and case.networks != ("actor",)
 }
-"""Agents that learn values from replay, by name."""
+"""Agents that learn values from replay."""
 
 CLONING = {
-    "BehaviorCloning": AgentCase(
-        rl.BehaviorCloning,
-        agent_settings.behavior_cloning,
-        _replay(16, 16, batch_size=64, warm_up=64),
-        1e-2,
-        # Learns to act as it acts.
-        {},
-    ),
+    name: case
+    for name, case in EVERY_AGENT.items()
+    if not case.on_policy and case.networks == ("actor",)
 }
 """Agents that learn from replay what is done, and not what it is worth."""
-
-for _name, _known in ALGORITHMS.items():
-    # Those of two classes are here by their classes.
-    if _name not in {**AGENTS, **OFF_POLICY, **CLONING, "CQL": None}:
-        (AGENTS if _known.on_policy else OFF_POLICY)[_name] = case_of(_name)
 
 WITH_TARGETS = {
     name: case
@@ -309,9 +233,6 @@ ACTOR_CRITICS = {
     if issubclass(case.make, rl.agents.OnPolicyAgent)
 }
 """Those that have a policy with probabilities, and a value of its own."""
-
-EVERY_AGENT = {**AGENTS, **OFF_POLICY, **CLONING}
-"""All agents, by name."""
 
 KINDS = {name: EVERY_AGENT[name] for name in ("PPO", "SAC", "TD3", "DQN")}
 """One agent of each kind of policy, for what their bases do.
@@ -423,26 +344,8 @@ def make_replay(env, **arguments):
 def fit_twice(case, agent, env):
     """Trains for two rounds; returns the history and the weights before."""
     before = weights_of(agent)
-    history = agent.fit(
-        case.make_dataset(env),
-        epochs=2,
-        verbose=0,
-    ).history
+    history = agent.fit(case.make_dataset(env), epochs=2, verbose=0).history
     return history, before
-
-
-def fresh(agent, initial_weights):
-    """Takes an agent back to the start, keeping what has been compiled.
-
-    Args:
-        agent: A compiled agent, or one that was trained.
-        initial_weights: As `get_weights` gives them.
-    """
-    agent.set_weights(initial_weights)
-    agent.env_steps = 0
-    for variable in agent.optimizer.variables:
-        if not variable.path.endswith("learning_rate"):
-            variable.assign(np.zeros(variable.shape))
 
 
 def networks_of(agent):
@@ -484,6 +387,17 @@ def assert_equal_weights(agent, expected):
 def differ(weights, others):
     """Tells whether any weight differs."""
     return any((a != b).any() for a, b in zip(weights, others, strict=True))
+
+
+def slow(*cases):
+    """Returns parameters that the slow layer alone runs: values, or tuples."""
+    return [
+        pytest.param(
+            *(case if isinstance(case, tuple) else (case,)),
+            marks=pytest.mark.slow,
+        )
+        for case in cases
+    ]
 
 
 class Hook(keras.callbacks.Callback):

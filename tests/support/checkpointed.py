@@ -1,16 +1,12 @@
 """Runs with checkpoints: what they are of, and processes that are killed.
 
-As a program, `python checkpointed.py CASE DIRECTORY KILLS COPIES`, it has one
-child after another train, and each but the last of a run killed at a random
-event: an environment's step or a call that writes. What the runs come to in
-the end is compared with that of a child that nobody killed. One more child
-copies, at so many random events, the directory as a kill would leave it there,
-and goes on from each copy: what was traced once trains them all.
+As a program, `python checkpointed.py CASE DIRECTORY KILLS`, it has one child
+after another train, and each but the last of a run killed at a random event:
+an environment's step or a call that writes. What the runs come to in the end is
+compared with that of a child that nobody killed.
 """
 
-import csv
 import functools
-import itertools
 import json
 import os
 import random
@@ -29,32 +25,15 @@ import tensorflow as tf
 from gymnasium.vector import AsyncVectorEnv
 
 import keras_rl2 as rl
-from keras_rl2.cli import main as command_line
-from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.envs import VectorEnvAdapter
 from keras_rl2.files import plain_data
-from support import hindrances
-from support import kept_envs
-from support import ray_processes
 from support import stock_callbacks
+from support.kept_envs import Walk
+from support.kept_envs import normalized_walk
 
 EPOCHS = 6
-# `keras-rl2 train`, by the name of its case.
-COMMANDS = {
-    "command": ("DQN", "CartPole-v1"),
-    "command of SAC": ("SAC", "Pendulum-v1"),
-}
 # TD3 with Keras' own callbacks.
 STOCK = "stock"
-SMALL = [
-    "--set",
-    "networks.hidden=[8]",
-    "dataset.warm_up=64",
-    "dataset.steps_per_round=16",
-    "dataset.updates_per_round=4",
-    "dataset.batch_size=8",
-    "dataset.rounds_per_epoch=4",
-]
 # What writes a checkpoint, in turn.
 WRITING = ("fsync", "replace", "rename", "mkdir", "rmdir", "unlink")
 
@@ -88,27 +67,9 @@ def recurrent_ppo():
     return agent, rollouts()
 
 
-def a2c():
-    agent = rl.A2C.for_env("Acrobot-v1", hidden=(8,), seed=0)
-    return agent, rollouts("Acrobot-v1", passes=1, batch_size=None)
-
-
-def reinforce():
-    agent = rl.REINFORCE.for_env("CartPole-v1", hidden=(8,), seed=0)
-    return agent, rollouts(horizon=200)
-
-
 def dqn():
     agent = rl.DQN.for_env("CartPole-v1", hidden=(8,), double=True, seed=0)
     data = replay("CartPole-v1", prioritized=True, n_step=3, num_envs=2)
-    return agent, data
-
-
-def recurrent_dqn():
-    agent = rl.DQN.for_env(
-        "CartPole-v1", hidden=(8,), memory=keras.layers.LSTMCell(8), seed=0
-    )
-    data = replay("CartPole-v1", batch_size=2, sequence_length=8, burn_in=4)
     return agent, data
 
 
@@ -122,7 +83,7 @@ def td3():
     return agent, replay("Pendulum-v1")
 
 
-def cql(**settings):
+def cql():
     generator, count = np.random.default_rng(0), 200
     recorded = {
         "observations": generator.normal(size=(count, 4)).astype(np.float32),
@@ -133,14 +94,9 @@ def cql(**settings):
     }
     agent = rl.CQL.for_env("CartPole-v1", hidden=(8,), seed=0)
     data = rl.OfflineDataset(
-        recorded, batch_size=16, updates_per_epoch=100, seed=0, **settings
+        recorded, batch_size=16, updates_per_epoch=100, seed=0
     )
     return agent, data
-
-
-def streamed_cql():
-    # Some tens of rows at a time.
-    return cql(memory_limit=4000)
 
 
 def ppo_in(env, **settings):
@@ -149,30 +105,12 @@ def ppo_in(env, **settings):
     return agent, data
 
 
-def processes(context="fork"):
-    made = [kept_envs.normalized_walk, kept_envs.Piped]
-    return ppo_in(AsyncVectorEnv(made, context=context))
-
-
-def pipes():
-    return ppo_in(kept_envs.Piped)
-
-
-def statistics():
-    return ppo_in("CartPole-v1", wrappers=[kept_envs.normalized])
-
-
-def sticky():
-    return ppo_in("CartPole-v1", wrappers=[kept_envs.sticky])
+def processes():
+    return ppo_in(AsyncVectorEnv([normalized_walk, Walk], context="fork"))
 
 
 def local_workers():
     return ppo_in("CartPole-v1", workers=rl.LocalWorkers(2))
-
-
-def ray_workers():
-    ray_processes.begin()
-    return ppo_in("CartPole-v1", workers=rl.RayWorkers(2))
 
 
 @functools.cache
@@ -184,63 +122,32 @@ def minari_folder():
     return folder, path
 
 
-def mixed(**settings):
+def mixed():
     agent = rl.DQN.for_env("CartPole-v1", hidden=(8,), seed=0)
-    recorded = rl.OfflineDataset(minari_folder()[1], seed=0, **settings)
+    # Some tens of rows at a time.
+    recorded = rl.OfflineDataset(minari_folder()[1], memory_limit=4000, seed=0)
     return agent, rl.MixedDataset(recorded, replay("CartPole-v1"))
 
 
-def streamed_mixed():
-    return mixed(memory_limit=4000)
-
-
-def graph_env():
-    return rl.envs.GraphVectorEnv("CartPole-v1", num_envs=2)
-
-
-def graph_ppo():
-    return ppo_in(graph_env(), scale_rewards=True)
-
-
 def graph_dqn():
-    data = replay(graph_env())
+    data = replay(rl.envs.GraphVectorEnv("CartPole-v1", num_envs=2))
     return rl.DQN.for_env(data.env, hidden=(8,), seed=0), data
 
 
 CASES = {
     "PPO": ppo,
     "RecurrentPPO": recurrent_ppo,
-    "A2C": a2c,
-    "REINFORCE": reinforce,
     "DQN": dqn,
-    "RecurrentDQN": recurrent_dqn,
     "SAC": sac,
-    "TD3": td3,
     "CQL": cql,
-    "StreamedCQL": streamed_cql,
-}
-
-
-# What the state of environments is made of.
-ENV_CASES = {
-    "Processes": processes,
-    "Forkserver": functools.partial(processes, "forkserver"),
-    "Spawn": functools.partial(processes, "spawn"),
-    "Pipes": pipes,
-    "Statistics": statistics,
-    "Sticky": sticky,
 }
 # Where environments, or what was recorded, lie elsewhere.
 ELSEWHERE = {
-    "GraphPPO": graph_ppo,
+    "Processes": processes,
     "GraphDQN": graph_dqn,
     "LocalWorkers": local_workers,
-    "RayWorkers": ray_workers,
     "Minari": mixed,
-    "StreamedMinari": streamed_mixed,
 }
-# Where checkpoints cannot always be written.
-HINDERED = {"FullDisk": hindrances.FullDisk, "ReadOnly": hindrances.ReadOnly}
 
 
 def outcome_of(agent, data, history):
@@ -326,19 +233,11 @@ def train(case, directory, events):
             os.kill(os.getpid(), signal.SIGKILL)
 
     counted(count)
-    if case in COMMANDS:
-        outcome = outcome_of_command(*COMMANDS[case], directory)
-    else:
-        outcome = outcome_of_fit(case, *made(case), directory)
-    write(outcome, directory)
-    (directory / "events").write_text(str(events - left[0]))
-
-
-def write(outcome, directory):
-    """Writes what a training came to."""
+    outcome = outcome_of_fit(case, *made(case), directory)
     taken, arrays = plain_data.to_json(outcome)
     np.savez(directory / "outcome.npz", **arrays)
     (directory / "outcome.json").write_text(json.dumps(taken))
+    (directory / "events").write_text(str(events - left[0]))
 
 
 def made(case):
@@ -348,10 +247,8 @@ def made(case):
         agent, data = td3()
         for name in ("optimizer", "critic_optimizer"):
             settings[name] = keras.optimizers.Adam(use_ema=True, name=name)
-    elif case in HINDERED:
-        agent, data = ppo()
     else:
-        agent, data = {**CASES, **ENV_CASES, **ELSEWHERE}[case]()
+        agent, data = {**CASES, **ELSEWHERE}[case]()
     # Compiling would take longer than all else.
     agent.compile(**settings, jit_compile=False)
     return agent, data
@@ -360,14 +257,13 @@ def made(case):
 def outcome_of_fit(case, agent, data, directory):
     """Trains by `fit`, or goes on with it."""
     stock = stock_callbacks.made(directory) if case == STOCK else []
-    others = [HINDERED[case](directory)] if case in HINDERED else stock
     if not any(directory.glob("checkpoint-*")):
         # Nothing tells what a life without a checkpoint has added to files.
         shutil.rmtree(directory / "board", ignore_errors=True)
         (directory / "other.csv").unlink(missing_ok=True)
     checkpoint = rl.callbacks.Checkpoint(directory, every_steps=1)
     history = agent.fit(
-        data, epochs=EPOCHS, callbacks=[*others, checkpoint], verbose=0
+        data, epochs=EPOCHS, callbacks=[*stock, checkpoint], verbose=0
     )
     outcome = outcome_of(agent, data, history)
     if hasattr(data, "close"):
@@ -375,71 +271,6 @@ def outcome_of_fit(case, agent, data, directory):
     if stock:
         outcome["stock"] = stock_callbacks.left_by(stock, directory)
     return outcome
-
-
-def go_on_from_copies(case, directory, events):
-    """Trains, and goes on from copies of the directory made meanwhile.
-
-    Args:
-        case: str. Of `CASES`.
-        directory: Path of the training; a copy is named with the number of
-            its event beside it.
-        events: Collection of int. When the directory is copied.
-    """
-    numbers, not_counting = itertools.count(1), []
-
-    def copy():
-        if not_counting:
-            return
-        event = next(numbers)
-        if event in events:
-            # To copy is to write too.
-            not_counting.append(event)
-            shutil.copytree(directory, beside(directory, event))
-            not_counting.clear()
-
-    counted(copy)
-    agent, data = made(case)
-    write(outcome_of_fit(case, agent, data, directory), directory)
-    not_counting.extend(events)
-    for event in events:
-        stopped = beside(directory, event)
-        # Nothing but a checkpoint makes of a trained agent an earlier one.
-        begun = any(stopped.glob("checkpoint-*"))
-        one = (agent, data) if begun else made(case)
-        write(outcome_of_fit(case, *one, stopped), stopped)
-
-
-def beside(directory, event):
-    """Returns where a copy is."""
-    return directory.with_name(f"{directory.name}-{event}")
-
-
-def outcome_of_command(algorithm, env_id, directory):
-    """Trains by `keras-rl2 train`, or goes on with `--resume`."""
-    folder = directory / f"{algorithm}-{env_id}" / "seed-0"
-    begun = RunFolder(folder).holds_training
-    options = ["--resume"] if begun else ["--overwrite", *SMALL]
-    status = command_line.main(
-        [
-            *("train", algorithm.lower(), env_id, "--logdir", str(directory)),
-            *("--steps", "600", "--checkpoint", "64", "--evaluate", "200"),
-            *options,
-        ]
-    )
-    assert status == 0
-    agents = [rl.load(folder / name) for name in ("agent.keras", "best.keras")]
-    with (folder / "progress.csv").open() as file:
-        rows = [*csv.DictReader(file)]
-    return {
-        "weights": [each.get_weights() for each in agents],
-        "slots": [v.numpy() for v in agents[0].optimizer.variables],
-        "best": json.loads((folder / "best.json").read_text()),
-        "rows": [
-            {k: v for k, v in row.items() if "per_second" not in k}
-            for row in rows
-        ],
-    }
 
 
 def child(work, directory, *arguments):
@@ -482,7 +313,7 @@ def different(first, second):
     return named
 
 
-def main(case, directory, kills, copies):
+def main(case, directory, kills):
     generator = random.Random(case)
     train_case = functools.partial(train, case)
     whole = directory / "whole"
@@ -499,21 +330,9 @@ def main(case, directory, kills, copies):
             finished += 1
         else:
             killed += 1
-    # From the first checkpoint on.
-    points = generator.sample(range(per_epoch, events + 1), copies)
-    if points:
-        copied = directory / "copied"
-        assert child(functools.partial(go_on_from_copies, case), copied, points)
-        for each in (copied, *(beside(copied, point) for point in points)):
-            differing += different(whole, each)
     print(
         json.dumps(
-            {
-                "kills": killed,
-                "finished": finished,
-                "copies": len(points),
-                "different": differing,
-            }
+            {"kills": killed, "finished": finished, "different": differing}
         )
     )
 

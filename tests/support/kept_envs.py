@@ -3,15 +3,10 @@
 Made in other processes too: nothing here imports TensorFlow or Keras.
 """
 
-import itertools
-import os
-import typing
-
 import gymnasium
 import numpy as np
 from gymnasium.wrappers import NormalizeObservation
 from gymnasium.wrappers import NormalizeReward
-from gymnasium.wrappers import StickyAction
 
 
 class Walk(gymnasium.Env):
@@ -35,47 +30,6 @@ class Walk(gymnasium.Env):
         self.steps += 1
         seen = self.place.astype(np.float32)
         return seen, self.weight, False, self.steps == 9, {}
-
-
-class Piped(Walk):
-    """Tells of its steps through a pipe, and closes that in the end."""
-
-    def __init__(self):
-        super().__init__()
-        self.ours, self.theirs = os.pipe()
-
-    def step(self, action):
-        os.write(self.theirs, b"s")
-        # Fails where somebody else has closed or emptied it.
-        assert os.read(self.ours, 2) == b"s"
-        return super().step(action)
-
-    def close(self):
-        for name in {"ours", "theirs"} & vars(self).keys():
-            os.close(vars(self).pop(name))
-
-    def __del__(self):
-        self.close()
-
-
-class Handle(Walk):
-    """Has a simulator elsewhere, by a number that `__del__` closes."""
-
-    simulators: typing.ClassVar[dict[int, float]] = {}
-    numbers = itertools.count()
-
-    def __init__(self):
-        super().__init__()
-        self.client = next(self.numbers)
-        self.simulators[self.client] = 0.0
-
-    def step(self, action):
-        self.simulators[self.client] += 1.0 + action
-        _, *rest = super().step(action)
-        return np.full(2, self.simulators[self.client], np.float32), *rest
-
-    def __del__(self):
-        del self.simulators[self.client]
 
 
 class Hidden(Walk):
@@ -140,16 +94,6 @@ class Masked(Walk):
         }
 
 
-def normalized(env):
-    """Wraps an environment in what has statistics."""
-    return NormalizeReward(NormalizeObservation(env), gamma=0.9)
-
-
-def sticky(env):
-    """Wraps an environment in what repeats actions."""
-    return StickyAction(env, 0.25)
-
-
 def normalized_walk():
     """Makes a walk with statistics."""
-    return normalized(Walk())
+    return NormalizeReward(NormalizeObservation(Walk()), gamma=0.9)

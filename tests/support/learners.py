@@ -20,7 +20,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from support.agents import EVERY_AGENT
+from support.agents import KINDS
 from support.agents import make_env
 from support.agents import make_replay
 from support.agents import make_rollouts
@@ -28,18 +28,9 @@ from support.agents import weights_of
 from support.structured_envs import MASKED_ACTIONS
 from support.structured_envs import MaskedEnv
 from support.structured_envs import batch_of
-from support.structured_envs import structured
 from support.structured_envs import vector
 
 UPDATES = 20
-
-FLOAT16 = {"dtype": "mixed_float16"}
-MEMORY = {"memory": "gru"}
-
-ENVIRONMENTS = {
-    "dicts": structured,
-    "masks": lambda: vector(lambda: MaskedEnv(MASKED_ACTIONS["discrete"])),
-}
 
 # Name: agent, pair of spaces, its settings, those of the dataset.
 VARIANTS = {
@@ -49,14 +40,12 @@ VARIANTS = {
         {"normalize_observations": True, "target_kl": 0.02},
         {},
     ),
-    "PPO float16": ("PPO", "act_discrete", FLOAT16, {}),
-    "PPO of dicts": ("PPO", "dicts", {}, {}),
+    "PPO float16": ("PPO", "act_discrete", {"dtype": "mixed_float16"}, {}),
     "PPO masked": ("PPO", "masks", {}, {}),
-    "PPO of pictures": ("PPO", "observe_image", {}, {}),
     "PPO with memory": (
         "PPO",
         "act_discrete",
-        MEMORY,
+        {"memory": "gru"},
         {"horizon": 16, "sequence_length": 4, "batch_size": 16},
     ),
     "DQN prioritized": (
@@ -71,23 +60,8 @@ VARIANTS = {
         {"distributional": "categorical", "atoms": 5},
         {},
     ),
-    "DQN quantile": (
-        "DQN",
-        "act_discrete",
-        {"distributional": "quantile", "atoms": 5},
-        {},
-    ),
-    "DQN float16": ("DQN", "act_discrete", FLOAT16, {}),
-    "DQN with memory": (
-        "DQN",
-        "act_discrete",
-        MEMORY,
-        {"sequence_length": 4, "burn_in": 2},
-    ),
-    "SAC discrete": ("SAC", "act_discrete", {}, {}),
-    "TD3 prioritized": ("TD3", "act_box", {}, {"prioritized": True}),
 }
-for name, case in EVERY_AGENT.items():
+for name, case in KINDS.items():
     VARIANTS[name] = (name, case.pairs[0], {}, {})
 
 
@@ -99,14 +73,11 @@ def make(name, seed=0):
         seed: int. Of the dataset.
     """
     kind, pair, settings, data = VARIANTS[name]
-    case = EVERY_AGENT[kind]
+    case = KINDS[kind]
     env = environment(pair)
     settings = {"hidden": (8,), "seed": 0, **settings}
     if "memory" in settings:
         settings["memory"] = keras.layers.GRUCell(4)
-    if case.make.default_normalization == "batch":
-        # Each device has a part of the minibatch; it is refused there.
-        settings["normalization"] = "layer"
     agent = case.make.for_env(env, **settings)
     # Of Adam, a gradient and twice that gradient are the same.
     optimizer = keras.optimizers.SGD(0.1)
@@ -128,7 +99,9 @@ def make(name, seed=0):
 
 def environment(pair):
     """Makes an environment for a name of spaces."""
-    return ENVIRONMENTS.get(pair, lambda: make_env(pair))()
+    if pair == "masks":
+        return vector(lambda: MaskedEnv(MASKED_ACTIONS["discrete"]))
+    return make_env(pair)
 
 
 def epochs(dataset):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import tensorflow as tf
 from keras import ops
 
@@ -143,6 +144,7 @@ def check_equals_package(
     Returns:
         dict of the numbers of episodes and rewards.
     """
+    pytest.importorskip("minatar")
     ours = InGraph(name, **settings)
     package = [Package(name, **settings) for _ in range(num_envs)]
     assert ours.env.observation_space == package[0].env.observation_space

@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from pathlib import Path
 
 import gymnasium
@@ -31,13 +30,12 @@ class NumberedEnv(gymnasium.Env):
     Args:
         fail: Function that is called before each step, with the environment.
             Defaults to `None`.
-        seconds: float. How long a step waits. Defaults to `0.0`.
     """
 
     #: How many were made in this process.
     made = 0
 
-    def __init__(self, fail=None, seconds=0.0):
+    def __init__(self, fail=None):
         self.observation_space = spaces.Box(0.0, 2.0**24, (3,), np.float32)
         self.action_space = spaces.Discrete(2)
         # What a float32 holds: processes, and environments in each.
@@ -47,7 +45,6 @@ class NumberedEnv(gymnasium.Env):
         self.episode = 0
         self.steps = 0
         self._fail = fail
-        self._seconds = seconds
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -58,8 +55,6 @@ class NumberedEnv(gymnasium.Env):
 
     def step(self, action):
         self.steps += 1
-        if self._seconds:
-            time.sleep(self._seconds)
         if self._fail is not None:
             self._fail(self)
         self.time += 1
@@ -108,22 +103,20 @@ class Always:
 
 
 class MadeInFewProcesses(NumberedEnv):
-    """Cannot be made in new processes, after some of them.
+    """Kills new processes that it is made in, after some of them.
 
     Args:
         folder: Has a file for each process in which it can be made.
-        how: What happens in others. Defaults to `dies`.
-        **kwargs: Of `NumberedEnv`.
     """
 
     _was_made = False
 
-    def __init__(self, folder, how=None, **kwargs):
+    def __init__(self, folder):
         if not MadeInFewProcesses._was_made:
             if not any(_taken(path) for path in Path(folder).iterdir()):
-                (how or dies)()
+                dies()
             MadeInFewProcesses._was_made = True
-        super().__init__(**kwargs)
+        super().__init__()
 
 
 def _taken(path):
@@ -165,7 +158,7 @@ def raises_what_cannot_be_sent():
 
 
 class ProcessEnv(NumberedEnv):
-    """Writes down what its process is like: modules, memory, its number.
+    """Writes down the modules and the number of its process.
 
     Args:
         folder: Gets a file for each environment that was closed.
@@ -177,16 +170,8 @@ class ProcessEnv(NumberedEnv):
 
     def close(self):
         modules = {name.partition(".")[0] for name in sys.modules}
-        status = Path("/proc/self/status")
-        resident = "0"
-        if status.exists():
-            [resident] = [
-                line.split()[1]
-                for line in status.read_text(encoding="utf-8").splitlines()
-                if line.startswith("VmRSS")
-            ]
         path = self.folder / f"{os.getpid()}-{self.number}"
-        path.write_text("\n".join([resident, *sorted(modules)]))
+        path.write_text("\n".join(sorted(modules)))
 
 
 class Reused(gymnasium.Wrapper):

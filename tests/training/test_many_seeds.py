@@ -35,9 +35,7 @@ def make_graph_dataset(seed):
     ("make_dataset", "at_once"),
     [
         (make_dataset, 3),
-        pytest.param(make_dataset, 1, marks=pytest.mark.slow),
         pytest.param(make_graph_dataset, 1, marks=pytest.mark.slow),
-        pytest.param(make_graph_dataset, 3, marks=pytest.mark.slow),
     ],
 )
 def test_each_is_trained_as_alone(make_dataset, at_once):
@@ -47,63 +45,51 @@ def test_each_is_trained_as_alone(make_dataset, at_once):
         datasets.append(make_dataset(seed))
         return datasets[-1]
 
-    def alone(seed):
-        agent = make_agent(seed)
-        history = agent.fit(make_dataset(seed), epochs=3, verbose=0)
-        return agent, history.history
-
     trained = rl.train_seeds(
-        make_agent, make, (3, 1, 4, 5), epochs=3, at_once=at_once
+        make_agent, make, (3, 1, 4), epochs=3, at_once=at_once
     )
-    assert trained.seeds == [3, 1, 4, 5]
-    assert [each.seed for each in trained.agents] == [3, 1, 4, 5]
-    assert trained.history["loss"].shape == (4, 3)
-    for row in (1, 2):
-        agent, history = alone(trained.seeds[row])
-        for name, values in history.items():
-            if name != "steps_per_second":
-                np.testing.assert_array_equal(
-                    trained.history[name][row], values, err_msg=name
-                )
-        for found, expected in zip(
-            trained.agents[row].get_weights(), agent.get_weights(), strict=True
-        ):
-            np.testing.assert_array_equal(found, expected)
+    assert trained.seeds == [3, 1, 4]
+    assert [each.seed for each in trained.agents] == [3, 1, 4]
+    assert trained.history["loss"].shape == (3, 3)
+    # As the second of them is alone.
+    agent = make_agent(1)
+    history = agent.fit(make_dataset(1), epochs=3, verbose=0).history
+    for name in history.keys() - {"steps_per_second"}:
+        np.testing.assert_array_equal(
+            trained.history[name][1], history[name], err_msg=name
+        )
+    np.testing.assert_equal(
+        trained.agents[1].get_weights(), agent.get_weights()
+    )
     assert all(each.closed for each in datasets)
 
 
 def test_callbacks_are_those_of_the_seed():
-    kept = {}
+    class Stopping(keras.callbacks.Callback):
+        def __init__(self, seed):
+            super().__init__()
+            self.seed = seed
+
+        def on_epoch_end(self, epoch, logs=None):
+            seen.append((self.seed, epoch))
+            if self.seed == 0:
+                self.model.stop_training = True
 
     def make_callbacks(seed):
-        kept[seed] = keras.callbacks.LambdaCallback(
-            on_epoch_end=lambda epoch, logs: seen.append((seed, epoch))
-        )
+        kept[seed] = Stopping(seed)
         return [kept[seed]]
 
-    seen = []
+    kept, seen = {}, []
     trained = rl.train_seeds(
         make_agent,
         make_dataset,
         range(2),
-        epochs=2,
+        epochs=3,
         make_callbacks=make_callbacks,
     )
-    assert sorted(seen) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert sorted(seen) == [(0, 0), (1, 0), (1, 1), (1, 2)]
     assert [kept[s].model for s in (0, 1)] == trained.agents
-
-
-def test_a_sweep_is_as_wide_as_its_longest():
-    stopping = keras.callbacks.LambdaCallback(
-        on_epoch_end=lambda *_: setattr(stopping.model, "stop_training", True)
-    )
-    trained = rl.train_seeds(
-        make_agent,
-        make_dataset,
-        [0, 1],
-        epochs=3,
-        make_callbacks=lambda seed: [stopping] if seed == 0 else [],
-    )
+    # The history is as wide as the longest.
     np.testing.assert_array_equal(
         np.isnan(trained.history["loss"]),
         [[False, True, True], [False, False, False]],
@@ -164,13 +150,10 @@ def test_an_error_names_its_seed_and_stops_the_others():
     assert all(each.closed for each in datasets)
 
 
-@pytest.mark.parametrize("seeds", [[], [1, 2, 1]])
-def test_seeds_are_each_once(seeds):
-    with pytest.raises(ValueError, match=r"each once\. Received: seeds="):
-        rl.train_seeds(make_agent, make_dataset, seeds, epochs=1)
-
-
-@pytest.mark.parametrize("name", ["epochs", "total_steps", "at_once"])
-def test_numbers_are_positive(name):
-    with pytest.raises(ValueError, match=f"Received: {name}=0"):
-        rl.train_seeds(make_agent, make_dataset, [0], **{name: 0})
+def test_bad_arguments_are_refused():
+    for seeds in ([], [1, 2, 1]):
+        with pytest.raises(ValueError, match=r"each once\. Received: seeds="):
+            rl.train_seeds(make_agent, make_dataset, seeds, epochs=1)
+    for name in ("epochs", "total_steps", "at_once"):
+        with pytest.raises(ValueError, match=f"Received: {name}=0"):
+            rl.train_seeds(make_agent, make_dataset, [0], **{name: 0})

@@ -4,16 +4,12 @@ import gc
 import weakref
 
 import gymnasium
-import numpy as np
 import pytest
 import tensorflow as tf
 from gymnasium.vector import AutoresetMode
 
 from keras_rl2.envs import as_vector_env
-from support.agents import AGENTS
-from support.agents import EITHER_KIND
-from support.agents import EVERY_AGENT
-from support.agents import OFF_POLICY
+from support.agents import KINDS
 from support.agents import make_agent
 from support.agents import make_replay
 from support.agents import make_rollouts
@@ -41,13 +37,19 @@ def graphs(monkeypatch):
 
 
 @pytest.fixture
+def name():
+    """Of the agent, where a test has no other."""
+    return "PPO"
+
+
+@pytest.fixture
 def env(name):
     """Episodes of other lengths: each round has other resets and ends."""
 
     def make(index):
         env = CountingEnv(index, lengths=(3, 1, 5 + index))
         # The action does not matter to it.
-        env.action_space = EVERY_AGENT[name].action_space
+        env.action_space = KINDS[name].action_space
         return env
 
     return as_vector_env(
@@ -58,19 +60,17 @@ def env(name):
     )
 
 
-WAYS = {
-    "whole_round": {"jit_compile": False},
-    "compiled": {"jit_compile": True},
-    "one_by_one": {"steps_per_execution": 1, "jit_compile": False},
-}
-
-
-@pytest.mark.spread(way=["whole_round"])
-@pytest.mark.rotate(name=EITHER_KIND)
-@pytest.mark.parametrize("name", AGENTS)
-@pytest.mark.parametrize("way", WAYS)
-def test_one_trace(name, way, env, monkeypatch):
-    agent = make_agent(AGENTS[name], env, compile_arguments=WAYS[way])
+@pytest.mark.parametrize(
+    "way",
+    [
+        {},
+        pytest.param({"jit_compile": True}, marks=pytest.mark.slow),
+        pytest.param({"steps_per_execution": 1}, marks=pytest.mark.slow),
+    ],
+    ids=["whole rounds", "compiled", "one by one"],
+)
+def test_one_trace(way, env, monkeypatch):
+    agent = make_agent(KINDS["PPO"], env, compile_arguments=way)
     updates = counted(agent, "train_step", monkeypatch)
     preparations = counted(agent, "targets", monkeypatch)
     policies = counted(agent, "sample_action", monkeypatch)
@@ -85,15 +85,16 @@ def test_one_trace(name, way, env, monkeypatch):
     assert (len(updates), len(preparations), len(policies)) == (1, 1, 1)
 
 
-@pytest.mark.spread(jit_compile=[False])
-@pytest.mark.rotate(name=EITHER_KIND)
 @pytest.mark.parametrize(
     ("name", "jit_compile"),
-    # XLA takes seconds for each of the others.
-    [*((name, False) for name in OFF_POLICY), ("SAC", True)],
+    [
+        ("DQN", False),
+        pytest.param("TD3", False, marks=pytest.mark.slow),
+        pytest.param("SAC", True, marks=pytest.mark.slow),
+    ],
 )
 def test_one_trace_of_off_policy_agents(name, jit_compile, env, monkeypatch):
-    case = EVERY_AGENT[name]
+    case = KINDS[name]
     agent = make_agent(
         case, env, compile_arguments={"jit_compile": jit_compile}
     )
@@ -110,29 +111,23 @@ def test_one_trace_of_off_policy_agents(name, jit_compile, env, monkeypatch):
     assert (len(updates), len(policies)) == (1, 1)
 
 
-@pytest.mark.parametrize("name", AGENTS)
-def test_same_steps_with_other_numbers_of_final_rows(name, monkeypatch):
+def test_same_steps_with_other_numbers_of_final_rows(monkeypatch):
     env = as_vector_env(CountingEnv(lengths=(3, 1, 5)))
-    agent = make_agent(AGENTS[name], env)
+    agent = make_agent(KINDS["PPO"], env)
     preparations = counted(agent, "targets", monkeypatch)
     rollouts = make_rollouts(env)
     rollouts.bind(agent)
     sizes = set()
     for _ in range(20):
         trajectory = rollouts.collect()
-        # Whole episodes have no final rows, but are of other lengths.
-        whole = AGENTS[name].whole_episodes
-        rows = trajectory.valid if whole else trajectory.final_index
-        sizes.add(np.count_nonzero(rows) if whole else len(rows))
+        sizes.add(len(trajectory.final_index))
         agent.prepare(trajectory)
     assert len(sizes) > 1
     assert len(preparations) == 1
 
 
-@pytest.mark.rotate(name=EITHER_KIND)
-@pytest.mark.parametrize("name", EVERY_AGENT)
-def test_act_is_traced_once_for_all_batches(name, env, monkeypatch):
-    agent = make_agent(EVERY_AGENT[name], env)
+def test_act_is_traced_once_for_all_batches(env, monkeypatch):
+    agent = make_agent(KINDS["PPO"], env)
     policies = counted(agent, "sample_action", monkeypatch)
     for count in (1, 2, 5, 17):
         agent.act(env.reset()[:1].repeat(count, axis=0))
@@ -140,14 +135,14 @@ def test_act_is_traced_once_for_all_batches(name, env, monkeypatch):
     assert len(policies) == 1
 
 
-@pytest.mark.rotate(name=[[*AGENTS, *OFF_POLICY]])
-@pytest.mark.parametrize("name", [*AGENTS, *OFF_POLICY])
+@pytest.mark.parametrize(
+    "name", ["PPO", pytest.param("DQN", marks=pytest.mark.slow)]
+)
 def test_no_graph_outlives_its_agent(name, env, graphs):
     """TensorFlow keeps some of those of a plain Keras model."""
 
     def train():
-        way = WAYS["whole_round"]
-        agent = make_agent(EVERY_AGENT[name], env, compile_arguments=way)
+        agent = make_agent(KINDS[name], env)
         make = make_rollouts if agent.on_policy else make_replay
         agent.fit(make(env), epochs=1, verbose=0)
 

@@ -26,18 +26,17 @@ class Trial:
         return self.reports[-1][0] >= self.pruned_at
 
 
-class Logs(keras.callbacks.Callback):
+class Scores(keras.callbacks.Callback):
     """Keeps what evaluations gave, by the steps of the agent."""
 
     def __init__(self):
         super().__init__()
-        self.scores = []
+        self.found = []
 
     def on_epoch_end(self, epoch, logs=None):
         if "val_episode_return" in logs:
-            self.scores.append(
-                (self.model.env_steps, logs["val_episode_return"])
-            )
+            score = logs["val_episode_return"]
+            self.found.append((self.model.env_steps, score))
 
 
 @pytest.fixture
@@ -54,7 +53,7 @@ def ppo(seed, horizon=32):
 
 
 def test_the_mean_over_seeds_is_reported_at_the_same_steps(episodes):
-    trial, logs = Trial(), [Logs(), Logs()]
+    trial, logs = Trial(), [Scores(), Scores()]
     value = fit_seeds(
         trial,
         [ppo(0), ppo(1)],
@@ -63,7 +62,7 @@ def test_the_mean_over_seeds_is_reported_at_the_same_steps(episodes):
         episodes=episodes,
         callbacks=[[each] for each in logs],
     )
-    first, second = (each.scores for each in logs)
+    first, second = (each.found for each in logs)
     assert [steps for steps, _ in first] == [64, 128]
     assert [steps for steps, _ in second] == [64, 128]
     means = [(a + b) / 2 for (_, a), (_, b) in zip(first, second, strict=True)]
@@ -74,26 +73,17 @@ def test_the_mean_over_seeds_is_reported_at_the_same_steps(episodes):
 
 @pytest.mark.slow
 def test_another_aggregate_can_be_asked_for(episodes):
-    seen = []
-
-    def worst(scores):
-        seen.append(list(scores))
-        return scores.min()
-
-    trial = Trial()
-    runs = [ppo(0), ppo(1)]
+    trial, runs = Trial(), [ppo(0), ppo(1)]
     value = fit_seeds(
         trial,
         runs,
         total_steps=32,
         reports=1,
         episodes=episodes,
-        aggregate=worst,
+        aggregate=np.min,
     )
-    assert seen == [
-        [agent.evaluate(episodes)["episode_return"] for agent, _ in runs]
-    ]
-    assert value == min(seen[0])
+    scores = [agent.evaluate(episodes)["episode_return"] for agent, _ in runs]
+    assert value == min(scores)
 
 
 @pytest.mark.slow
@@ -103,10 +93,7 @@ def test_a_pruned_trial_ends_all_its_seeds(episodes):
         fit_seeds(trial, runs, total_steps=128, reports=4, episodes=episodes)
     assert [agent.env_steps for agent, _ in runs] == [64, 64]
     assert [step for step, _ in trial.reports] == [32, 64]
-
-
-@pytest.mark.slow
-def test_what_has_come_to_its_end_is_not_given_up(episodes):
+    # What has come to its end is not given up.
     trial = Trial(pruned_at=64)
     fit_seeds(trial, [ppo(0)], total_steps=64, reports=1, episodes=episodes)
     assert [step for step, _ in trial.reports] == [64]
@@ -114,7 +101,7 @@ def test_what_has_come_to_its_end_is_not_given_up(episodes):
 
 @pytest.mark.slow
 def test_rounds_longer_than_a_report_are_not_trained_twice(episodes):
-    trial, logs = Trial(), Logs()
+    trial, logs = Trial(), Scores()
     fit_seeds(
         trial,
         [ppo(0, horizon=96)],
@@ -123,8 +110,8 @@ def test_rounds_longer_than_a_report_are_not_trained_twice(episodes):
         episodes=episodes,
         callbacks=[[logs]],
     )
-    assert [steps for steps, _ in logs.scores] == [96, 192]
-    (_, first), (_, last) = logs.scores
+    assert [steps for steps, _ in logs.found] == [96, 192]
+    (_, first), (_, last) = logs.found
     assert trial.reports == [(32, first), (64, first), (96, first), (128, last)]
 
 
@@ -138,10 +125,10 @@ def test_nothing_is_reported_within_a_warm_up(episodes):
 
 @pytest.mark.slow
 def test_weights_that_diverge_give_up_the_trial(episodes):
-    class Diverging(keras.callbacks.Callback):
-        def on_epoch_end(self, epoch, logs=None):
-            raise FloatingPointError("Expected finite gradients")
+    def diverge(*_):
+        raise FloatingPointError("Expected finite gradients")
 
+    diverging = keras.callbacks.LambdaCallback(on_epoch_end=diverge)
     with pytest.raises(optuna.TrialPruned, match="diverged before 32 steps"):
         fit_seeds(
             Trial(),
@@ -149,29 +136,31 @@ def test_weights_that_diverge_give_up_the_trial(episodes):
             total_steps=64,
             reports=2,
             episodes=episodes,
-            callbacks=[[Diverging()]],
+            callbacks=[[diverging]],
         )
 
 
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"runs": []}, "at least one run"),
-        ({"reports": 0}, "at least 1"),
-        ({"reports": 65}, "at most `total_steps`"),
-        ({"callbacks": [[], []]}, "2 of them for 1 runs"),
-    ],
-)
-def test_what_does_not_fit_is_refused_before_anything_is_trained(
-    changed, said, episodes
-):
+def test_invalid_arguments_are_refused_before_training(episodes):
     agent, rollouts = ppo(0)
     arguments = {
         "runs": [(agent, rollouts)],
         "total_steps": 64,
         "episodes": episodes,
-        **changed,
+        "reports": 2,
     }
-    with pytest.raises(ValueError, match=said):
-        fit_seeds(Trial(), **arguments)
-    assert agent.env_steps == 0
+    for changed, said in (
+        ({"runs": []}, "at least one run"),
+        ({"reports": 0}, "at least 1"),
+        ({"reports": 65}, "at most `total_steps`"),
+        ({"callbacks": [[], []]}, "2 of them for 1 runs"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            fit_seeds(Trial(), **arguments | changed)
+        assert agent.env_steps == 0
+    # An agent that was trained before has nothing left to report.
+    trial = Trial()
+    for taken in (32, 64):
+        agent.env_steps = taken
+        with pytest.raises(ValueError, match=f"fewer steps.*has taken {taken}"):
+            fit_seeds(trial, **arguments)
+    assert trial.reports == []

@@ -1,20 +1,23 @@
 """What is not finite is refused before it changes any weight."""
 
+import os
+
+import keras
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import SyncVectorEnv
 
 from keras_rl2.envs import as_vector_env
-from support.agents import EACH_KIND as AGENTS
-from support.agents import EITHER_KIND
+from support.agents import EITHER_DATASET
 from support.agents import assert_equal_weights
 from support.agents import make_eager_agent
+from support.agents import make_env
 from support.agents import weights_of
 from support.errors import raises
+from support.faults import all_variables
+from support.faults import assert_same
 from support.probe_envs import NonFiniteEnv
-
-pytestmark = pytest.mark.parametrize("name", AGENTS)
 
 
 class InfiniteEnd(NonFiniteEnv):
@@ -50,27 +53,32 @@ def stored(dataset):
     return {} if buffer is None else buffer.get_state()
 
 
-@pytest.mark.rotate(name=EITHER_KIND, mode=[list(AutoresetMode)])
-@pytest.mark.parametrize("mode", list(AutoresetMode))
+SAME_STEP, NEXT_STEP, DISABLED = (
+    AutoresetMode.SAME_STEP,
+    AutoresetMode.NEXT_STEP,
+    AutoresetMode.DISABLED,
+)
+
+
 @pytest.mark.parametrize(
-    ("key", "value"), [("observation", np.nan), ("reward", -np.inf)]
+    ("name", "key", "value", "mode"),
+    [
+        ("PPO", "observation", np.nan, SAME_STEP),
+        ("PPO", "reward", -np.inf, DISABLED),
+        ("SAC", "observation", -np.inf, NEXT_STEP),
+        ("SAC", "reward", np.nan, SAME_STEP),
+    ],
 )
 def test_not_finite(name, key, value, mode):
-    # Whole episodes go on until the horizon: each round is of 8 steps.
-    case = AGENTS[name]
-    whole = case.whole_episodes
-    length = 100 if whole else 10
-    env = second_of_three(
-        case, lambda: NonFiniteEnv(13, key, value, length), mode, length
-    )
+    case = EITHER_DATASET[name]
+    env = second_of_three(case, lambda: NonFiniteEnv(13, key, value), mode)
     agent = make_eager_agent(case, env)
     dataset = case.make_dataset(env, **case.one_update)
     agent.fit(dataset, verbose=0)
     before, buffer = weights_of(agent), stored(dataset)
     # Step 13 is the fifth of the second rollout; what it returns is observed
     # in the sixth; under NEXT_STEP one step more has gone to a reset.
-    a_reset = mode == AutoresetMode.NEXT_STEP and not whole
-    step = 4 + (key == "observation") + a_reset
+    step = 4 + (key == "observation") + (mode == NEXT_STEP)
     where = f"{key}={value}.* from environment 1 at step {step} "
     with raises(f"a finite {key}", where):
         agent.fit(dataset, verbose=0)
@@ -81,46 +89,124 @@ def test_not_finite(name, key, value, mode):
     agent.fit(dataset, verbose=0)
 
 
-@pytest.mark.rotate(name=EITHER_KIND)
 @pytest.mark.parametrize("mode", list(AutoresetMode))
-def test_final_observation_that_is_not_finite(name, mode):
-    # The first episode is the only one of a round of whole episodes.
-    case = AGENTS[name]
-    whole = case.whole_episodes
-    length = 4 if whole else 2
-    env = second_of_three(case, lambda: InfiniteEnd(at=-1, length=length), mode)
+def test_final_observation_that_is_not_finite(mode):
+    case = EITHER_DATASET["PPO"]
+    env = second_of_three(case, lambda: InfiniteEnd(at=-1, length=2), mode)
     agent = make_eager_agent(case, env)
-    dataset = case.make_dataset(env)
     before = weights_of(agent)
-    if whole:
-        where = "observation=inf.* from environment 1 at step 4 "
-    elif mode == AutoresetMode.NEXT_STEP:
+    where = "final observation=inf.* from environment 1 at step 3 "
+    if mode == NEXT_STEP:
         where = "observation=inf.* from environment 1 at step 5 "
-    else:
-        where = "final observation=inf.* from environment 1 at step 3 "
     with raises("a finite", where):
-        agent.fit(dataset, verbose=0)
+        agent.fit(case.make_dataset(env), verbose=0)
     assert_equal_weights(agent, before)
 
 
-@pytest.mark.rotate(name=EITHER_KIND)
-def test_a_first_observation_that_is_not_finite(name):
+def test_a_first_observation_that_is_not_finite():
     class BadStart(NonFiniteEnv):
         def reset(self, *, seed=None, options=None):
             return super().reset(seed=seed)[0] * np.nan, {}
 
-    case = AGENTS[name]
+    case = EITHER_DATASET["PPO"]
     env = as_vector_env(for_actions(case, lambda: BadStart(at=-1))())
     agent = make_eager_agent(case, env)
     with raises("a finite observation", "environment 0 at step 0"):
         agent.fit(case.make_dataset(env), verbose=0)
 
 
-@pytest.mark.rotate(name=EITHER_KIND)
-@pytest.mark.parametrize("key", ["observation", "reward"])
-def test_evaluation_of_what_is_not_finite(name, key):
-    case = AGENTS[name]
-    env = as_vector_env(for_actions(case, lambda: NonFiniteEnv(3, key))())
+def test_evaluation_of_what_is_not_finite():
+    case = EITHER_DATASET["PPO"]
+    for key in ("observation", "reward"):
+        env = as_vector_env(
+            for_actions(case, lambda key=key: NonFiniteEnv(3, key))()
+        )
+        agent = make_eager_agent(case, env)
+        with raises(f"a finite {key}", "nan.* from environment 0"):
+            agent.evaluate(env, episodes=1)
+
+
+# Weights that are not finite: no action, no file, no training.
+
+
+def spoil(agent):
+    """Makes the last weight of the network that acts not a number."""
+    bias = agent.acting_networks[0].layers[-1].trainable_variables[-1]
+    bias.assign(bias * np.nan)
+    return bias.path
+
+
+def made():
+    case = EITHER_DATASET["SAC"]
+    env = make_env(case.pair)
     agent = make_eager_agent(case, env)
-    with raises(f"a finite {key}", "nan.* from environment 0"):
-        agent.evaluate(env, episodes=1)
+    agent.optimizer.build(agent.trainable_variables)
+    return agent, case.make_dataset(env, **case.one_update), env
+
+
+def test_weights_that_are_not_finite_are_not_saved(tmp_path):
+    agent, _, _ = made()
+    agent.save(tmp_path / "agent.keras")
+    agent.save_weights(tmp_path / "agent.weights.h5")
+    files = {p: p.read_bytes() for p in tmp_path.iterdir()}
+    path = spoil(agent)
+    with raises("finite weights to save", path):
+        agent.save(tmp_path / "agent.keras")
+    with raises("finite weights to save", path):
+        agent.save_weights(tmp_path / "agent.weights.h5")
+    with raises("finite weights to export", path):
+        agent.export(tmp_path / "exported")
+    assert {p: p.read_bytes() for p in tmp_path.iterdir()} == files
+    slot = next(v for v in agent.optimizer.variables if len(v.shape))
+    agent.load_weights(tmp_path / "agent.weights.h5")
+    slot.assign(slot + np.inf)
+    with raises("finite weights to save", slot.path):
+        agent.save(tmp_path / "agent.keras")
+
+
+def test_weights_that_are_not_finite_are_not_loaded(tmp_path):
+    agent, dataset, env = made()
+    before = all_variables(agent)
+    spoil(agent)
+    # As somebody would write it who does not go through the agent.
+    file, weights = tmp_path / "agent.keras", tmp_path / "agent.weights.h5"
+    keras.saving.save_model(agent, os.fspath(file))
+    keras.Model.save_weights(agent, os.fspath(weights))
+    other, _, _ = made()
+    with raises("finite weights to go on", "not numbers"):
+        other.load_weights(weights)
+    assert_same(all_variables(other), before)
+    for use in (
+        lambda agent: agent.act(dataset.env.observation_space.sample()),
+        lambda agent: agent.evaluate(env, episodes=1),
+        lambda agent: agent.fit(dataset, verbose=0),
+    ):
+        with raises("finite weights to go on", "not numbers"):
+            use(keras.saving.load_model(file))
+
+
+def test_weights_that_are_not_finite_do_not_act():
+    agent, dataset, env = made()
+    agent.fit(dataset, verbose=0)
+    path = spoil(agent)
+    for act in (
+        lambda: agent.fit(dataset, verbose=0),
+        lambda: agent.evaluate(env, episodes=1),
+    ):
+        with raises("finite weights to act with", path):
+            act()
+
+
+def test_checkpoints_of_keras_hold_no_such_weights(tmp_path):
+    agent, dataset, _ = made()
+    checkpoint = keras.callbacks.ModelCheckpoint(
+        tmp_path / "{epoch}.keras", verbose=0
+    )
+    spoiling = keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda epoch, logs: spoil(agent) if epoch else None
+    )
+    with raises("finite weights to save", "not numbers"):
+        agent.fit(
+            dataset, epochs=3, callbacks=[spoiling, checkpoint], verbose=0
+        )
+    assert [each.name for each in tmp_path.iterdir()] == ["1.keras"]

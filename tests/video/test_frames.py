@@ -43,19 +43,20 @@ def test_a_picture_of_each_state():
     ]
     assert play.returns == [5.0, 5.0]
     assert play.frame_count == 12
-
-
-def test_an_episode_is_cut_off():
+    # An episode is cut off.
     play = video.Play(Counting(), lambda _: 1, max_steps=2)
     assert len(list(play.frames())) == 3
     assert play.returns == [2.0]
 
 
-def test_pictures_of_another_type_are_refused():
+def test_what_is_no_video_is_refused(tmp_path):
     env = Counting()
     env.picture_type = np.float32
     with pytest.raises(ValueError, match="Received: float32 of shape"):
         next(video.Play(env, lambda _: 1).frames())
+    with pytest.raises(ValueError, match="at least one picture"):
+        video.write(tmp_path / "video.gif", iter(()), 10)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("ending", [".gif", ".mp4"])
@@ -76,9 +77,3 @@ def test_a_gif_has_all_pictures_and_is_repeated(tmp_path):
         # No more than 50 pictures a second.
         assert image.info["duration"] == 20
         assert image.info["loop"] == 0
-
-
-def test_a_video_of_nothing_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="at least one picture"):
-        video.write(tmp_path / "video.gif", iter(()), 10)
-    assert not list(tmp_path.iterdir())

@@ -1,6 +1,7 @@
-"""What cannot work is refused in words, and leaves no process."""
+"""Bad arguments of workers are refused before a process is started."""
 
 import subprocess
+import sys
 import threading
 
 import gymnasium
@@ -10,10 +11,11 @@ import pytest
 import keras_rl2 as rl
 from keras_rl2.workers.local_transport import LocalTransport
 from support.probe_envs import CountingEnv
+from support.processes import printed_by
 from support.workers_here import WorkersHere
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def no_process(monkeypatch):
     """Fails where something is started all the same."""
 
@@ -24,100 +26,85 @@ def no_process(monkeypatch):
     monkeypatch.setattr(subprocess, "Popen", start)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        ({"count": 0}, "count=0"),
-        ({"count": 1.5}, "count=1.5"),
-        ({"count": 2, "envs_per_worker": 0}, "envs_per_worker=0"),
-        ({"count": 2, "min_workers": 0}, "min_workers=0"),
-        ({"count": 2, "min_workers": 3}, "min_workers=3"),
-        ({"count": 2, "timeout": 0}, "timeout=0"),
-        ({"count": 2, "timeout": float("nan")}, "timeout=nan"),
-        ({"count": 2, "start_timeout": -1.0}, "start_timeout=-1.0"),
-    ],
-    ids=str,
-)
-def test_numbers_out_of_bounds(arguments, text):
-    with pytest.raises(ValueError, match=r"Expected .* Received: .*") as caught:
-        rl.LocalWorkers(**arguments)
-    assert text in str(caught.value)
+@pytest.mark.usefixtures("no_process")
+def test_bad_numbers_of_workers_are_refused():
+    for workers, arguments, text in [
+        (rl.LocalWorkers, {"count": 0}, "count=0"),
+        (rl.LocalWorkers, {"count": 1.5}, "count=1.5"),
+        (rl.LocalWorkers, {"envs_per_worker": 0}, "envs_per_worker=0"),
+        (rl.LocalWorkers, {"min_workers": 0}, "min_workers=0"),
+        (rl.LocalWorkers, {"min_workers": 3}, "min_workers=3"),
+        (rl.LocalWorkers, {"timeout": 0}, "timeout=0"),
+        (rl.LocalWorkers, {"timeout": float("nan")}, "timeout=nan"),
+        (rl.LocalWorkers, {"start_timeout": -1.0}, "start_timeout=-1.0"),
+        (rl.RayWorkers, {"num_cpus_per_worker": -1}, "per_worker=-1"),
+        (rl.RayWorkers, {"num_cpus_per_worker": np.nan}, "per_worker=nan"),
+        (rl.RayWorkers, {"options": {"max_restarts": 3}}, "['max_restarts']"),
+        (rl.RayWorkers, {"options": {"num_cpus": 3}}, "['num_cpus']"),
+        (rl.RayWorkers, {"min_workers": 3}, "min_workers=3"),
+        (rl.RayWorkers, {"timeout": 0}, "timeout=0"),
+    ]:
+        with pytest.raises(ValueError, match=r"Expected .* Received") as caught:
+            workers(**{"count": 2, **arguments})
+        assert text in str(caught.value)
 
 
 LOCK = threading.Lock()
 
 
-def holds(lock):
-    return lambda: CountingEnv(lock)
-
-
-@pytest.mark.parametrize("dataset", [rl.RolloutDataset, rl.ReplayDataset])
-@pytest.mark.parametrize(
-    ("env", "arguments", "text"),
-    [
+@pytest.mark.usefixtures("no_process")
+def test_environments_that_cannot_be_shared_or_sent():
+    two, six = rl.LocalWorkers(2), rl.LocalWorkers(2, 3)
+    vector = gymnasium.vector.SyncVectorEnv([CountingEnv])
+    lock = "cannot pickle '_thread.lock'"
+    for env, arguments, text in [
         ("Acrobot-v1", {"num_envs": 3}, "multiple of the number of workers, 2"),
-        (
-            "Acrobot-v1",
-            {"num_envs": 4, "workers": rl.LocalWorkers(2, 3)},
-            "2 x 3",
-        ),
+        ("Acrobot-v1", {"num_envs": 4, "workers": six}, "2 x 3"),
         (CountingEnv(), {}, "they make their own"),
-        (
-            gymnasium.vector.SyncVectorEnv([CountingEnv]),
-            {},
-            "they make their own",
-        ),
+        (vector, {}, "they make their own"),
         (CountingEnv, {"env_kwargs": {"index": 1}}, "no `env_kwargs`"),
         (CountingEnv, {"wrappers": [gymnasium.Wrapper]}, "no `wrappers`"),
         ("Acrobot-v1", {"step_timeout": 1.0}, "step_timeout=1.0"),
-        (holds(LOCK), {}, "cannot pickle '_thread.lock'"),
-        (
-            "Acrobot-v1",
-            {"wrappers": [lambda env: CountingEnv(LOCK)]},
-            "cannot pickle '_thread.lock'",
-        ),
-    ],
-    ids=[
-        "not a multiple",
-        "other numbers",
-        "an environment",
-        "a vector environment",
-        "arguments of a function",
-        "wrappers of a function",
-        "step_timeout",
-        "function not to be sent",
-        "wrapper not to be sent",
-    ],
-)
-def test_what_cannot_be_shared_out_or_sent(dataset, env, arguments, text):
-    arguments = {"workers": rl.LocalWorkers(2), **arguments}
-    with pytest.raises(ValueError, match="Received: ") as caught:
-        dataset(env, **arguments)
-    assert text in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("dataset", "arguments"),
-    [
-        (rl.RolloutDataset, {"horizon": 8, "sequence_length": 3}),
-        (rl.ReplayDataset, {"rounds_ahead": -1}),
-        (rl.RolloutDataset, {"on_env_error": "ignore"}),
-    ],
-)
-def test_settings_that_need_no_environment_to_be_refused(dataset, arguments):
+        (lambda lock=LOCK: CountingEnv(lock), {}, lock),
+        ("Acrobot-v1", {"wrappers": [lambda env: CountingEnv(LOCK)]}, lock),
+        ("Acrobot-v1", {"horizon": 8, "sequence_length": 3}, "Received: "),
+        ("Acrobot-v1", {"on_env_error": "ignore"}, "Received: "),
+    ]:
+        with pytest.raises(ValueError, match="Received: ") as caught:
+            rl.RolloutDataset(env, **{"workers": two, **arguments})
+        assert text in str(caught.value)
+    with pytest.raises(ValueError, match="multiple of the number of workers"):
+        rl.ReplayDataset("Acrobot-v1", num_envs=3, workers=two)
     with pytest.raises(ValueError, match="Received: "):
-        dataset("Acrobot-v1", workers=rl.LocalWorkers(2), **arguments)
+        rl.ReplayDataset("Acrobot-v1", rounds_ahead=-1, workers=two)
 
 
-@pytest.mark.parametrize(
-    ("count", "envs_per_worker", "num_envs", "expected"),
-    [(2, 3, 1, 3), (2, 3, 6, 3), (4, None, 1, 1), (4, None, np.int64(8), 2)],
-)
-def test_environments_of_each_worker(
-    count, envs_per_worker, num_envs, expected, tmp_path
-):
-    workers = WorkersHere(tmp_path, count, envs_per_worker=envs_per_worker)
-    env = workers.start(CountingEnv, num_envs)
-    assert env.envs_per_worker == expected
-    assert env.num_envs == count * expected
-    env.close()
+def test_environments_of_each_worker(tmp_path):
+    for count, envs_per_worker, num_envs, expected in [
+        (2, 3, 1, 3),
+        (2, 3, 6, 3),
+        (4, None, 1, 1),
+        (4, None, np.int64(8), 2),
+    ]:
+        workers = WorkersHere(tmp_path, count, envs_per_worker=envs_per_worker)
+        env = workers.start(CountingEnv, num_envs)
+        assert env.envs_per_worker == expected
+        assert env.num_envs == count * expected
+        env.close()
+
+
+def test_without_ray_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    workers = rl.RayWorkers(2)
+    with pytest.raises(ImportError, match=r"keras-rl2-fit\[ray\]"):
+        workers.start("CartPole-v1", 2)
+
+
+def test_the_host_of_an_actor_needs_no_ray(tmp_path):
+    code = (
+        "import sys; sys.modules['ray'] = None;"
+        "from keras_rl2.workers.ray_host import RayHost;"
+        "host = RayHost(); host.ping();"
+        "print(host.call(0, 'reset', None)[0]); host.close()"
+    )
+    assert printed_by(code, tmp_path) == "False"

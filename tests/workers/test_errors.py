@@ -50,12 +50,9 @@ ERRORS = {
 }
 
 
-@pytest.fixture(scope="module")
-def after_errors(tmp_path_factory):
-    """Three trainings that an environment ended; an agent, data, errors."""
-    folder, caught = tmp_path_factory.mktemp("errors"), {}
+def test_errors_keep_their_type_and_training_goes_on(closing, tmp_path):
     fails = [
-        Once(folder / name, how, step)
+        Once(tmp_path / name, how, step)
         for name, (how, step, *_) in ERRORS.items()
     ]
 
@@ -63,30 +60,17 @@ def after_errors(tmp_path_factory):
         for each in fails:
             each(env)
 
-    agent, data = made(functools.partial(NumberedEnv, fail))
-    for name, (_, _, kind, text) in ERRORS.items():
-        with pytest.raises(kind, match=text) as error:
+    agent, data = closing(functools.partial(NumberedEnv, fail))
+    for how, step, kind, text in ERRORS.values():
+        with pytest.raises(kind, match=text) as caught:
             agent.fit(data, epochs=1, verbose=0)
-        caught[name] = error.value
-    yield agent, data, caught
-    data.close()
-
-
-@pytest.mark.parametrize("name", ERRORS)
-def test_errors_keep_their_type(name, after_errors):
-    how, step, kind, text = ERRORS[name]
-    error = after_errors[-1][name]
-    assert type(error) is kind
-    assert str(error) == text
-    notes = " ".join(error.__notes__)
-    assert f"In step {step} of environment" in notes
-    assert "In worker" in notes
-    assert f"in {how.__name__}" in notes
-
-
-def test_a_training_goes_on_after_errors(after_errors):
-    """It is one of the environments, and no fault of the worker."""
-    agent, data, _ = after_errors
+        assert type(caught.value) is kind
+        assert str(caught.value) == text
+        notes = " ".join(caught.value.__notes__)
+        assert f"In step {step} of environment" in notes
+        assert "In worker" in notes
+        assert f"in {how.__name__}" in notes
+    # It is one of the environments, and no fault of the worker.
     assert len(processes_of(data)) == len(living(data)) == 2
     watch = Watch(data, agent)
     agent.fit(data, epochs=1, verbose=0)
@@ -94,9 +78,8 @@ def test_a_training_goes_on_after_errors(after_errors):
     watch.assert_statistics()
 
 
-@pytest.mark.parametrize("index", [0, 1])
-def test_errors_name_the_worker_and_the_environment(index, tmp_path):
-    failing = NumberedEnv.made + 2 * index + 1
+def test_errors_name_the_worker_and_the_environment(tmp_path):
+    failing = NumberedEnv.made + 3
 
     def make():
         # The environments are made in order.
@@ -111,8 +94,7 @@ def test_errors_name_the_worker_and_the_environment(index, tmp_path):
     first, second, *_ = caught.value.__notes__
     assert first == "In step 4 of environment 1 of SyncVectorEnv."
     assert second == (
-        f"In worker {index}, whose environment 0 is environment {2 * index} "
-        "of all."
+        "In worker 1, whose environment 0 is environment 2 of all."
     )
 
 
@@ -156,17 +138,13 @@ def test_environments_that_fail_begin_anew_within_a_worker(tmp_path):
     assert {*episodes_of(data)["episode_lengths"]} == {failing_envs.LENGTH}
 
 
-@pytest.mark.parametrize(
-    ("dataset", "arguments"),
-    [
+def test_workers_of_settings_that_do_not_fit_are_ended(tmp_path):
+    for dataset, arguments in [
         (rl.RolloutDataset, {"horizon": 4, "batch_size": 4 * NUM_ENVS + 1}),
         (rl.ReplayDataset, {"steps_per_round": NUM_ENVS + 1}),
-    ],
-)
-def test_workers_of_settings_that_do_not_fit_are_ended(
-    dataset, arguments, tmp_path
-):
-    workers = WorkersHere(tmp_path)
-    with pytest.raises(ValueError, match="Received: "):
-        dataset(NumberedEnv, num_envs=NUM_ENVS, workers=workers, **arguments)
-    assert workers.transport.closed
+    ]:
+        workers = WorkersHere(tmp_path)
+        arguments |= {"num_envs": NUM_ENVS, "workers": workers}
+        with pytest.raises(ValueError, match="Received: "):
+            dataset(NumberedEnv, **arguments)
+        assert workers.transport.closed

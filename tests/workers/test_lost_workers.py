@@ -21,8 +21,7 @@ from support.workers_here import WorkersHere
 from support.workers_here import lose
 
 
-@pytest.mark.parametrize("index", [0, 1])
-def test_environments_that_replace_others_do_not_repeat_them(index, tmp_path):
+def test_environments_that_replace_others_do_not_repeat_them(tmp_path):
     """Nor does a training with the same losses do anything else again."""
 
     def first_lengths():
@@ -30,9 +29,9 @@ def test_environments_that_replace_others_do_not_repeat_them(index, tmp_path):
         data.bind(agent)
         shown = []
         for _ in range(3):
-            lose(data, index)
+            lose(data, 1)
             # Its own environments.
-            shown.append(np.split(data.collect().ended, 2, axis=1)[index])
+            shown.append(np.split(data.collect().ended, 2, axis=1)[1])
         return shown
 
     first, again, third = first_lengths()
@@ -61,10 +60,7 @@ def test_whole_episodes_are_played_again(tmp_path):
         trajectory = data.collect()
         assert trajectory.terminated.sum() == NUM_ENVS
         lose(data, 0)
-    first, again = (
-        trajectory,
-        data.collect(),
-    )
+    first, again = trajectory, data.collect()
     assert again.terminated.sum() == NUM_ENVS
     lengths = episodes_of(data)["episode_lengths"]
     assert len(lengths) == 3 * NUM_ENVS
@@ -184,6 +180,39 @@ def test_shares_that_were_given_away_are_given_away_again(tmp_path):
         agent.fit(data, epochs=1, verbose=0)
 
 
+def test_too_few_workers_are_an_error(tmp_path):
+    workers = WorkersHere(tmp_path, min_workers=2)
+    agent, data = made(workers=workers)
+    data.bind(agent)
+    workers.transport.most = 0
+    lose(data, 0)
+    with pytest.raises(WorkerError, match="at least 2 workers"):
+        data.collect()
+    assert workers.transport.closed
+
+
+def test_one_that_does_not_answer_in_time_is_replaced(tmp_path, caplog):
+    # Time is looked at only where nobody has answered.
+    workers = WorkersHere(tmp_path, timeout=1e-6)
+    agent, data = made(workers=workers)
+    data.bind(agent)
+    watch = Watch(data, agent)
+    data.refresh()
+    transport, nobody = workers.transport, [[]]
+    wait = transport.wait
+
+    def answered(links, seconds):
+        return nobody.pop() if nobody else wait(links, seconds)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transport, "wait", answered)
+        data.refresh()
+    assert "did not answer 'collect' within 1e-06 s" in caplog.text
+    assert data.env.pool.losses == data.env.pool.workers_left == 2
+    data.refresh()
+    watch.assert_statistics()
+
+
 def test_one_that_dies_as_it_starts_is_started_again(tmp_path):
     workers = WorkersHere(tmp_path)
     agent, data = made(workers=workers)
@@ -238,22 +267,21 @@ def breaking_off(transport, error):
             yield
 
 
-@pytest.mark.parametrize("how", ["drop", "lose", "interrupt"])
-def test_weights_are_kept_until_nobody_acts_with_them(how, tmp_path):
+def test_weights_are_kept_until_nobody_acts_with_them(tmp_path):
     """Not longer, though their rollout is never finished."""
-    workers = WorkersHere(tmp_path)
-    agent, data = made(workers=workers)
-    data.bind(agent)
-    data.collect()
-    transport = workers.transport
-    assert transport.unread() == 0
-    errors = {"drop": RuntimeError, "interrupt": KeyboardInterrupt}
-    for _ in range(3):
-        if how == "lose":
-            lose(data, 1)
-        else:
-            with breaking_off(transport, errors[how]):
-                data.collect()
+    for error in (RuntimeError, KeyboardInterrupt, None):
+        workers = WorkersHere(tmp_path)
+        agent, data = made(workers=workers)
+        data.bind(agent)
         data.collect()
-    assert transport.unread() == 0
-    assert not data.env.pool._open
+        transport = workers.transport
+        assert transport.unread() == 0
+        for _ in range(3):
+            if error is None:
+                lose(data, 1)
+            else:
+                with breaking_off(transport, error):
+                    data.collect()
+            data.collect()
+        assert transport.unread() == 0
+        assert not data.env.pool._open

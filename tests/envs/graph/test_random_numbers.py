@@ -20,12 +20,12 @@ KNOWN = [
 ]
 
 
-@pytest.mark.parametrize(("key", "counter", "expected"), KNOWN)
-def test_the_cipher_gives_published_numbers(key, counter, expected):
-    words = random_numbers.threefry(
-        np.array(key, np.uint32), *np.array(counter, np.uint32)
-    )
-    assert tuple(int(each) for each in words) == expected
+def test_the_cipher_gives_published_numbers():
+    for key, counter, expected in KNOWN:
+        words = random_numbers.threefry(
+            np.array(key, np.uint32), *np.array(counter, np.uint32)
+        )
+        assert tuple(int(each) for each in words) == expected
 
 
 def test_numbers_are_uniform():
@@ -64,15 +64,11 @@ def test_seeds_that_are_derived_differ():
     assert abs(np.corrcoef(first, second)[0, 1]) < 0.03
 
 
-@pytest.mark.parametrize("length", [1, 2, 3, 28, 64, 1000])
-def test_permutations_contain_each_number_once(length):
-    orders = np.asarray(random_numbers.permutations(SEED, 20, length))
-    assert orders.dtype == np.int32
-    expected = np.broadcast_to(np.arange(length), (20, length))
-    assert (np.sort(orders, axis=1) == expected).all()
-
-
 def test_permutations_are_random():
+    for length in (1, 2, 3, 28, 64, 1000):
+        orders = np.asarray(random_numbers.permutations(SEED, 20, length))
+        assert orders.dtype == np.int32
+        assert (np.sort(orders, axis=1) == np.arange(length)).all()
     orders = np.asarray(random_numbers.permutations(SEED, 9000, 9))
     # Each number as often in each place, and beside each other one.
     for place in range(9):

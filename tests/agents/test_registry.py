@@ -1,0 +1,87 @@
+"""A new agent is found by the tests, the presets, the docs and the examples.
+
+Each list that has to name all agents is compared with the classes that
+`keras_rl2.agents` makes public: who adds one is told here what is missing.
+"""
+
+import inspect
+import pathlib
+import re
+
+import keras
+
+import keras_rl2 as rl
+from keras_rl2 import presets
+from keras_rl2.presets import schema
+from support.agents import EVERY_AGENT
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+ALGORITHMS = {
+    name: getattr(rl.agents, name)
+    for name in rl.agents.__all__
+    if not inspect.isabstract(getattr(rl.agents, name))
+    and keras.saving.get_registered_name(getattr(rl.agents, name)) != name
+}
+"""Public classes that can be saved by a name of their own: no mere bases."""
+
+KINDS = {"BoxCQL": "CQL", "DiscreteCQL": "CQL"}
+"""Classes that are one algorithm, for several kinds of actions."""
+
+NAMES = {KINDS.get(name, name) for name in ALGORITHMS}
+"""What the algorithms are called where there are no classes."""
+
+
+def test_tests_run_over_all_of_them():
+    assert {"PPO", "DQN"} <= set(ALGORITHMS)
+    assert "Agent" not in ALGORITHMS
+    assert set(EVERY_AGENT) == set(ALGORITHMS)
+    for name, case in EVERY_AGENT.items():
+        assert case.make is ALGORITHMS[name]
+
+
+def test_they_are_found_at_the_top():
+    assert set(rl.__all__) >= NAMES
+
+
+def test_presets_know_all_of_them():
+    assert set(presets.ALGORITHMS) == NAMES
+    for name, made in ALGORITHMS.items():
+        known = presets.ALGORITHMS[KINDS.get(name, name)]
+        assert known.on_policy == made.on_policy
+        kinds = {kind.__name__ for kind in made.action_kinds}
+        assert known.learns_with_memory(kinds) == made.takes_memory
+        if name in KINDS:
+            # The classes of one algorithm share its kinds.
+            assert kinds == {{"BoxCQL": "Box", "DiscreteCQL": "Discrete"}[name]}
+            kinds = {kind.__name__ for kind in rl.CQL.kinds}
+        assert kinds == set(known.actions or {"Space"}), name
+
+
+def test_presets_have_settings_and_defaults_of_each():
+    for name in NAMES:
+        assert "agent.gamma" in schema.settings_of(name)
+        preset = presets.default(name, "CartPole-v1")
+        assert preset.algorithm == name
+        assert preset.optimizer["name"]
+
+
+def page_of(name):
+    stem = presets.ALGORITHMS[name].page or name.lower()
+    return ROOT / "docs" / f"{stem}.md"
+
+
+def test_each_has_a_page_and_an_example():
+    examples = sorted((ROOT / "examples").glob("*.py"))
+    for name in NAMES:
+        assert page_of(name).read_text("utf-8").startswith(f"# {name}\n")
+        # Blocks of pages are run by `tests/docs`.
+        texts = [each.read_text("utf-8") for each in (page_of(name), *examples)]
+        uses = re.compile(rf"\b{name}(\.for_env)?\(")
+        assert any(map(uses.search, texts)), name
+
+
+def test_examples_are_listed():
+    listed = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
+    for path in (ROOT / "examples").glob("*.py"):
+        assert f"[`{path.name}`]({path.name})" in listed, path.name
