@@ -117,6 +117,7 @@ def make_for_env(
     _refuse_unknown(kind, settings, options)
     asked = present(**options)
     _check({**options, **_own_options(kind), **asked}, memory, shared, seed)
+    _check_dtype(settings.get("dtype"))
     # Whoever gives networks and spaces needs no environment.
     from keras_rl2.envs.adapt import as_vector_env
 
@@ -1233,6 +1234,17 @@ def _refuse_unknown(
     made |= {"observation_space", "action_space"}
     taken = {*kind.argument_names(), *options, "memory"} - made
     refuse_unknown(kind.__name__, settings, taken)
+
+
+def _check_dtype(dtype: str | None) -> None:
+    """Raises an error for weights that Adam cannot train."""
+    policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+    if policy.variable_dtype == "bfloat16":
+        # Its decay of 0.999 is 1 in bfloat16, and so all updates are 0.
+        raise ValueError(
+            "Expected weights that Adam can train, as with "
+            "dtype='mixed_bfloat16'. Received: weights in bfloat16"
+        )
 
 
 def _check(

@@ -76,8 +76,7 @@ def _check_storage(array: h5py.h5d.DatasetID, path: str) -> None:
             f"{path} of {declared:,} bytes, of which "
             f"{array.get_storage_size():,} are in the file"
         )
-    # Keras writes bfloat16 as two opaque bytes.
-    if array.dtype.kind not in "biuf" and array.dtype.str != "|V2":
+    if array.dtype.kind not in "biuf":
         raise Hdf5Error(
             f"{path} of dtype {array.dtype}, not numbers (for images, Minari "
             "writes numbers with `jpeg_encoding=False`)"

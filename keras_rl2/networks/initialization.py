@@ -1,6 +1,5 @@
 """Initial weights of a network."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -61,10 +60,7 @@ class Initialization:
         """
         if self.kind == "orthogonal":
             gain = 2.0**0.5 if gain is None else gain
-            kind = keras.initializers.Orthogonal
-            if keras.config.dtype_policy().variable_dtype == "bfloat16":
-                kind = BFloat16Orthogonal
-            return kind(gain, self.next_seed())
+            return keras.initializers.Orthogonal(gain, self.next_seed())
         gain = 1.0 if gain is None else gain
         return keras.initializers.VarianceScaling(
             gain**2 / 3.0, "fan_in", "uniform", self.next_seed()
@@ -76,24 +72,3 @@ class Initialization:
             return "zeros"
         bound = fan_in**-0.5
         return keras.initializers.RandomUniform(-bound, bound, self.next_seed())
-
-
-@keras.saving.register_keras_serializable(package="keras_rl2")
-class BFloat16Orthogonal(keras.initializers.Orthogonal):
-    """Orthogonal weights in bfloat16, in which TensorFlow cannot make them.
-
-    Example:
-
-    >>> BFloat16Orthogonal(seed=0)((2, 2), "bfloat16").dtype.name
-    'bfloat16'
-    """
-
-    def __call__(self, shape: Sequence[int], dtype: str | None = None) -> Any:
-        """Returns weights, made in float32 and cast.
-
-        Args:
-            shape: Sequence of ints.
-            dtype: str or None. Defaults to `None`.
-        """
-        made = super().__call__(shape, "float32")
-        return keras.ops.cast(made, dtype or "bfloat16")

@@ -66,10 +66,10 @@ def test_cnn(shape):
 
 
 def test_cnn_has_the_parameters_of_the_paper():
-    """Mnih et al., 2015; the third convolution is padded, as documented."""
+    """Mnih et al., 2015."""
     convolutions = 8 * 8 * 4 * 32 + 32 + 4 * 4 * 32 * 64 + 64
     convolutions += 3 * 3 * 64 * 64 + 64
-    dense = 9 * 9 * 64 * 512 + 512 + 512 * 6 + 6
+    dense = 7 * 7 * 64 * 512 + 512 + 512 * 6 + 6
     model = networks.nature_cnn((84, 84, 4), 6, seed=0)
     assert model.count_params() == convolutions + dense
 

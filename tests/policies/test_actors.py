@@ -64,11 +64,13 @@ def assert_acts_alike(
 @pytest.mark.parametrize(
     ("pair", "num_envs"), [*((pair, 3) for pair in SPACES), ("act_box", 1)]
 )
-def test_litert_acts_as_tensorflow(pair, num_envs, caplog):
+def test_actors_act_as_tensorflow(pair, num_envs, caplog):
     agent = make_agent(PPO, make_env(pair))
     with caplog.at_level(logging.WARNING):
         actor = ActorSnapshot(agent, num_envs)
-    assert actor.backend == "litert"
+    # Convolutions of weights that are inputs are slow in LiteRT.
+    convolves = pair == "observe_image"
+    assert actor.backend == ("tensorflow" if convolves else "litert")
     assert not caplog.records
     with_loud_policy(agent)
     actor.sync()

@@ -376,3 +376,18 @@ def test_random_actions_are_among_those_allowed(space):
     mask = np.broadcast_to(flags, (500, head.mask_size))
     action = head.random_action(np.random.default_rng(0), (500,), mask)
     assert {*np.unique(action)} == {1, 2}
+
+
+def test_scaled_actions_are_in_units_of_half_the_range():
+    """Middles 0 and 15, halves 1 and 15; a dimension without bounds stays."""
+    low, high = [-1.0, 0.0, -np.inf], [1.0, 30.0, np.inf]
+    head = BoxHead(low, high, shape=(3,), scaled=True)
+    own = [[0.5, 0.5, 7.0], [3.0, -1.0, -9.0]]
+    theirs = [[0.5, 22.5, 7.0], [1.0, 0.0, -9.0]]
+    np.testing.assert_array_equal(head.to_environment(own), theirs)
+    np.testing.assert_array_equal(
+        head.from_environment(theirs), [[0.5, 0.5, 7.0], [1.0, -1.0, -9.0]]
+    )
+    drawn = head.random_action(np.random.default_rng(0), (1000,))
+    assert np.abs(drawn[:, :2]).max(0) == pytest.approx([1.0, 1.0], abs=0.01)
+    assert BoxHead(**head.get_config()).get_config() == head.get_config()
