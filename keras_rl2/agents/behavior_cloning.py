@@ -11,6 +11,8 @@ from keras import ops
 
 from keras_rl2.agents.agent import as_given
 from keras_rl2.agents.stochastic_actor import StochasticActor
+from keras_rl2.agents.stochastic_policy import ACTION_UNITS
+from keras_rl2.basics.arguments import check_choice
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.spaces.space_configs import GivenSpace
@@ -43,6 +45,9 @@ class BehaviorCloning(StochasticActor):
         initial_log_std: float. Initial log standard deviation of a Box policy
             whose network outputs means only; it stays within -5 ... 2.
             Defaults to `0.0`.
+        action_units: str. Units of the Gaussian of a Box: `"half_range"`, in
+            which finite bounds are -1 and 1, or `"environment"`. Defaults to
+            `"half_range"`.
         max_gradient_norm: float or None. Global norm to which gradients are
             clipped; None for no clipping. Defaults to `None`.
         observation_space: `gymnasium.Space` or its config. Space of one
@@ -85,6 +90,7 @@ class BehaviorCloning(StochasticActor):
         *,
         gamma: float = 0.99,  # own words
         initial_log_std: float = 0.0,  # own words
+        action_units: Literal["half_range", "environment"] = "half_range",
         max_gradient_norm: float | None = None,
         observation_space: GivenSpace | None = None,
         action_space: GivenSpace | None = None,
@@ -92,6 +98,7 @@ class BehaviorCloning(StochasticActor):
         name: str | None = None,
         dtype: str | None = None,
     ) -> None:
+        check_choice(action_units=(action_units, ACTION_UNITS))
         super().__init__(
             actor,
             gamma=gamma,
@@ -103,6 +110,7 @@ class BehaviorCloning(StochasticActor):
             name=name,
             dtype=dtype,
         )
+        self.action_units = action_units
         self._bind_requested()
 
     @classmethod
@@ -121,6 +129,7 @@ class BehaviorCloning(StochasticActor):
         shared: bool | None = None,
         gamma: float = 0.99,
         initial_log_std: float = 0.0,
+        action_units: Literal["half_range", "environment"] = "half_range",
         max_gradient_norm: float | None = None,
         seed: int | None = None,
         name: str | None = None,
@@ -160,6 +169,9 @@ class BehaviorCloning(StochasticActor):
             initial_log_std: float. Initial log standard deviation of a Box
                 policy whose network outputs means only; it stays within -5 ...
                 2. Defaults to `0.0`.
+            action_units: str. Units of the Gaussian of a Box: `"half_range"`,
+                in which finite bounds are -1 and 1, or `"environment"`.
+                Defaults to `"half_range"`.
             max_gradient_norm: float or None. Global norm to which gradients
                 are clipped; None for no clipping. Defaults to `None`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to

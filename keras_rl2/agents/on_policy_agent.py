@@ -2,11 +2,9 @@
 
 import operator
 from collections.abc import Callable
-from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Literal
-from typing import Self
 from typing import cast
 
 import gymnasium
@@ -16,6 +14,7 @@ from keras import ops
 
 from keras_rl2 import losses
 from keras_rl2 import returns
+from keras_rl2.agents.stochastic_policy import ACTION_UNITS
 from keras_rl2.agents.stochastic_policy import StochasticPolicy
 from keras_rl2.basics.arguments import check_choice
 from keras_rl2.basics.arguments import check_flag
@@ -138,7 +137,7 @@ class OnPolicyAgent(StochasticPolicy):
         if max_gradient_norm is not None:
             check_in_range(max_gradient_norm=(max_gradient_norm, 1e-12, np.inf))
         check_flag(normalize_advantages=normalize_advantages)
-        check_choice(action_units=(action_units, ("half_range", "environment")))
+        check_choice(action_units=(action_units, ACTION_UNITS))
         super().__init__(
             observation_space=observation_space,
             action_space=action_space,
@@ -384,20 +383,6 @@ class OnPolicyAgent(StochasticPolicy):
             build.actor(build.head.parameter_sizes[0], actor_seed),
             build.network("critic", 1, critic_seed),
         )
-
-    @classmethod
-    def from_config(
-        cls,
-        config: dict[str, Any],
-        custom_objects: Mapping[str, Any] | None = None,
-    ) -> Self:
-        """Makes an agent from `get_config`.
-
-        Agents that were saved without `action_units` act in the environment's.
-        """
-        if "action_units" in cls.argument_names():
-            config = {"action_units": "environment", **config}
-        return super().from_config(config, custom_objects)
 
     def given_networks(self) -> dict[str, keras.Model | None]:
         """Returns the networks, keyed by constructor argument."""

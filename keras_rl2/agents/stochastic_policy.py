@@ -1,6 +1,8 @@
 """Agents with a distribution of actions from a network."""
 
+from collections.abc import Mapping
 from typing import Any
+from typing import Self
 
 import gymnasium
 import keras
@@ -16,6 +18,9 @@ from keras_rl2.networks.outputs import check_policy_ending
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.spaces.trees import Tree
+
+ACTION_UNITS = ("half_range", "environment")
+"""Units of the actions of a Gaussian; see `OnPolicyAgent`."""
 
 
 class StochasticPolicy(Agent):
@@ -70,6 +75,20 @@ class StochasticPolicy(Agent):
                 initializer=keras.initializers.Constant(initial),
                 name="log_std",
             )
+
+    @classmethod
+    def from_config(
+        cls,
+        config: dict[str, Any],
+        custom_objects: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Makes an agent from `get_config`.
+
+        Agents that were saved without `action_units` act in the environment's.
+        """
+        if "action_units" in cls.argument_names():
+            config = {"action_units": "environment", **config}
+        return super().from_config(config, custom_objects)
 
     # Networks.
 

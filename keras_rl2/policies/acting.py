@@ -193,7 +193,7 @@ class Acting:
             f"episode on: `state = agent.initial_state({count})`, then "
             "`action, state = agent.act(observation, state)`. "
             "Received: state=None",
-            stacklevel=4,
+            stacklevel=5,
         )
 
     def _check_mask(self, batch: Any, count: int) -> None:

@@ -30,6 +30,7 @@ from keras_rl2.presets.kinds import one_of
 
 _OPTIONAL_NUMBER = either(NUMBER, NONE)
 _SCHEDULED = either(NUMBER, SCHEDULE)
+_UNITS = one_of("half_range", "environment")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +86,7 @@ _ON_POLICY = {
     "normalize_advantages": FLAG,
     "max_gradient_norm": _OPTIONAL_NUMBER,
     "initial_log_std": NUMBER,
-    "action_units": one_of("half_range", "environment"),
+    "action_units": _UNITS,
 }
 _PPO = {
     **_ON_POLICY,
@@ -201,7 +202,11 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     "BehaviorCloning": Algorithm(
         on_policy=False,
-        settings={**_WITHOUT_TARGETS, "initial_log_std": NUMBER},
+        settings={
+            **_WITHOUT_TARGETS,
+            "initial_log_std": NUMBER,
+            "action_units": _UNITS,
+        },
         optimizer=_FAST_ADAM,
         offline=True,
         page="bc",

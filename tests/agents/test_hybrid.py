@@ -124,7 +124,9 @@ def test_log_prob_of_act_is_the_sum_of_its_parts(trained):
         gear.log_prob(action["gear"] - 2)
         + lights.log_prob(action["lights"])
         # Of what was done: bounds may have clipped it.
-        + wheel.log_prob(action["wheel"])
+        + wheel.log_prob(
+            agent.policy_head.heads[2].from_environment(action["wheel"])
+        )
     )
     np.testing.assert_allclose(log_prob, expected, rtol=1e-5)
     one, own = agent.act(row(batch, 0), return_log_prob=True)

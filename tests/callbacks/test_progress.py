@@ -1,3 +1,4 @@
+import inspect
 import io
 import itertools
 
@@ -232,7 +233,8 @@ def test_fit_shows_it_unless_told_otherwise(
     agent, rollouts, capsys, monkeypatch
 ):
     # Of the one that `fit` makes. A slow machine would be told of each round.
-    monkeypatch.setitem(Progress.__init__.__kwdefaults__, "clock", Clock())
+    defaults = inspect.unwrap(Progress.__init__).__kwdefaults__
+    monkeypatch.setitem(defaults, "clock", Clock())
     for arguments, lines in (
         # The first says which settings are the algorithm's own.
         ({}, 2),
