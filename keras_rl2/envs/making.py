@@ -20,7 +20,6 @@ from typing import Any
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode
-from gymnasium.vector import SyncVectorEnv
 from gymnasium.vector import VectorEnv
 
 from keras_rl2.basics.arguments import check_positive
@@ -151,7 +150,7 @@ def refuse_arguments_of_function(
         )
 
 
-class _CopyingVectorEnv(SyncVectorEnv):
+class SyncVectorEnv(gymnasium.vector.SyncVectorEnv):
     """Copies the last observation of an episode before the next one begins.
 
     An environment may return the same array from `step` and `reset`, so that
@@ -179,7 +178,7 @@ def _together(
     if num_envs == 1:
         return make()
     # A class has attributes that Gymnasium would take for the environment's.
-    return _CopyingVectorEnv(
+    return SyncVectorEnv(
         [functools.partial(make)] * num_envs,
         autoreset_mode=AutoresetMode.SAME_STEP,
     )
