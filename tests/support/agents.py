@@ -106,11 +106,6 @@ class AgentCase:
         return {"updates_per_round": 1}
 
     @property
-    def whole_episodes(self):
-        """Whether a round is one episode of each environment."""
-        return self.make.whole_episodes
-
-    @property
     def pair(self):
         """The pair of spaces of tests that do not ask for any."""
         return f"act_{self.actions[0]}"
@@ -129,33 +124,19 @@ class AgentCase:
             *(f"observe_{name}{suffix}" for name in OBSERVATION_SPACES),
         )
 
-    @property
-    def dataset(self):
-        """The class of datasets that it learns from."""
-        return rl.RolloutDataset if self.on_policy else rl.ReplayDataset
-
     def make_dataset(self, env, **arguments):
         """Makes a small dataset: 8 steps in each environment, two updates."""
         make = make_rollouts if self.on_policy else make_replay
         return make(env, **arguments)
 
     def env_steps(self, rounds, horizon=8, num_envs=2):
-        """Returns the steps of rounds on `make_env`, by what is promised.
-
-        Those are `horizon` in each environment; or one episode in each.
-        """
-        if self.whole_episodes:
+        """Returns the steps of rounds: `horizon` or an episode in each."""
+        if self.make.whole_episodes:
             horizon = min(horizon, EPISODE_LENGTH)
         return rounds * horizon * num_envs
 
 
 def _unusual_settings(make, kinds):
-    """Returns constructor arguments, none at its default.
-
-    Args:
-        make: The class.
-        kinds: dict from arguments to `keras_rl2.presets.kinds`.
-    """
     decay = keras.optimizers.schedules.PolynomialDecay(0.4, 10, 0.2)
     settings = {}
     for name, taken in inspect.signature(make).parameters.items():
@@ -204,7 +185,7 @@ EVERY_AGENT = dict(_cases())
 """All agents of the registry, by name."""
 
 AGENTS = {name: case for name, case in EVERY_AGENT.items() if case.on_policy}
-"""Agents that learn from rollouts of their present policy."""
+"""Agents that learn from rollouts."""
 
 OFF_POLICY = {
     name: case
@@ -212,20 +193,6 @@ OFF_POLICY = {
     if not case.on_policy and case.networks != ("actor",)
 }
 """Agents that learn values from replay."""
-
-CLONING = {
-    name: case
-    for name, case in EVERY_AGENT.items()
-    if not case.on_policy and case.networks == ("actor",)
-}
-"""Agents that learn from replay what is done, and not what it is worth."""
-
-WITH_TARGETS = {
-    name: case
-    for name, case in OFF_POLICY.items()
-    if "tau" in case.make.argument_names()
-}
-"""Those of which target networks follow the others."""
 
 ACTOR_CRITICS = {
     name: case
@@ -250,15 +217,6 @@ OFF_POLICY_KINDS = {name: OFF_POLICY[name] for name in ("SAC", "TD3", "DQN")}
 EITHER_DATASET = {name: KINDS[name] for name in ("PPO", "SAC")}
 """An agent for each class of datasets, for what `Agent` does with either."""
 
-EACH_KIND = {**AGENTS, "SAC": OFF_POLICY["SAC"]}
-"""Agents for what their dataset does, whatever they learn from it."""
-
-EITHER_KIND = [list(AGENTS), list(OFF_POLICY)]
-"""Of each of these one, for what their bases do; see the mark `rotate`."""
-
-ANY = [[*EVERY_AGENT]]
-"""One of all, for what `Agent` does."""
-
 SPACES = {
     **{f"act_{k}": (_VECTOR, v) for k, v in ACTION_SPACES.items()},
     **{
@@ -275,11 +233,6 @@ _ALL_SPACES = {
         for k, v in OBSERVATION_SPACES.items()
     },
 }
-
-PAIRS = [
-    (name, pair) for name, case in EVERY_AGENT.items() for pair in case.pairs
-]
-"""Each agent with each pair of spaces that it is tested on."""
 
 
 def make_env(pair="act_discrete", num_envs=2):
@@ -370,12 +323,7 @@ def weights_of(agent):
 
 
 def assert_equal_weights(agent, expected):
-    """Asserts equality bit for bit.
-
-    Args:
-        agent: An agent, or a list of arrays.
-        expected: An agent, or a list of arrays.
-    """
+    """Asserts that agents, or lists of arrays, are equal bit for bit."""
     actual, expected = (
         x if isinstance(x, list) else x.get_weights() for x in (agent, expected)
     )
