@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 
 import keras_rl2 as rl
-from support.agents import EITHER_DATASET
 from support.agents import EVERY_AGENT
 from support.agents import AnySpaceEnv
 from support.agents import assert_equal_weights
@@ -17,28 +16,22 @@ from support.agents import make_env
 from support.agents import make_replay
 from support.agents import make_rollouts
 from support.agents import slow
-from support.agents import weights_of
 from support.plain_networks import plain_networks
-
-over_datasets = pytest.mark.parametrize("name", EITHER_DATASET)
-
 
 # Constructor and `for_env`.
 
 
-@over_datasets
-def test_an_unknown_argument_names_the_nearest(name):
-    kind, env = EVERY_AGENT[name].make, make_env(EVERY_AGENT[name].pair)
+def test_an_unknown_argument_names_the_nearest():
+    case = EVERY_AGENT["PPO"]
+    kind, env = case.make, make_env()
     wanted = r"that \w+ takes, perhaps `gamma`. Received: gama=1"
     with pytest.raises(TypeError, match=wanted):
         kind.for_env(env, gama=1)
     with pytest.raises(TypeError, match=wanted):
-        kind(**plain_networks(EVERY_AGENT[name]), gama=1)
-    with pytest.raises(TypeError, match="perhaps `normalize_observations`"):
-        kind.for_env(env, normalise_observations=True)
+        kind(**plain_networks(case), gama=1)
     with pytest.raises(TypeError, match=r"one of .*hidden") as caught:
         kind.for_env(env, wholly_unknown=1)
-    assert not {"actor", "critic", "q_network", "action_space"}.intersection(
+    assert not {"actor", "critic", "action_space"}.intersection(
         str(caught.value).replace(",", " ").split()
     )
     with pytest.raises(TypeError, match=r"`agent.compile\(keras.optimizers"):
@@ -99,19 +92,11 @@ def test_a_stateful_layer_is_refused():
 
 
 def test_fit_names_what_it_does_not_take():
-    env = make_env()
-    agent = make_agent(EVERY_AGENT["PPO"], env)
-    before = weights_of(agent)
-    for name, value in {
-        "steps_per_epoch": 3,
-        "class_weight": {0: 1.0},
-        "batch_size": 32,
-        "validation_steps": 2,
-        "y": np.zeros(3),
-    }.items():
+    agent = make_agent(EVERY_AGENT["PPO"], make_env())
+    for name in ("steps_per_epoch", "class_weight", "batch_size", "y"):
         with pytest.raises(ValueError, match=f"`fit` without `{name}`; use"):
-            agent.fit(make_rollouts(env), **{name: value})
-    assert_equal_weights(agent, before)
+            agent.fit(make_rollouts(make_env()), **{name: 3})
+    assert agent.env_steps == 0
 
 
 @pytest.mark.parametrize(
@@ -126,57 +111,22 @@ def test_fit_of_an_environment_names_the_dataset_it_wants(name, kind):
         agent.fit(gymnasium.make("Pendulum-v1"))
 
 
-def test_total_steps_are_never_doubled():
-    asked = 130
+def test_total_steps_and_the_warm_up():
+    """They are never doubled, and refused where nothing would be learned."""
     env = make_env()
     agent = make_eager_agent(EVERY_AGENT["DQN"], env)
+    with pytest.raises(ValueError, match=r"more than the 128 steps"):
+        agent.fit(make_replay(env, warm_up=120), total_steps=100, verbose=0)
+    assert agent.env_steps == 0
     replay = make_replay(
         env,
-        capacity=2000,
         warm_up=120,
         steps_per_round=64,
         updates_per_round=1,
         rounds_per_epoch=100,
     )
-    agent.fit(replay, total_steps=asked, verbose=0)
-    assert asked <= agent.env_steps < 2 * asked
-    assert agent.env_steps < asked + 2 * replay.steps_per_round
-
-
-def test_total_steps_within_the_warm_up_are_refused():
-    env = make_env()
-    agent = make_eager_agent(EVERY_AGENT["SAC"], env)
-    replay = make_replay(env, capacity=2000, warm_up=1000)
-    with pytest.raises(ValueError, match=r"more than the 1008 steps"):
-        agent.fit(replay, total_steps=100, verbose=0)
-    assert agent.env_steps == 0
-
-
-def test_total_steps_make_whole_epochs():
-    env = make_env()
-    agent = make_eager_agent(EVERY_AGENT["PPO"], env)
-    rollouts = make_rollouts(env, rounds_per_epoch=2, batch_size=16)
-    history = agent.fit(rollouts, total_steps=33, verbose=0).history
-    # 16 steps of a round, 32 of an epoch.
-    assert history["env_steps"] == [32, 64]
-
-
-@pytest.mark.parametrize("name", ["PPO", *slow("SAC")])
-def test_a_minibatch_without_weights_counts_every_row(name):
-    case = EVERY_AGENT[name]
-    results = []
-    for weighted in (True, False):
-        agent = make_eager_agent(case, make_env(case.pair))
-        dataset = case.make_dataset(make_env(case.pair))
-        batches = iter(dataset.as_dataset(agent))
-        dataset.refresh()
-        batch = dict(next(batches))
-        weight = np.ones(batch.pop("weight").shape, np.float32)
-        agent.train_on_batch(
-            {**batch, **({"weight": weight} if weighted else {})}
-        )
-        results.append(weights_of(agent))
-    assert_equal_weights(*results)
+    agent.fit(replay, total_steps=130, verbose=0)
+    assert 130 <= agent.env_steps < 130 + 2 * 64
 
 
 # `act` and `export`.
@@ -185,12 +135,9 @@ def test_a_minibatch_without_weights_counts_every_row(name):
 @pytest.mark.parametrize(
     ("name", "pair"),
     [
-        ("PPO", "act_discrete_start"),
         ("PPO", "act_multi_discrete"),
-        ("PPO", "act_multi_binary"),
-        ("PPO", "act_box_matrix"),
         ("SAC", "act_box"),
-        ("SAC", "act_discrete_start"),
+        *slow(("PPO", "act_box_matrix"), ("SAC", "act_discrete_start")),
     ],
 )
 def test_the_log_prob_is_that_of_the_action_that_is_returned(name, pair):
@@ -240,7 +187,6 @@ def test_a_box_of_one_number_and_a_stack_of_colour_images():
         case = EVERY_AGENT["PPO"]
         env = AnySpaceEnv(space, gymnasium.spaces.Discrete(3))
         agent = make_eager_agent(case, env)
-        agent.fit(case.make_dataset(env, **case.one_update), verbose=0)
         batch = np.stack([space.sample() for _ in range(3)])
         assert agent.act(batch).shape == (3,)
         assert np.shape(agent.act(batch[0])) == ()
@@ -260,6 +206,7 @@ def test_an_agent_that_was_never_compiled_is_saved(name, tmp_path):
     agent.save(tmp_path / "agent.keras")
     loaded = keras.models.load_model(tmp_path / "agent.keras")
     assert_equal_weights(loaded, agent)
+    loaded.run_eagerly = True
     loaded.fit(case.make_dataset(env), verbose=0)
     assert loaded.env_steps > 0
     loaded.save(tmp_path / "agent.keras")
