@@ -429,8 +429,14 @@ def calls_of(things):
         named = isinstance(value, str) and value.startswith("=")
         return getattr(things, value[1:]) if named else value
 
+    tried = set()
     for name, case in EVERY_AGENT.items():
-        usual = {key: USUAL.get(key, ()) for key in case.make.argument_names()}
+        # What the bases take is tried in full with one agent.
+        usual = {
+            key: USUAL.get(key, ())[: 1 if key in tried else None]
+            for key in case.make.argument_names()
+        }
+        tried.update(usual)
         if "critic" in usual and not case.on_policy:
             usual["critic"] = ("mlp", None, 3)
         wrong = {**usual, **AGENTS.get(name, {})}
@@ -444,9 +450,13 @@ def calls_of(things):
         function = operator.attrgetter(path.removeprefix("="))(root)
         arguments = {key: good(value) for key, value in arguments.items()}
         taken = inspect.signature(function).parameters
-        wrong = {key: USUAL.get(key, ()) for key in taken}
+        count = 1 if name in PASSING_ON else None
+        wrong = {key: USUAL.get(key, ())[:count] for key in taken}
         yield name, function, arguments, {**wrong, **others}
 
+
+PASSING_ON = {"PPO.for_env", "record", "migrate.from_keras_rl"}
+"""What passes most arguments on to what is tried in full."""
 
 OURS = {
     Path(rl.__file__).parent.resolve(),
@@ -475,14 +485,13 @@ def test_what_cannot_be_meant_is_refused(things, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     complaints, refused = [], 0
     for name, function, arguments, wrong in calls_of(things):
-        for key, values in wrong.items():
-            for value in values:
-                said = complaint(function, {**arguments, key: value})
-                if said:
-                    complaints.append(f"{name}({key}={value!r}): {said}")
-                refused += not said
+        for key, value in ((k, each) for k in wrong for each in wrong[k]):
+            said = complaint(function, {**arguments, key: value})
+            if said:
+                complaints.append(f"{name}({key}={value!r}): {said}")
+            refused += not said
     assert not complaints, "\n".join(complaints)
-    assert refused > 2000
+    assert refused > 1500
     # And leaves nothing behind.
     assert list(tmp_path.iterdir()) == []
 
@@ -492,11 +501,9 @@ def test_nothing_is_changed_by_what_is_refused():
     rollouts = make_rollouts(make_env())
     before, optimizer = weights_of(agent), agent.optimizer
     for call in (
-        lambda: agent.fit(rollouts, epochs=0),
-        lambda: agent.fit(rollouts, verbose="x"),
         lambda: agent.fit(rollouts, callbacks=["x"]),
         lambda: agent.compile(jit_compile="yes"),
-        lambda: agent.evaluate(make_env(), episodes=float("nan")),
+        lambda: agent.evaluate(make_env(), episodes=NAN),
     ):
         with pytest.raises(ValueError, match=r"Expected .*Received"):
             call()
