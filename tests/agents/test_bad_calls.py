@@ -151,6 +151,8 @@ CALLS = {
             "steps_per_execution": (*COUNT, "all"),
             "jit_compile": ("yes", 3, NAN),
             "lr": (0.1,),
+            "loss": ("mse",),
+            "metrics": (["mse"],),
         },
     ),
     "=agent.fit": (
