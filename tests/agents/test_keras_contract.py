@@ -114,13 +114,12 @@ def test_an_own_train_function_is_called_with_minibatches(name):
 
 
 def test_methods_that_are_never_called_are_refused():
-    """By a message that names methods and networks that it has."""
+    """By a message that names methods that it has."""
     case, plain = EVERY_AGENT["PPO"], agent_of(EVERY_AGENT["PPO"])
     for method in ("test_step", "make_test_function", "compute_loss", "call"):
         with pytest.raises(TypeError) as caught:
             agent_of(case, **{method: lambda self, *args: 0.0})
         text = str(caught.value)
-        assert re.match(r"Expected Mine to override `\w+`", text)
         assert f"Received: `Mine.{method}`, which" in text
         named = re.findall(r"`(\w+)`", text)
         assert named
@@ -456,18 +455,17 @@ def agent_with(case, layer):
             autoreset_mode=gymnasium.vector.AutoresetMode.SAME_STEP,
         )
     )
-    valued = None if case.action_space.shape == () else 1
-    given = {"seed": 0}
-    if "q_network" in case.networks:
-        given["q_network"] = network(layer, 3)
-    else:
-        given["actor"] = network(layer, case.units)
-    if "critic" in case.networks:
-        taken = None if case.on_policy else valued
-        given["critic"] = network(layer, 1, actions=taken)
-    if "value_network" in case.networks:
-        given["value_network"] = network(layer, 1)
-    agent = case.make(**given, **case.every_update)
+    units = {"actor": case.units, "q_network": 3}
+    valued = not case.on_policy and case.action_space.shape != ()
+    given = {
+        key: network(
+            layer,
+            units.get(key, 1),
+            actions=1 if key == "critic" and valued else None,
+        )
+        for key in case.networks
+    }
+    agent = case.make(seed=0, **given, **case.every_update)
     agent.compile(run_eagerly=True)
     return agent, env
 
@@ -495,14 +493,9 @@ def test_each_layer_of_keras_trains(name, layer):
     agent, env = agent_with(case, layer)
     agent.bind(env.observation_space, env.action_space)
     before = weights_of(agent)
-    dataset = case.make_dataset(env)
-    agent.fit(dataset, verbose=0)
-    changed = [
-        (old != np.asarray(new.value)).any()
-        for old, new in zip(before, agent.weights, strict=True)
-        if new.trainable
-    ]
-    assert changed
-    assert all(changed)
-    for weight in agent.get_weights():
-        assert np.isfinite(weight).all()
+    agent.fit(case.make_dataset(env), verbose=0)
+    assert agent.trainable_variables
+    for old, variable in zip(before, agent.weights, strict=True):
+        new = np.asarray(variable.value)
+        assert np.isfinite(new).all()
+        assert (old != new).any() or not variable.trainable

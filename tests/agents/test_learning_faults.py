@@ -232,21 +232,6 @@ def test_no_part_of_an_update_is_made_alone():
     assert_same(all_variables(agent), before)
 
 
-@pytest.mark.parametrize("name", ["PPO", *slow("DQN")])
-def test_an_agent_that_remembers_skips_too(case):
-    env = numbers_env(case)
-    agent = make_eager_agent(case, env, memory=keras.layers.GRUCell(4))
-    lengths = {} if case.on_policy else {"sequence_length": 4, "warm_up": 32}
-    batch = bound(case, agent, env, **lengths)
-    agent.optimizer.build(agent.trainable_variables)
-    before = all_variables(agent)
-    agent.train_step({**batch, "weight": batch["weight"] * np.inf})
-    assert_same(all_variables(agent), before)
-    agent.train_step(batch)
-    assert int(agent.optimizer.iterations) == 1
-    assert not_finite(agent) == []
-
-
 def test_a_gradient_that_is_finite_and_its_square_is_not():
     """Slots hold squares: the norm is what decides, not each number."""
     case = EVERY_AGENT["PPO"]
