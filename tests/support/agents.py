@@ -19,12 +19,7 @@ from keras_rl2.presets.kinds import NOISE
 from support.any_space_env import EPISODE_LENGTH
 from support.any_space_env import AnySpaceEnv
 
-_COMMON = {
-    "gamma": 0.9,
-    "seed": 3,
-    "name": "my_agent",
-    "dtype": "mixed_bfloat16",
-}
+_COMMON = {"gamma": 0.9, "seed": 3, "name": "my_agent"}
 _VECTOR = spaces.Box(-1.0, 1.0, (3,), np.float32)
 
 ACTION_SPACES = {
@@ -72,10 +67,7 @@ class AgentCase:
 
     @property
     def actions(self):
-        """Names of the action spaces that it can act in.
-
-        The first is the one of tests that do not ask for any.
-        """
+        """Names of the action spaces it can act in, its usual one first."""
         kinds = self.make.action_kinds
         bounded = kinds != (gymnasium.Space,)
         return tuple(
@@ -107,7 +99,7 @@ class AgentCase:
 
     @property
     def pair(self):
-        """The pair of spaces of tests that do not ask for any."""
+        """Its usual pair of spaces."""
         return f"act_{self.actions[0]}"
 
     @property
@@ -142,21 +134,17 @@ def _unusual_settings(make, kinds):
     for name, taken in inspect.signature(make).parameters.items():
         kind = kinds.get(name)
         if kind is NOISE:
-            noise = rl.exploration.OrnsteinUhlenbeckNoise(decay)
-            settings[name] = noise
+            settings[name] = rl.exploration.OrnsteinUhlenbeckNoise(decay)
         elif kind and kind.accepts(_SCHEDULE):
             settings[name] = decay
         elif kind:
-            values = [
-                *_others(taken.default),
-                *re.findall("'(.*?)'", kind.words),
-            ]
+            named = re.findall("'(.*?)'", kind.words)
             settings[name] = next(
                 each
-                for each in values
+                for each in (*_others(taken.default), *named)
                 if kind.accepts(each) and each != taken.default
             )
-    return {**settings, **_COMMON}
+    return {**settings, **_COMMON, "dtype": "mixed_bfloat16"}
 
 
 _SCHEDULE = {"schedule": "linear", "initial": 0.4, "final": 0.2}
@@ -202,11 +190,7 @@ ACTOR_CRITICS = {
 """Those that have a policy with probabilities, and a value of its own."""
 
 KINDS = {name: EVERY_AGENT[name] for name in ("PPO", "SAC", "TD3", "DQN")}
-"""One agent of each kind of policy, for what their bases do.
-
-A policy with probabilities that learns from rollouts, one that learns from
-replay, a deterministic policy, and values of discrete actions.
-"""
+"""One agent of each kind of policy, for what their bases do."""
 
 ON_POLICY_KINDS = {"PPO": AGENTS["PPO"]}
 """The kind that learns from rollouts."""
@@ -306,9 +290,7 @@ def networks_of(agent):
     names = ("actor", "critic", "q_network", "value_network")
     given = {name: getattr(agent, name, None) for name in names}
     given["critic"] = getattr(agent, "critics", given["critic"])
-    return {
-        name: network for name, network in given.items() if network is not None
-    }
+    return {name: each for name, each in given.items() if each is not None}
 
 
 def settings_of(agent):
@@ -318,7 +300,6 @@ def settings_of(agent):
 
 
 def weights_of(agent):
-    """Copies all weights."""
     return [np.array(weight) for weight in agent.get_weights()]
 
 
@@ -332,20 +313,23 @@ def assert_equal_weights(agent, expected):
         np.testing.assert_array_equal(one, other)
 
 
+def assert_equal_agents(agent, expected):
+    """Asserts equality of weights, of optimizers and of what was trained."""
+    assert agent.env_steps == expected.env_steps
+    assert_equal_weights(agent, expected)
+    assert_equal_weights(
+        *([v.numpy() for v in a.optimizer.variables] for a in (agent, expected))
+    )
+
+
 def differ(weights, others):
-    """Tells whether any weight differs."""
     return any((a != b).any() for a, b in zip(weights, others, strict=True))
 
 
 def slow(*cases):
     """Returns parameters that the slow layer alone runs: values, or tuples."""
-    return [
-        pytest.param(
-            *(case if isinstance(case, tuple) else (case,)),
-            marks=pytest.mark.slow,
-        )
-        for case in cases
-    ]
+    several = (case if isinstance(case, tuple) else (case,) for case in cases)
+    return [pytest.param(*each, marks=pytest.mark.slow) for each in several]
 
 
 class Hook(keras.callbacks.Callback):
