@@ -306,14 +306,6 @@ def test_a_stateful_layer_is_refused():
         rl.DQN(network).bind(env.observation_space, env.action_space)
 
 
-def test_fit_names_what_it_does_not_take():
-    agent = make_agent(EVERY_AGENT["PPO"], make_env())
-    for name in ("steps_per_epoch", "class_weight", "batch_size", "y"):
-        with pytest.raises(ValueError, match=f"`fit` without `{name}`; use"):
-            agent.fit(make_rollouts(make_env()), **{name: 3})
-    assert agent.env_steps == 0
-
-
 def test_total_steps_and_the_warm_up():
     """They are never doubled, and refused where nothing would be learned."""
     env = make_env()

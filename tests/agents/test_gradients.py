@@ -82,11 +82,11 @@ def agent_with(name, make_layer):
 
 def learning_networks(agent):
     """Returns the networks that an update trains, by name."""
-    found = {}
-    for name, each in networks_of(agent).items():
-        several = each if isinstance(each, list) else [each]
-        found |= {f"{name}_{i}": network for i, network in enumerate(several)}
-    return found
+    return {
+        f"{name}_{i}": network
+        for name, given in networks_of(agent).items()
+        for i, network in enumerate(keras.tree.flatten(given))
+    }
 
 
 def modes_of_calls(agent, function):

@@ -217,13 +217,17 @@ def test_what_means_nothing_beside_a_minibatch_is_refused():
     assert_equal_weights(agent, before)
 
 
-def test_fit_on_minibatches_refuses_what_means_nothing():
+def test_fit_refuses_what_means_nothing():
     agent = make_eager_agent(EVERY_AGENT["PPO"], make_env())
     rollouts = make_rollouts(make_env())
+    for name in ("steps_per_epoch", "class_weight", "batch_size", "y"):
+        with pytest.raises(ValueError, match=f"`fit` without `{name}`; use"):
+            agent.fit(rollouts, **{name: 3})
     minibatches = rollouts.as_dataset(agent)
     for argument in ("y", "sample_weight", "validation_split"):
         with pytest.raises(ValueError, match=f"without `{argument}`.*Received"):
             agent.fit(minibatches, steps_per_epoch=2, **{argument: {0: 1.0}})
+    assert agent.env_steps == 0
     with_targets = minibatches.map(lambda batch: (batch, batch["action"]))
     refresh = rl.callbacks.RolloutRefresh(rollouts)
     with pytest.raises(ValueError, match="targets `y` beside it"):
@@ -259,8 +263,7 @@ def test_frozen_networks_stay_as_they_are(name, frozen):
     agent = make_eager_agent(
         case, make_env(case.pair), normalize_observations=True
     )
-    networks = networks_of(agent)[frozen]
-    networks = networks if isinstance(networks, list) else [networks]
+    networks = keras.tree.flatten(networks_of(agent)[frozen])
     for each in networks:
         each.trainable = False
     before = [each.get_weights() for each in networks]
@@ -322,23 +325,16 @@ _BATCH = {"observation": _ROWS, "action": np.zeros(4, int)}
 
 
 def test_an_agent_of_no_environment_says_so():
-    for use in (
-        lambda agent: agent.act(_ROWS),
-        lambda agent: agent(_ROWS),
-        lambda agent: agent.value(_ROWS),
-        lambda agent: agent.predict_on_batch(_ROWS),
-        lambda agent: agent.train_step(_BATCH),
-        lambda agent: agent.train_on_batch(_BATCH),
-        lambda agent: agent.distribution(_ROWS),
-        lambda agent: agent.export("nowhere"),
-        lambda agent: agent.get_state(),
-        lambda agent: agent.draw_noise(np.random, (2,)),
-        lambda agent: agent.noise_shape,
+    agent = unbound()
+    for use, given in (
+        *((agent.act, [_ROWS]), (agent, [_ROWS]), (agent.value, [_ROWS])),
+        *((agent.predict_on_batch, [_ROWS]), (agent.distribution, [_ROWS])),
+        *((agent.train_step, [_BATCH]), (agent.train_on_batch, [_BATCH])),
+        *((agent.export, ["nowhere"]), (agent.get_state, [])),
+        *((agent.draw_noise, [0, 2]), (getattr, [agent, "noise_shape"])),
     ):
-        with pytest.raises(
-            ValueError, match="Expected a PPO that knows its sp"
-        ):
-            use(unbound())
+        with pytest.raises(ValueError, match="a PPO that knows its spaces"):
+            use(*given)
 
 
 def test_an_update_wants_an_optimizer():

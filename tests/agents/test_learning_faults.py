@@ -17,9 +17,7 @@ from support.faults import not_finite
 from support.faults import numbers_env
 from support.minibatches import bound
 
-over_kinds_slowly = pytest.mark.parametrize(
-    "name", ["PPO", *slow("SAC", "TD3", "DQN")]
-)
+over_kinds = pytest.mark.parametrize("name", ["PPO", *slow("SAC", "DQN")])
 
 
 @pytest.fixture
@@ -92,7 +90,7 @@ def test_an_infinite_rate_that_is_set_later(case):
     assert_same(all_variables(agent), before)
 
 
-@over_kinds_slowly
+@over_kinds
 def test_a_schedule_that_becomes_infinite(case):
     env = numbers_env(case)
     agent = make_eager_agent(
@@ -122,7 +120,7 @@ def test_a_rate_that_is_not_finite_is_refused():
             )
 
 
-@over_kinds_slowly
+@over_kinds
 def test_a_network_that_gives_nan(case):
     env = numbers_env(case)
     agent = make_eager_agent(
@@ -196,7 +194,8 @@ def test_a_skipped_update_changes_nothing(case, how):
     ("name", "normalization", "how"),
     [
         ("PPO", "batch", "eager"),
-        *slow(("PPO", "spectral", "eager"), ("SAC", "batch", "xla")),
+        ("PPO", "spectral", "eager"),
+        *slow(("SAC", "batch", "xla")),
     ],
 )
 def test_weights_that_a_forward_pass_changes_are_put_back(

@@ -134,22 +134,15 @@ def test_every_agent_has_a_probe_or_stays_near_its_data():
 
 
 DEFAULT = [("PPO", 5), ("DQN", 4), ("SAC", 9)]
+MORE = [
+    (name, probe)
+    for name, steps in STEPS.items()
+    for probe in steps
+    if (name, probe) not in DEFAULT
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "probe"),
-    [
-        *DEFAULT,
-        *slow(
-            *(
-                (name, probe)
-                for name, steps in STEPS.items()
-                for probe in steps
-                if (name, probe) not in DEFAULT
-            )
-        ),
-    ],
-)
+@pytest.mark.parametrize(("name", "probe"), [*DEFAULT, *slow(*MORE)])
 def test_probe(name, probe):
     case = EVERY_AGENT[name]
     env = rl.envs.as_vector_env(PROBES[probe]())
