@@ -17,22 +17,6 @@ LENGTH = 8
 STEPS = 150_000
 
 
-def made(mode, num_envs=3, horizon=2 * LENGTH, seed=0, run_eagerly=False):
-    env = gym.vector.SyncVectorEnv([Workshop] * num_envs, autoreset_mode=mode)
-    rollouts = rl.RolloutDataset(
-        env,
-        horizon=horizon,
-        passes=1,
-        batch_size=2 * LENGTH,
-        rounds_per_epoch=1,
-        sequence_length=LENGTH,
-        seed=seed,
-    )
-    agent = rl.PPO.for_env(env, memory=keras.layers.LSTMCell(8), seed=seed)
-    agent.compile(jit_compile=False, run_eagerly=run_eagerly)
-    return agent, rollouts
-
-
 @pytest.fixture(
     scope="module",
     params=[
@@ -41,7 +25,18 @@ def made(mode, num_envs=3, horizon=2 * LENGTH, seed=0, run_eagerly=False):
     ],
 )
 def trained(request):
-    agent, rollouts = made(request.param, run_eagerly=True)
+    env = gym.vector.SyncVectorEnv([Workshop] * 2, autoreset_mode=request.param)
+    rollouts = rl.RolloutDataset(
+        env,
+        horizon=2 * LENGTH,
+        passes=1,
+        batch_size=2 * LENGTH,
+        rounds_per_epoch=1,
+        sequence_length=LENGTH,
+        seed=0,
+    )
+    agent = rl.PPO.for_env(env, memory=keras.layers.LSTMCell(8), seed=0)
+    agent.compile(run_eagerly=True)
     before = agent.get_weights()
     # The environment sees to it that nothing forbidden is done.
     agent.fit(rollouts, epochs=1, verbose=0)

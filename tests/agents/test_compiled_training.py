@@ -65,7 +65,7 @@ def test_by_default_it_learns_what_it_learns_without_a_graph(family, expected):
     assert_close(weights, expected(family))
 
 
-@pytest.mark.parametrize("family", ["on-policy", *slow("actor-critic")])
+@pytest.mark.parametrize("family", slow("on-policy", "actor-critic"))
 def test_where_xla_does_not_pay_graphs_are_optimized(family, expected):
     options = tf.config.optimizer.get_experimental_options()
     assert not options["disable_meta_optimizer"]

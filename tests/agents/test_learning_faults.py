@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from support.agents import EITHER_DATASET
 from support.agents import EVERY_AGENT
 from support.agents import make_eager_agent
 from support.agents import slow
@@ -18,10 +17,7 @@ from support.faults import not_finite
 from support.faults import numbers_env
 from support.minibatches import bound
 
-over_datasets = pytest.mark.parametrize("name", EITHER_DATASET)
-over_kinds_slowly = pytest.mark.parametrize(
-    "name", ["PPO", *slow("SAC", "TD3", "DQN")]
-)
+over_kinds = pytest.mark.parametrize("name", ["PPO", *slow("SAC", "DQN")])
 
 
 @pytest.fixture
@@ -34,14 +30,7 @@ def case(name):
     [
         ("PPO", "reward", 1e30),
         ("SAC", "observation", 3e38),
-        *slow(
-            ("PPO", "observation", 1e30),
-            ("SAC", "reward", 1e38),
-            ("TD3", "reward", -1e30),
-            ("TD3", "observation", 1e30),
-            ("DQN", "reward", 1e38),
-            ("DQN", "observation", 3e38),
-        ),
+        *slow(("TD3", "observation", 1e30), ("DQN", "reward", 1e38)),
     ],
 )
 def test_a_number_whose_square_is_not_finite(case, key, value):
@@ -67,12 +56,7 @@ def test_a_number_whose_square_is_not_finite(case, key, value):
 
 @pytest.mark.parametrize(
     ("name", "key", "value"),
-    [
-        ("PPO", "reward", np.nan),
-        ("SAC", "reward", np.inf),
-        ("TD3", "observation", np.nan),
-        ("DQN", "observation", -np.inf),
-    ],
+    [("PPO", "reward", np.nan), ("DQN", "observation", -np.inf)],
 )
 def test_a_number_that_is_not_finite(case, key, value):
     env = numbers_env(case, key, value)
@@ -84,7 +68,7 @@ def test_a_number_that_is_not_finite(case, key, value):
     assert_same(all_variables(agent), before)
 
 
-@over_datasets
+@pytest.mark.parametrize("name", ["PPO", *slow("SAC")])
 def test_an_infinite_rate_that_is_set_later(case):
     env = numbers_env(case)
     optimizer = keras.optimizers.SGD(0.01)
@@ -106,7 +90,7 @@ def test_an_infinite_rate_that_is_set_later(case):
     assert_same(all_variables(agent), before)
 
 
-@over_kinds_slowly
+@over_kinds
 def test_a_schedule_that_becomes_infinite(case):
     env = numbers_env(case)
     agent = make_eager_agent(
@@ -136,7 +120,7 @@ def test_a_rate_that_is_not_finite_is_refused():
             )
 
 
-@over_kinds_slowly
+@over_kinds
 def test_a_network_that_gives_nan(case):
     env = numbers_env(case)
     agent = make_eager_agent(
@@ -160,17 +144,7 @@ def test_a_network_that_gives_nan(case):
 
 
 def one_update(case, how, networks=None, **compile_arguments):
-    """Returns an agent, what makes an update of it, and two minibatches.
-
-    Args:
-        case: `AgentCase`.
-        how: "eager", "graph" or "xla".
-        networks: Properties of its networks, or None.
-        **compile_arguments: As of `compile`.
-
-    Returns:
-        Tuple: of the minibatches, the second one is of infinite weight.
-    """
+    """Returns an agent, its update, and a good and an infinite minibatch."""
     env = numbers_env(case)
     agent = make_eager_agent(
         case,
@@ -193,10 +167,8 @@ def one_update(case, how, networks=None, **compile_arguments):
     [
         ("PPO", "eager"),
         ("SAC", "graph"),
-        *slow(
-            *(("PPO", "xla"), ("SAC", "xla"), ("TD3", "eager")),
-            *(("TD3", "graph"), ("DQN", "eager"), ("DQN", "graph")),
-        ),
+        *slow(("PPO", "xla"), ("SAC", "xla"), ("TD3", "eager")),
+        *slow(("DQN", "graph")),
     ],
 )
 def test_a_skipped_update_changes_nothing(case, how):
@@ -223,7 +195,7 @@ def test_a_skipped_update_changes_nothing(case, how):
     [
         ("PPO", "batch", "eager"),
         ("PPO", "spectral", "eager"),
-        *slow(("SAC", "batch", "xla"), ("SAC", "spectral", "xla")),
+        *slow(("SAC", "batch", "xla")),
     ],
 )
 def test_weights_that_a_forward_pass_changes_are_put_back(
@@ -249,7 +221,7 @@ def test_no_part_of_an_update_is_made_alone():
     case = EVERY_AGENT["TD3"]
     optimizer = keras.optimizers.SGD(0.1)
     agent, step, good, _ = one_update(
-        case, "graph", optimizer=optimizer, critic_optimizer="adam"
+        case, "eager", optimizer=optimizer, critic_optimizer="adam"
     )
     step(good)
     before = all_variables(agent)
@@ -259,25 +231,10 @@ def test_no_part_of_an_update_is_made_alone():
     assert_same(all_variables(agent), before)
 
 
-@pytest.mark.parametrize("name", ["PPO", *slow("DQN")])
-def test_an_agent_that_remembers_skips_too(case):
-    env = numbers_env(case)
-    agent = make_eager_agent(case, env, memory=keras.layers.GRUCell(4))
-    lengths = {} if case.on_policy else {"sequence_length": 4, "warm_up": 32}
-    batch = bound(case, agent, env, **lengths)
-    agent.optimizer.build(agent.trainable_variables)
-    before = all_variables(agent)
-    agent.train_step({**batch, "weight": batch["weight"] * np.inf})
-    assert_same(all_variables(agent), before)
-    agent.train_step(batch)
-    assert int(agent.optimizer.iterations) == 1
-    assert not_finite(agent) == []
-
-
 def test_a_gradient_that_is_finite_and_its_square_is_not():
     """Slots hold squares: the norm is what decides, not each number."""
     case = EVERY_AGENT["PPO"]
-    agent, step, good, _ = one_update(case, "graph", optimizer="adam")
+    agent, step, good, _ = one_update(case, "eager", optimizer="adam")
     before = all_variables(agent)
     step({**good, "returns": good["returns"] + 1e25})
     assert_same(all_variables(agent), before)
@@ -361,12 +318,8 @@ def test_minibatches_of_the_users_own_end_a_training_too():
     agent.train_on_batch(bad)
     with pytest.raises(FloatingPointError, match="2 updates in a row"):
         agent.train_on_batch(bad)
-
-
-def test_no_number_of_skipped_updates_ends_a_training():
-    case = EVERY_AGENT["PPO"]
-    agent, _, _, bad = one_update(case, "eager", max_skipped_updates=None)
+    # Or no number of them does.
+    agent.compile(run_eagerly=True, max_skipped_updates=None)
     agent.skipped.in_a_row.assign(10**6)
     agent.train_on_batch(bad)
-    config = agent.get_compile_config()
-    assert config["max_skipped_updates"] is None
+    assert agent.get_compile_config()["max_skipped_updates"] is None

@@ -8,6 +8,7 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2.files.checkpoint_folder import CheckpointFolder
+from support.agents import assert_equal_agents
 from support.checkpointed import CASES
 
 
@@ -33,33 +34,33 @@ def same(one, other):
     np.testing.assert_equal(mine, its)
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        "A2C",
-        *(
-            pytest.param(case, marks=pytest.mark.slow)
-            for case in ("PPO", "RecurrentPPO", "DQN", "SAC")
-        ),
-    ],
-)
-def test_the_agent_alone(case, tmp_path):
-    trained = train(
-        tmp_path, *(a2c(seed=0) if case == "A2C" else CASES[case]())
-    )
-    loaded = rl.load(tmp_path)
+@pytest.fixture(scope="module")
+def a_run(tmp_path_factory):
+    """An agent, and the folder of its three checkpoints."""
+    folder = tmp_path_factory.mktemp("run")
+    return train(folder, *a2c(seed=0), epochs=3), folder
+
+
+@pytest.fixture
+def run(a_run, tmp_path):
+    """An agent, and a copy of its folder that may be changed."""
+    trained, folder = a_run
+    return trained, shutil.copytree(folder, tmp_path / "run")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["PPO", "RecurrentPPO", "DQN", "SAC"])
+def test_the_agent_of_every_kind(case, tmp_path):
+    trained = train(tmp_path, *CASES[case]())
+    same(rl.load(tmp_path), trained)
+
+
+def test_it_is_the_agent_is_saved_and_trains_on(run, tmp_path):
+    trained, folder = run
+    loaded = rl.load(folder)
     assert type(loaded) is type(trained)
-    assert loaded.env_steps == trained.env_steps
     same(loaded, trained)
-    for one, other in zip(
-        loaded.optimizer.variables, trained.optimizer.variables, strict=True
-    ):
-        np.testing.assert_array_equal(one, other)
-
-
-def test_it_acts_is_saved_and_trains_on(tmp_path):
-    trained = train(tmp_path / "run", *a2c(seed=0))
-    loaded = rl.load(tmp_path / "run")
+    assert_equal_agents(loaded, trained)
     observation = np.ones((3, 4), np.float32)
     np.testing.assert_array_equal(
         loaded.act(observation, deterministic=True),
@@ -68,23 +69,21 @@ def test_it_acts_is_saved_and_trains_on(tmp_path):
     loaded.save(tmp_path / "agent.keras")
     again = rl.load(tmp_path / "agent.keras")
     np.testing.assert_equal(again.get_weights(), trained.get_weights())
-    before = loaded.env_steps
     loaded.fit(a2c()[1], epochs=1, verbose=0)
-    assert loaded.env_steps > before
+    assert loaded.env_steps > trained.env_steps
 
 
-def test_the_newest_that_is_whole_or_one_of_them(tmp_path):
-    trained = train(tmp_path, *a2c(seed=0), epochs=3)
-    first, middle, last = CheckpointFolder(tmp_path).paths()
-    assert rl.load(tmp_path).env_steps == trained.env_steps
+def test_the_newest_that_is_whole_or_one_of_them(run):
+    trained, folder = run
+    first, middle, last = CheckpointFolder(folder).paths()
     assert rl.load(first).env_steps == 8
     # Copied to elsewhere, without what lies beside.
-    copy = tmp_path / "copy" / first.name
+    copy = folder / "copy" / first.name
     shutil.copytree(first, copy)
     assert rl.load(copy).env_steps == 8
     (last / "arrays.npz").write_bytes(b"")
     with pytest.warns(UserWarning, match="is skipped"):
-        loaded = rl.load(tmp_path)
+        loaded = rl.load(folder)
     assert loaded.env_steps == rl.load(middle).env_steps < trained.env_steps
 
 
@@ -131,34 +130,26 @@ class TestRefused:
         with self.refusal("which is no agent"):
             rl.load(tmp_path)
 
-    def test_what_no_agent_is_made_of(self, tmp_path):
-        train(tmp_path, *a2c(seed=0))
-        state = CheckpointFolder(tmp_path).newest().state
-        model = state["model"].replace(
-            '"class_name": "Dense"', '"class_name": "Lambda"'
-        )
+    @pytest.mark.parametrize(
+        ("written", "changed", "words"),
+        [
+            ('"Dense"', '"Lambda"', "Lambda, which no agent is made of"),
+            ('"units": 2', '"units": 10000000', "asks for more weights than"),
+        ],
+    )
+    def test_another_config(self, written, changed, words, run):
+        folder = CheckpointFolder(run[1])
+        state = folder.newest().state
+        model = state["model"].replace(written, changed)
         assert model != state["model"]
-        CheckpointFolder(tmp_path).write({**state, "model": model})
-        with self.refusal("Lambda, which no agent is made of"):
-            rl.load(tmp_path)
+        folder.write({**state, "model": model})
+        with self.refusal(words):
+            rl.load(run[1])
 
-    def test_more_weights_than_it_holds(self, tmp_path):
-        train(tmp_path, *a2c(seed=0))
-        state = CheckpointFolder(tmp_path).newest().state
-        model = state["model"].replace('"units": 2', '"units": 10000000')
-        assert model != state["model"]
-        CheckpointFolder(tmp_path).write({**state, "model": model})
-        with self.refusal("asks for more weights than the"):
-            rl.load(tmp_path)
-
-    def test_another_agent_than_it_says(self, tmp_path):
-        train(tmp_path / "one", *a2c(seed=0))
+    def test_another_agent_than_it_says(self, run, tmp_path):
         train(tmp_path / "other", *a2c(seed=0, hidden=(5,)))
-        one, other = (
-            CheckpointFolder(tmp_path / name).newest().state
-            for name in ("one", "other")
-        )
-        mixed = CheckpointFolder(tmp_path / "mixed")
-        mixed.write({**one, "agent": other["agent"]})
+        other = CheckpointFolder(tmp_path / "other").newest().state
+        one = CheckpointFolder(run[1])
+        one.write({**one.newest().state, "agent": other["agent"]})
         with self.refusal("variables of the same shapes"):
-            rl.load(tmp_path / "mixed")
+            rl.load(run[1])

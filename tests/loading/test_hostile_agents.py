@@ -22,7 +22,6 @@ COMMAND = "touch canary"
 
 
 def members_of(path):
-    """Returns what an archive holds, bytes by names."""
     with zipfile.ZipFile(path) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
@@ -38,7 +37,7 @@ def write(path, members, how=zipfile.ZIP_STORED):
 
 
 def with_config(members, change):
-    """Returns members with another config; `change` gets and may return it."""
+    """Changes the config of members; `change` gets and may return it."""
     config = json.loads(members[CONFIG])
     changed = change(config)
     text = json.dumps(config if changed is None else changed)
@@ -137,6 +136,17 @@ CONFIGS = {
         )
     },
     "function_as_class": _as_layer("keras.models", "load_model", filepath="x"),
+    **{
+        f"layer {name}": _as_layer("keras.layers", name, **settings)
+        for name, settings in {
+            "TFSMLayer": {"filepath": "evil"},
+            "TorchModuleWrapper": {"module": "AAAA"},
+            "JaxLayer": {"call_fn": "f"},
+            "StringLookup": {"vocabulary": "/etc/passwd"},
+            "TextVectorization": {"vocabulary": "/etc/passwd"},
+            "Embedding": {"input_dim": 10**9, "output_dim": 9},
+        }.items()
+    },
     "lambda_layer": _as_layer(
         "keras.layers",
         "Lambda",
@@ -149,24 +159,9 @@ CONFIGS = {
     "lambda_as_activation": _in_layer(
         activation={"class_name": "__lambda__", "config": {"value": "4wAAAA=="}}
     ),
-    "saved_model": _as_layer("keras.layers", "TFSMLayer", filepath="evil"),
-    "torch": _as_layer("keras.layers", "TorchModuleWrapper", module="AAAA"),
-    "jax": _as_layer("keras.layers", "JaxLayer", call_fn="f"),
-    "vocabulary": _as_layer(
-        "keras.layers", "StringLookup", vocabulary="/etc/passwd"
-    ),
-    "text": _as_layer(
-        "keras.layers", "TextVectorization", vocabulary="/etc/passwd"
-    ),
     "keras_hub": _as_layer("keras_hub.models", "Backbone"),
     "typespec": _in_layer(
-        activation={
-            "class_name": "__typespec__",
-            "config": [],
-            "spec_name": "x",
-            "module": "os",
-            "registered_name": "x",
-        }
+        activation={**_function("os", "x"), "class_name": "__typespec__"}
     ),
     "unknown_agent": _as_agent("keras_rl2.agents", "keras_rl2>Evil"),
     "a_layer_is_no_agent": _as_agent("keras.layers", "Dense"),
@@ -175,9 +170,6 @@ CONFIGS = {
     "units_of_a_product": lambda config: (
         [layer(config, each)["config"].update(units=30_000) for each in (1, 2)]
         and None
-    ),
-    "embedding": _as_layer(
-        "keras.layers", "Embedding", input_dim=10**9, output_dim=9
     ),
     "build_config": lambda config: layer(config).update(
         build_config={"input_shape": [None, 10**9]}
@@ -188,21 +180,12 @@ CONFIGS = {
         batch_shape=[10**9, 10**9]
     ),
     "list": lambda config: [config],
-    "number": lambda config: 7,
     "gamma_of_text": lambda config: config["config"].update(gamma="high"),
     "config_of_text": lambda config: config.update(config="text"),
     "class_of_list": lambda config: config.update(class_name=["PPO"]),
-    "layers_of_numbers": lambda config: config["config"]["actor"][
-        "config"
-    ].update(layers=[1, 2, 3]),
     "no_actor": lambda config: config["config"].update(actor=None),
     "optimizer": lambda config: config["compile_config"].update(
-        optimizer={
-            "module": "shutil",
-            "class_name": "rmtree",
-            "config": {"path": "."},
-            "registered_name": "rmtree",
-        }
+        optimizer=_as_agent("shutil", "rmtree")(config)
     ),
 }
 

@@ -36,16 +36,11 @@ def agents():
     small = {"hidden": (8,), "seed": 0}
     linear = keras.optimizers.schedules.PolynomialDecay
     yield "ppo", cart, rl.PPO.for_env(cart, target_kl=0.05, **small)
-    yield (
-        "ppo_box",
-        pendulum,
-        rl.PPO.for_env(
-            pendulum,
-            normalize_observations=True,
-            clip_ratio=linear(0.2, 100, 0.1),
-            **small,
-        ),
+    normalized = {"normalize_observations": True, **small}
+    box = rl.PPO.for_env(
+        pendulum, clip_ratio=linear(0.2, 100, 0.1), **normalized
     )
+    yield "ppo_box", pendulum, box
     shared = rl.PPO(shared_network(), seed=0)
     shared.compile(keras.optimizers.Adam(1e-3))
     yield "ppo_shared", cart, shared
@@ -55,24 +50,14 @@ def agents():
     yield "a2c_two_optimizers", cart, two
     yield "reinforce", cart, rl.REINFORCE.for_env(cart, **small)
     yield "dqn", cart, rl.DQN.for_env(cart, double=True, **small)
-    yield (
-        "dqn_rainbow",
-        cart,
-        rl.DQN.for_env(
-            cart, dueling=True, distributional="categorical", atoms=5, **small
-        ),
-    )
+    atoms = {"distributional": "categorical", "atoms": 5}
+    rainbow = rl.DQN.for_env(cart, dueling=True, **atoms, **small)
+    yield "dqn_rainbow", cart, rainbow
     yield "sac", pendulum, rl.SAC.for_env(pendulum, **small)
     yield "sac_discrete", cart, rl.SAC.for_env(cart, **small)
-    yield (
-        "td3",
-        pendulum,
-        rl.TD3.for_env(
-            pendulum,
-            exploration=rl.exploration.OrnsteinUhlenbeckNoise(0.2),
-            **small,
-        ),
-    )
+    noise = rl.exploration.OrnsteinUhlenbeckNoise(0.2)
+    td3 = rl.TD3.for_env(pendulum, exploration=noise, **small)
+    yield "td3", pendulum, td3
     yield "ddpg", pendulum, rl.DDPG.for_env(pendulum, **small)
 
 
@@ -82,16 +67,9 @@ def dataset(agent, env):
         return rl.RolloutDataset(
             env, horizon=16, passes=1, batch_size=8, num_envs=2, seed=0
         )
-    return rl.ReplayDataset(
-        env,
-        capacity=256,
-        batch_size=8,
-        steps_per_round=8,
-        updates_per_round=4,
-        warm_up=16,
-        rounds_per_epoch=2,
-        seed=0,
-    )
+    sizes = {"capacity": 256, "warm_up": 16, "rounds_per_epoch": 2}
+    rounds = {"steps_per_round": 8, "updates_per_round": 4, "batch_size": 8}
+    return rl.ReplayDataset(env, **sizes, **rounds, seed=0)
 
 
 def main():

@@ -19,12 +19,7 @@ from keras_rl2.presets.kinds import NOISE
 from support.any_space_env import EPISODE_LENGTH
 from support.any_space_env import AnySpaceEnv
 
-_COMMON = {
-    "gamma": 0.9,
-    "seed": 3,
-    "name": "my_agent",
-    "dtype": "mixed_bfloat16",
-}
+_COMMON = {"gamma": 0.9, "seed": 3, "name": "my_agent"}
 _VECTOR = spaces.Box(-1.0, 1.0, (3,), np.float32)
 
 ACTION_SPACES = {
@@ -72,10 +67,7 @@ class AgentCase:
 
     @property
     def actions(self):
-        """Names of the action spaces that it can act in.
-
-        The first is the one of tests that do not ask for any.
-        """
+        """Names of the action spaces it can act in, its usual one first."""
         kinds = self.make.action_kinds
         bounded = kinds != (gymnasium.Space,)
         return tuple(
@@ -106,13 +98,8 @@ class AgentCase:
         return {"updates_per_round": 1}
 
     @property
-    def whole_episodes(self):
-        """Whether a round is one episode of each environment."""
-        return self.make.whole_episodes
-
-    @property
     def pair(self):
-        """The pair of spaces of tests that do not ask for any."""
+        """Its usual pair of spaces."""
         return f"act_{self.actions[0]}"
 
     @property
@@ -129,53 +116,35 @@ class AgentCase:
             *(f"observe_{name}{suffix}" for name in OBSERVATION_SPACES),
         )
 
-    @property
-    def dataset(self):
-        """The class of datasets that it learns from."""
-        return rl.RolloutDataset if self.on_policy else rl.ReplayDataset
-
     def make_dataset(self, env, **arguments):
         """Makes a small dataset: 8 steps in each environment, two updates."""
         make = make_rollouts if self.on_policy else make_replay
         return make(env, **arguments)
 
     def env_steps(self, rounds, horizon=8, num_envs=2):
-        """Returns the steps of rounds on `make_env`, by what is promised.
-
-        Those are `horizon` in each environment; or one episode in each.
-        """
-        if self.whole_episodes:
+        """Returns the steps of rounds: `horizon` or an episode in each."""
+        if self.make.whole_episodes:
             horizon = min(horizon, EPISODE_LENGTH)
         return rounds * horizon * num_envs
 
 
 def _unusual_settings(make, kinds):
-    """Returns constructor arguments, none at its default.
-
-    Args:
-        make: The class.
-        kinds: dict from arguments to `keras_rl2.presets.kinds`.
-    """
     decay = keras.optimizers.schedules.PolynomialDecay(0.4, 10, 0.2)
     settings = {}
     for name, taken in inspect.signature(make).parameters.items():
         kind = kinds.get(name)
         if kind is NOISE:
-            noise = rl.exploration.OrnsteinUhlenbeckNoise(decay)
-            settings[name] = noise
+            settings[name] = rl.exploration.OrnsteinUhlenbeckNoise(decay)
         elif kind and kind.accepts(_SCHEDULE):
             settings[name] = decay
         elif kind:
-            values = [
-                *_others(taken.default),
-                *re.findall("'(.*?)'", kind.words),
-            ]
+            named = re.findall("'(.*?)'", kind.words)
             settings[name] = next(
                 each
-                for each in values
+                for each in (*_others(taken.default), *named)
                 if kind.accepts(each) and each != taken.default
             )
-    return {**settings, **_COMMON}
+    return {**settings, **_COMMON, "dtype": "mixed_bfloat16"}
 
 
 _SCHEDULE = {"schedule": "linear", "initial": 0.4, "final": 0.2}
@@ -204,7 +173,7 @@ EVERY_AGENT = dict(_cases())
 """All agents of the registry, by name."""
 
 AGENTS = {name: case for name, case in EVERY_AGENT.items() if case.on_policy}
-"""Agents that learn from rollouts of their present policy."""
+"""Agents that learn from rollouts."""
 
 OFF_POLICY = {
     name: case
@@ -212,20 +181,6 @@ OFF_POLICY = {
     if not case.on_policy and case.networks != ("actor",)
 }
 """Agents that learn values from replay."""
-
-CLONING = {
-    name: case
-    for name, case in EVERY_AGENT.items()
-    if not case.on_policy and case.networks == ("actor",)
-}
-"""Agents that learn from replay what is done, and not what it is worth."""
-
-WITH_TARGETS = {
-    name: case
-    for name, case in OFF_POLICY.items()
-    if "tau" in case.make.argument_names()
-}
-"""Those of which target networks follow the others."""
 
 ACTOR_CRITICS = {
     name: case
@@ -235,11 +190,7 @@ ACTOR_CRITICS = {
 """Those that have a policy with probabilities, and a value of its own."""
 
 KINDS = {name: EVERY_AGENT[name] for name in ("PPO", "SAC", "TD3", "DQN")}
-"""One agent of each kind of policy, for what their bases do.
-
-A policy with probabilities that learns from rollouts, one that learns from
-replay, a deterministic policy, and values of discrete actions.
-"""
+"""One agent of each kind of policy, for what their bases do."""
 
 ON_POLICY_KINDS = {"PPO": AGENTS["PPO"]}
 """The kind that learns from rollouts."""
@@ -249,15 +200,6 @@ OFF_POLICY_KINDS = {name: OFF_POLICY[name] for name in ("SAC", "TD3", "DQN")}
 
 EITHER_DATASET = {name: KINDS[name] for name in ("PPO", "SAC")}
 """An agent for each class of datasets, for what `Agent` does with either."""
-
-EACH_KIND = {**AGENTS, "SAC": OFF_POLICY["SAC"]}
-"""Agents for what their dataset does, whatever they learn from it."""
-
-EITHER_KIND = [list(AGENTS), list(OFF_POLICY)]
-"""Of each of these one, for what their bases do; see the mark `rotate`."""
-
-ANY = [[*EVERY_AGENT]]
-"""One of all, for what `Agent` does."""
 
 SPACES = {
     **{f"act_{k}": (_VECTOR, v) for k, v in ACTION_SPACES.items()},
@@ -275,11 +217,6 @@ _ALL_SPACES = {
         for k, v in OBSERVATION_SPACES.items()
     },
 }
-
-PAIRS = [
-    (name, pair) for name, case in EVERY_AGENT.items() for pair in case.pairs
-]
-"""Each agent with each pair of spaces that it is tested on."""
 
 
 def make_env(pair="act_discrete", num_envs=2):
@@ -353,9 +290,7 @@ def networks_of(agent):
     names = ("actor", "critic", "q_network", "value_network")
     given = {name: getattr(agent, name, None) for name in names}
     given["critic"] = getattr(agent, "critics", given["critic"])
-    return {
-        name: network for name, network in given.items() if network is not None
-    }
+    return {name: each for name, each in given.items() if each is not None}
 
 
 def settings_of(agent):
@@ -365,17 +300,11 @@ def settings_of(agent):
 
 
 def weights_of(agent):
-    """Copies all weights."""
     return [np.array(weight) for weight in agent.get_weights()]
 
 
 def assert_equal_weights(agent, expected):
-    """Asserts equality bit for bit.
-
-    Args:
-        agent: An agent, or a list of arrays.
-        expected: An agent, or a list of arrays.
-    """
+    """Asserts that agents, or lists of arrays, are equal bit for bit."""
     actual, expected = (
         x if isinstance(x, list) else x.get_weights() for x in (agent, expected)
     )
@@ -384,20 +313,23 @@ def assert_equal_weights(agent, expected):
         np.testing.assert_array_equal(one, other)
 
 
+def assert_equal_agents(agent, expected):
+    """Asserts equality of weights, of optimizers and of what was trained."""
+    assert agent.env_steps == expected.env_steps
+    assert_equal_weights(agent, expected)
+    assert_equal_weights(
+        *([v.numpy() for v in a.optimizer.variables] for a in (agent, expected))
+    )
+
+
 def differ(weights, others):
-    """Tells whether any weight differs."""
     return any((a != b).any() for a, b in zip(weights, others, strict=True))
 
 
 def slow(*cases):
     """Returns parameters that the slow layer alone runs: values, or tuples."""
-    return [
-        pytest.param(
-            *(case if isinstance(case, tuple) else (case,)),
-            marks=pytest.mark.slow,
-        )
-        for case in cases
-    ]
+    several = (case if isinstance(case, tuple) else (case,) for case in cases)
+    return [pytest.param(*each, marks=pytest.mark.slow) for each in several]
 
 
 class Hook(keras.callbacks.Callback):
