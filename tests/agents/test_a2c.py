@@ -15,8 +15,10 @@ from support.agents import AGENTS
 from support.agents import assert_equal_weights
 from support.agents import differ
 from support.agents import make_agent
+from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_rollouts
+from support.agents import slow
 from support.agents import weights_of
 from support.probe_envs import CountingEnv
 from support.probe_envs import NonFiniteEnv
@@ -25,11 +27,6 @@ from support.tabular import tabular
 from support.tabular import terms_of
 
 CASE = AGENTS["A2C"]
-
-
-def slow(*values):
-    """Returns a parameter of the slow layer."""
-    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def counting_env(mode=AutoresetMode.SAME_STEP, num_envs=2):
@@ -91,7 +88,7 @@ def count_three_rounds(agent, layers):
     ]
 
 
-@pytest.mark.parametrize("jit_compile", [False, slow(True)])
+@pytest.mark.parametrize("jit_compile", [False, *slow(True)])
 def test_a_shared_trunk_runs_once_for_an_update(jit_compile):
     networks, layers = counted_networks(shared=True)
     agent = rl.A2C(*networks)
@@ -131,6 +128,7 @@ def after_an_update(mode, fused, jit_compile=False, **settings):
         compile_arguments={
             "optimizer": keras.optimizers.SGD(1e-3),
             "jit_compile": jit_compile,
+            "run_eagerly": not fused,
         },
         **settings,
     )
@@ -139,7 +137,7 @@ def after_an_update(mode, fused, jit_compile=False, **settings):
     trajectories = []
     agent.observers.add(trajectories.append)
     history = agent.fit(whole_rollouts(env), verbose=0).history
-    assert agent.round_size.from_trajectory == fused
+    assert not fused or agent.round_size.from_trajectory
     trajectory = trajectories[-1]
     # Ends of either kind; final observations, or rows that are only resets.
     assert trajectory.terminated.any()
@@ -155,9 +153,11 @@ def after_an_update(mode, fused, jit_compile=False, **settings):
     ("mode", "jit_compile", "settings"),
     [
         (AutoresetMode.SAME_STEP, False, NORMALISED),
-        slow(AutoresetMode.NEXT_STEP, False, {}),
-        slow(AutoresetMode.DISABLED, False, NORMALISED),
-        slow(AutoresetMode.SAME_STEP, True, {}),
+        *slow(
+            (AutoresetMode.NEXT_STEP, False, {}),
+            (AutoresetMode.DISABLED, False, NORMALISED),
+            (AutoresetMode.SAME_STEP, True, {}),
+        ),
     ],
 )
 def test_one_pass_equals_two(mode, jit_compile, settings):
@@ -175,16 +175,15 @@ def test_one_pass_equals_two(mode, jit_compile, settings):
 
 
 @pytest.mark.parametrize(
-    ("mode", "key"),
+    "mode",
     [
-        (AutoresetMode.NEXT_STEP, "observation"),
-        slow(AutoresetMode.SAME_STEP, "observation"),
-        slow(AutoresetMode.DISABLED, "reward"),
+        AutoresetMode.NEXT_STEP,
+        *slow(AutoresetMode.SAME_STEP, AutoresetMode.DISABLED),
     ],
 )
-def test_what_is_not_finite_changes_no_weight(mode, key):
+def test_what_is_not_finite_changes_no_weight(mode):
     # Step 10 is the last of an episode: its observation is a final one.
-    makers = [lambda: NonFiniteEnv(-1), lambda: NonFiniteEnv(10, key)]
+    makers = [lambda: NonFiniteEnv(-1), lambda: NonFiniteEnv(10, "observation")]
     env = as_vector_env(SyncVectorEnv(makers, autoreset_mode=mode))
     agent = make_agent(CASE, env, normalize_observations=True)
     rollouts = whole_rollouts(env)
@@ -307,9 +306,7 @@ def test_a_rollout_worked_out_by_hand():
 
 
 def test_minibatches_can_be_had_after_training_on_trajectories():
-    agent = rl.A2C.for_env(
-        make_env(), hidden=(8,), normalize_observations=True, seed=0
-    )
+    agent = make_eager_agent(CASE, make_env(), normalize_observations=True)
     rollouts = whole_rollouts(make_env())
     agent.fit(rollouts, epochs=1, verbose=0)
     assert isinstance(agent.optimizer, keras.optimizers.Adam)

@@ -124,40 +124,6 @@ def test_it_learns_every_kind_of_action(name):
         assert np.abs(greedy - action).mean() < 0.15
 
 
-def masked_env():
-    observation = spaces.Dict(
-        {
-            "place": VECTOR,
-            "action_mask": spaces.MultiBinary(3),
-        }
-    )
-    return AnySpaceEnv(observation, spaces.Discrete(3))
-
-
-def test_what_is_forbidden_is_not_learned_about_nor_done():
-    agent = rl.BehaviorCloning.for_env(masked_env(), hidden=(8,), seed=0)
-    agent.compile(keras.optimizers.Adam(1e-2), run_eagerly=True)
-    rng = np.random.default_rng(0)
-    mask = np.tile([0, 1, 1], (64, 1)).astype("int8")
-    place = rng.uniform(-1, 1, (64, 3)).astype("float32")
-    batch = {
-        "observation": {
-            "place": tf.constant(place),
-            "action_mask": tf.constant(mask),
-        },
-        "action": tf.constant(rng.integers(1, 3, 64).astype("int32")),
-    }
-    log_prob = agent.distribution(batch["observation"]).log_prob(
-        batch["action"]
-    )
-    logs = agent.train_step(batch)
-    assert float(logs["loss"]) == pytest.approx(-np.mean(log_prob), rel=1e-5)
-    # Two choices are all there is.
-    assert float(logs["entropy"]) <= np.log(2.0) + 1e-6
-    actions = agent.act({"place": place, "action_mask": mask})
-    assert set(actions) <= {1, 2}
-
-
 @pytest.mark.parametrize(
     "env_id",
     ["Pendulum-v1", pytest.param("CartPole-v1", marks=pytest.mark.slow)],

@@ -10,7 +10,6 @@ import tensorflow as tf
 
 import keras_rl2 as rl
 from keras_rl2.policies.actors import ActorSnapshot
-from support.agents import make_env
 from support.agents import weights_of
 from support.deterministic import UNIT
 from support.deterministic import small_agent
@@ -288,43 +287,6 @@ def units_of(network):
     return [each.units for each in network.layers if isinstance(each, dense)]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("whole", "single"),
-    [
-        ({"jit_compile": False}, {"run_eagerly": True}),
-        # The noise that XLA draws is another.
-        ({"jit_compile": True}, {"jit_compile": True, "steps": 1}),
-    ],
-    ids=["graph", "xla"],
-)
-def test_statistics_move_in_rounds_that_are_one_call(whole, single):
-    """Seven updates of one call are seven updates one by one."""
-    trained = []
-    for arguments in (single, whole):
-        arguments = dict(arguments)
-        steps = arguments.pop("steps", "auto")
-        agent = small_agent(rl.CrossQ, policy_delay=2)
-        agent.compile(
-            keras.optimizers.SGD(0.01),
-            steps_per_execution=steps,
-            **arguments,
-        )
-        agent.fit(small_replay(), epochs=2, verbose=0)
-        trained.append(agent)
-    single, compiled = trained
-    assert int(compiled.updates.numpy()) == 14
-    fresh = small_agent(rl.CrossQ, policy_delay=2)
-    for variable, other, first in zip(
-        single.variables, compiled.variables, fresh.variables, strict=True
-    ):
-        np.testing.assert_allclose(
-            variable.numpy(), other.numpy(), rtol=1e-3, atol=1e-4
-        )
-        if "moving" in variable.path:
-            assert (variable.numpy() != first.numpy()).any(), variable.path
-
-
 @pytest.fixture(scope="module")
 def trained():
     agent = small_agent(rl.CrossQ, policy_delay=1)
@@ -366,32 +328,6 @@ def test_statistics_are_copied_to_actors_with_the_weights(trained):
     np.testing.assert_array_equal(actor(observations, noise)[0], before)
     actor.sync()
     assert (actor(observations, noise)[0] != before).any()
-
-
-def test_targets_of_a_subclass_are_heard():
-    class Pessimist(rl.CrossQ):
-        def targets(self, batch):
-            return super().targets(batch) - 10.0
-
-    env = make_env("act_box")
-    agents = [
-        make.for_env(env, hidden=(8,), seed=0)
-        for make in (rl.CrossQ, Pessimist)
-    ]
-    batch = {
-        "observation": np.ones((4, 3), "float32"),
-        "next_observation": np.zeros((4, 3), "float32"),
-        "action": np.zeros((4, 1), "float32"),
-        "reward": np.ones(4, "float32"),
-        "discount": np.ones(4, "float32"),
-    }
-    for agent in agents:
-        agent.compile(run_eagerly=True)
-    one, other = (
-        agent.update({**batch, "weight": np.ones(4, "float32")})["td_error"]
-        for agent in agents
-    )
-    np.testing.assert_allclose(one - 10.0, other, rtol=1e-5)
 
 
 def returns(env, steps):

@@ -6,6 +6,7 @@ import pytest
 import keras_rl2 as rl
 from keras_rl2.data import ActorSnapshot
 from support.agents import assert_equal_weights
+from support.agents import slow
 from support.agents import weights_of
 from support.linear_q import OBSERVATIONS
 from support.linear_q import linear_agent
@@ -35,20 +36,11 @@ def make_agent(env="CartPole-v1", compile_arguments=None, **settings):
     return agent
 
 
-def slow(*values):
-    """Returns a parameter of the slow layer."""
-    return pytest.param(*values, marks=pytest.mark.slow)
-
-
 @pytest.mark.parametrize(
     ("double", "dueling", "kind"),
     [
         (True, True, "categorical"),
-        slow(False, True, "quantile"),
-        slow(True, False, None),
-        slow(False, True, None),
-        slow(False, False, "categorical"),
-        slow(True, False, "quantile"),
+        *slow((False, True, "quantile"), (True, False, None)),
     ],
 )
 def test_flags_train_together(double, dueling, kind):
@@ -75,7 +67,8 @@ def test_flags_train_together(double, dueling, kind):
 
 def test_the_target_begins_as_the_network_that_was_given_weights():
     for by_fit in (True, False):
-        agent, replay = make_agent(target_every=100), make_replay()
+        agent = make_agent(hidden=(4,), target_every=100)
+        replay = make_replay(updates_per_round=1)
         assert agent.tau == 0.01
         given = [weight + 1.0 for weight in weights_of(agent.q_network)]
         agent.q_network.set_weights(given)

@@ -20,6 +20,7 @@ from keras_rl2.spaces.trees import leaves
 from support.agents import EVERY_AGENT
 from support.agents import make_agent
 from support.agents import make_eager_agent
+from support.agents import slow
 from support.agents import weights_of
 from support.errors import raises
 from support.structured_envs import MASKED_ACTIONS
@@ -51,11 +52,6 @@ TAKERS = {
 over_takers = pytest.mark.parametrize("name", TAKERS)
 
 
-def slow(*values):
-    """Returns a parameter of the slow layer."""
-    return pytest.param(*values, marks=pytest.mark.slow)
-
-
 def take(name, env, make=make_eager_agent, **settings):
     """Makes an agent that takes masks, and its case."""
     kind, own = TAKERS[name]
@@ -79,11 +75,13 @@ def assert_allowed(space, batch, actions):
     [
         ("PPO", AutoresetMode.NEXT_STEP),
         ("DQN", AutoresetMode.SAME_STEP),
-        ("SAC", AutoresetMode.DISABLED),
-        *(
-            slow(name, MODES[i % 3])
-            for i, name in enumerate(TAKERS)
-            if name not in ("PPO", "DQN", "SAC")
+        *slow(
+            ("SAC", AutoresetMode.DISABLED),
+            *(
+                (name, MODES[i % 3])
+                for i, name in enumerate(TAKERS)
+                if name not in ("PPO", "DQN", "SAC")
+            ),
         ),
     ],
 )
@@ -110,8 +108,7 @@ def test_nothing_forbidden_in_training(name, mode):
     "mode",
     [
         AutoresetMode.NEXT_STEP,
-        slow(AutoresetMode.SAME_STEP),
-        slow(AutoresetMode.DISABLED),
+        *slow(AutoresetMode.SAME_STEP, AutoresetMode.DISABLED),
     ],
 )
 def test_environments_that_wait_for_others_go_on_as_they_may(mode):
@@ -184,9 +181,7 @@ def test_nothing_forbidden_in_a_million_steps(name, tmp_path):
 # Acting.
 
 
-@pytest.mark.parametrize(
-    "name", ["SAC", *map(slow, sorted({*TAKERS} - {"SAC"}))]
-)
+@pytest.mark.parametrize("name", ["SAC", *slow(*sorted({*TAKERS} - {"SAC"}))])
 def test_nothing_forbidden_in_act(name):
     env = vector(MaskedEnv)
     agent, _ = take(name, env)
@@ -206,9 +201,8 @@ def test_nothing_forbidden_in_act(name):
     assert (actions - 1 != free).mean() > 0.3
 
 
-@pytest.mark.parametrize("name", ["SAC", slow("PPO")])
-def test_log_probs_and_entropies_are_of_what_is_allowed(name):
-    agent, _ = take(name, vector(MaskedEnv))
+def test_log_probs_and_entropies_are_of_what_is_allowed():
+    agent, _ = take("SAC", vector(MaskedEnv))
     batch = masked_batch(count=50)
     actions, log_prob = agent.act(batch, return_log_prob=True)
     logits, mask = agent(batch).numpy(), batch["action_mask"]
@@ -224,7 +218,7 @@ def test_log_probs_and_entropies_are_of_what_is_allowed(name):
     np.testing.assert_allclose(entropy, expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("warm_up", [True, slow(False)])
+@pytest.mark.parametrize("warm_up", [True, *slow(False)])
 def test_random_actions_are_even_among_those_allowed(warm_up):
     """Warming up, and exploring with ε = 1."""
     mask = [1, 0, 1, 1, 0]
@@ -249,7 +243,7 @@ def test_random_actions_are_even_among_those_allowed(warm_up):
     assert flags[:, [1, 4]].sum() == 0
 
 
-@pytest.mark.parametrize("name", ["multi_discrete", slow("multi_binary")])
+@pytest.mark.parametrize("name", ["multi_discrete", *slow("multi_binary")])
 def test_several_choices_and_switches(name):
     space = MASKED_ACTIONS[name]
     env = vector(functools.partial(MaskedEnv, space), num_envs=2)
@@ -327,8 +321,7 @@ def test_the_target_of_dqn_is_the_best_of_what_is_allowed():
     [
         ("categorical", False),
         ("quantile", True),
-        slow("categorical", True),
-        slow("quantile", False),
+        *slow(("categorical", True), ("quantile", False)),
     ],
 )
 def test_targets_of_distributions_are_of_what_is_allowed(
@@ -452,9 +445,10 @@ class Stuck(MaskedEnv):
     ("name", "mode"),
     [
         ("PPO", AutoresetMode.NEXT_STEP),
-        slow("DQN", AutoresetMode.DISABLED),
-        slow("REINFORCE", AutoresetMode.SAME_STEP),
-        slow("SAC", AutoresetMode.SAME_STEP),
+        *slow(
+            ("DQN", AutoresetMode.DISABLED),
+            ("REINFORCE", AutoresetMode.SAME_STEP),
+        ),
     ],
 )
 def test_where_nothing_is_allowed(name, mode):
@@ -518,9 +512,11 @@ def test_one_choice_of_several_without_anything_allowed():
     "space",
     [
         spaces.MultiBinary(5),
-        slow(spaces.Box(0.0, 1.0, (5,), np.float32)),
-        slow(spaces.Box(0, 1, (5,), np.bool_)),
-        slow(spaces.MultiDiscrete([2] * 5)),
+        *slow(
+            spaces.Box(0.0, 1.0, (5,), np.float32),
+            spaces.Box(0, 1, (5,), np.bool_),
+            spaces.MultiDiscrete([2] * 5),
+        ),
     ],
     ids=str,
 )

@@ -12,6 +12,7 @@ import tensorflow as tf
 import keras_rl2 as rl
 from keras_rl2.collecting.trajectory import as_sequences
 from support.agents import assert_equal_weights
+from support.agents import slow
 from support.errors import raises
 from support.memory_envs import PositionsOnly
 from support.memory_envs import RememberTheCue
@@ -26,11 +27,6 @@ LARGE = {
     "gru": lambda: keras.layers.GRUCell(32),
     "attention": lambda: rl.networks.WindowAttentionCell(32, window=20),
 }
-
-
-def slow(*values):
-    """Returns a parameter of the slow layer."""
-    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def envs(mode, num_envs=3, **kwargs):
@@ -86,9 +82,11 @@ def acting(mode="SameStep", cell="lstm"):
     ("cell", "mode"),
     [
         ("lstm", "SameStep"),
-        slow("attention", "SameStep"),
-        slow("stacked", "Disabled"),
-        slow("gru", "NextStep"),
+        *slow(
+            ("attention", "SameStep"),
+            ("stacked", "Disabled"),
+            ("gru", "NextStep"),
+        ),
     ],
 )
 def test_stepwise_equals_sequence(cell, mode):
@@ -406,7 +404,7 @@ def from_replay(
         capacity=3000,
         warm_up=240,
         steps_per_round=24 * 3,
-        updates_per_round=2,
+        updates_per_round=1,
         batch_size=4,
         rounds_per_epoch=1,
         sequence_length=LENGTH,
@@ -419,48 +417,7 @@ def from_replay(
     return agent, replay
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("cell", "mode"),
-    [
-        ("lstm", "SameStep"),
-        ("attention", "NextStep"),
-        ("stacked", "Disabled"),
-    ],
-)
-def test_values_of_a_sequence_are_those_of_acting(cell, mode):
-    agent, replay = from_replay(mode, cell)
-    make_sure(agent.q_network)
-    trajectory = replay.collect()
-    assert trajectory.ended.any()
-
-    def swapped(array):
-        return array.swapaxes(0, 1)
-
-    network = agent.q_network
-    together, _ = agent.run_sequences(
-        network,
-        swapped(trajectory.observation),
-        swapped(trajectory.begins),
-        [each[0] for each in trajectory.state],
-    )
-    state = [each[0] for each in trajectory.state]
-    stride = len(trajectory.reward) // len(trajectory.state[0])
-    for t in range(len(trajectory.reward)):
-        if t % stride == 0:
-            # What acting kept is what sequences start from.
-            for kept, own in zip(trajectory.state, state, strict=True):
-                np.testing.assert_allclose(kept[t // stride], own, atol=1e-5)
-        alone, state = agent.run_sequences(
-            network,
-            trajectory.observation[t][:, None],
-            trajectory.begins[t][:, None],
-            state,
-        )
-        np.testing.assert_allclose(alone[:, 0], together[:, t], atol=1e-5)
-
-
-@pytest.mark.parametrize(("burn_in", "double"), [(3, True), slow(0, False)])
+@pytest.mark.parametrize(("burn_in", "double"), [(3, True), *slow((0, False))])
 def test_a_loss_over_sequences_is_that_of_their_steps(burn_in, double):
     agent, replay = from_replay(
         burn_in=burn_in, double=double, gamma=0.5, loss="mse"
@@ -529,8 +486,10 @@ def test_nothing_is_learned_through_the_burn_in():
     ("mode", "run_eagerly", "dueling", "distributional"),
     [
         ("NextStep", True, True, "quantile"),
-        slow("SameStep", False, False, "categorical"),
-        slow("SameStep", False, True, None),
+        *slow(
+            ("SameStep", False, False, "categorical"),
+            ("SameStep", False, True, None),
+        ),
     ],
 )
 def test_dqn_with_memory_trains_in_all_its_forms(
@@ -560,7 +519,6 @@ def test_dqn_with_memory_trains_in_all_its_forms(
     ours = agent.act(observation, state, deterministic=True)
     theirs = loaded.act(observation, state, deterministic=True)
     keras.tree.map_structure(np.testing.assert_array_equal, ours, theirs)
-    loaded.fit(replay, epochs=1, verbose=0)
 
 
 def falling(rate, steps, dataset):

@@ -101,8 +101,6 @@ def test_arrays_that_would_broadcast_are_refused(name):
     mixed = {frozenset({wrong}) for wrong in every}
     mixed |= {frozenset({*every} - {right}) for right in every} - {frozenset()}
     for wrong in mixed:
-        with pytest.raises(ValueError, match=r"(?s)Expected .*Received: "):
-            trace(name, shapes_of(name, None, wrong))
         for count in (1, 100):
             arrays = arrays_of(name, shapes_of(name, count, wrong))
             with pytest.raises(ValueError, match=r"(?s)Expected .*Received: "):
@@ -192,8 +190,10 @@ def test_gradient_reaches_what_learns_and_nothing_else(name, learning):
         assert np.any(slope) == (position in learning), position
 
 
-@pytest.mark.parametrize("objective", ["policy_gradient", "clipped_surrogate"])
-@pytest.mark.parametrize("kind", ["discrete", "gaussian"])
+@pytest.mark.parametrize(
+    ("kind", "objective"),
+    [("discrete", "policy_gradient"), ("gaussian", "clipped_surrogate")],
+)
 def test_a_batch_has_the_mean_gradient_of_its_examples(kind, objective):
     count, size, rng = 7, 5, np.random.default_rng(0)
     observation = rng.normal(size=(count, size)).astype("float32")

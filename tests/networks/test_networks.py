@@ -54,7 +54,7 @@ def test_normalisation_comes_first():
     assert model.layers[1].mean.shape == (2, 3)
 
 
-@pytest.mark.parametrize("shape", [(36, 36, 1), (44, 44, 4), (4, 44, 44)])
+@pytest.mark.parametrize("shape", [(36, 36, 1), (4, 44, 44)])
 def test_cnn(shape):
     model = networks.nature_cnn(shape, 5, seed=0)
     generator = np.random.default_rng(0)
@@ -273,11 +273,10 @@ def test_inputs_of_dense_layers_are_normalised_over_the_batch(make):
     )
 
 
-@pytest.mark.parametrize("name", ["mlp", "pictures"])
-def test_hidden_weights_have_a_largest_singular_value_of_1(name):
+def test_hidden_weights_have_a_largest_singular_value_of_1():
     kinds = keras.layers.SpectralNormalization
     model, same = (
-        BUILDERS[name](seed=0, normalization="spectral") for _ in range(2)
+        BUILDERS["mlp"](seed=0, normalization="spectral") for _ in range(2)
     )
     wrapped = [each for each in model.layers if isinstance(each, kinds)]
     assert sorted({each.layer.units for each in wrapped}) == [6, 8]

@@ -11,11 +11,11 @@ import keras_rl2 as rl
 from keras_rl2.data import ActorSnapshot
 from keras_rl2.policies import actors
 from support.agents import AGENTS
-from support.agents import SPACES
 from support.agents import make_agent
 from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_rollouts
+from support.agents import slow
 
 PPO = AGENTS["PPO"]
 
@@ -62,7 +62,22 @@ def assert_acts_alike(
 
 
 @pytest.mark.parametrize(
-    ("pair", "num_envs"), [*((pair, 3) for pair in SPACES), ("act_box", 1)]
+    ("pair", "num_envs"),
+    [
+        ("act_discrete_start", 3),
+        ("act_multi_discrete", 3),
+        ("act_box_matrix", 3),
+        ("observe_discrete", 3),
+        ("observe_image", 3),
+        ("act_box", 1),
+        *slow(
+            ("act_discrete", 3),
+            ("act_multi_binary", 3),
+            ("act_box_unbounded", 3),
+            ("observe_float64", 3),
+            ("observe_matrix", 3),
+        ),
+    ],
 )
 def test_litert_acts_as_tensorflow(pair, num_envs, caplog):
     agent = make_agent(PPO, make_env(pair))

@@ -99,9 +99,8 @@ def test_a_subclassed_model_learns_in_dqn():
     assert 0.0 < max(apart) < 0.5
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param("PPO", marks=pytest.mark.slow), "REINFORCE"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["PPO", "REINFORCE"])
 def test_a_sequential_learns_in_on_policy_agents(name):
     keras.utils.set_random_seed(0)
     critic = {"PPO": [in_a_row(1)], "REINFORCE": []}[name]
@@ -116,18 +115,6 @@ def test_a_sequential_learns_in_on_policy_agents(name):
     )
     agent.fit(rollouts, epochs=10 if name == "PPO" else 60, verbose=0)
     assert share_right(agent) > 0.9
-
-
-def test_a_critic_that_is_a_softmax_of_one_unit_is_warned_of():
-    critic = keras.Sequential(
-        [keras.Input((4,)), keras.layers.Dense(1, activation="softmax")]
-    )
-    actor = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
-    agent = rl.PPO(actor, critic)
-    with pytest.warns(
-        UserWarning, match=r"(?s)softmax of one unit.*no activation"
-    ):
-        agent.bind(FirstNumber.observation_space, FirstNumber.action_space)
 
 
 def test_a_softmax_policy_learns_by_reinforce_in_a_loop():
@@ -165,14 +152,3 @@ def test_a_softmax_policy_learns_by_reinforce_in_a_loop():
     ]
     assert np.mean(hits[:5]) < 0.75
     assert np.mean(hits[-10:]) > 0.85
-
-
-def test_mixed_precision():
-    for dtype in ("mixed_bfloat16", "mixed_float16"):
-        agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), dtype=dtype, seed=0)
-        assert agent.actor.compute_dtype == dtype.removeprefix("mixed_")
-        assert agent.actor.variable_dtype == "float32"
-        scaled = keras.optimizers.LossScaleOptimizer
-        scales = isinstance(agent.optimizer, scaled)
-        assert scales == (dtype == "mixed_float16")
-        assert agent.value(np.zeros((3, 4))).dtype == "float32"

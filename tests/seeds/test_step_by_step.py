@@ -13,8 +13,6 @@ import pytest
 from gymnasium import spaces
 
 import keras_rl2 as rl
-from support.loops import on_batches
-from support.loops import own_loop
 
 CELLS = 5
 LEFT, RIGHT = 0, 1
@@ -64,6 +62,7 @@ def greedy(outputs):
 ALL_CELLS = np.eye(CELLS, dtype="float32")
 
 
+@pytest.mark.slow
 def test_trajectories_kept_by_hand_train_an_agent():
     agent = rl.PPO(
         network(2, 0, "actor"),
@@ -136,47 +135,3 @@ def test_our_updates_record_one_pass():
     agent.fit(rollouts, epochs=2, verbose=0)
     # Policy and value: traced once, and never again.
     assert counting.recorded == 1
-
-
-def by_fit(agent, replay, rounds):
-    """Trains as `fit` does."""
-    agent.fit(replay, epochs=rounds, verbose=0)
-
-
-# In the default layer, `test_round_call.py` compares rounds of an iterator, and
-# `test_on_policy.py` all that `fit` may make of a round.
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "env_id", "settings"),
-    [
-        # Of which the target is copied every fifth update, or follows.
-        ("DQN", "CartPole-v1", {"tau": 1.0, "target_every": 5}),
-        ("TD3", "Pendulum-v1", {"tau": 0.1}),
-    ],
-)
-def test_every_way_to_train_gives_the_same_weights(name, env_id, settings):
-    weights = []
-    for train in (by_fit, own_loop, on_batches):
-        agent = getattr(rl, name).for_env(
-            env_id, hidden=(16,), seed=0, **settings
-        )
-        agent.compile(jit_compile=False, run_eagerly=train is on_batches)
-        replay = rl.ReplayDataset(
-            env_id,
-            capacity=512,
-            batch_size=16,
-            warm_up=64,
-            steps_per_round=16,
-            updates_per_round=4,
-            rounds_per_epoch=1,
-            seed=0,
-        )
-        before = agent.target_pairs[0][0].get_weights()
-        train(agent, replay, rounds=3)
-        target, source = agent.target_pairs[0]
-        weights.append([*target.get_weights(), *source.get_weights()])
-        moved = np.abs(target.get_weights()[0] - before[0]).max()
-        assert moved > 0.0
-    for other in weights[1:]:
-        for one, same in zip(weights[0], other, strict=True):
-            np.testing.assert_allclose(one, same, rtol=1e-4, atol=1e-6)
