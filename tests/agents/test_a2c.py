@@ -8,7 +8,6 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector import SyncVectorEnv
 
 import keras_rl2 as rl
-from keras_rl2.data import Trajectory
 from keras_rl2.envs import as_vector_env
 from support import golden
 from support.agents import AGENTS
@@ -253,55 +252,6 @@ def test_loss_and_update_are_those_of_trfl():
     np.testing.assert_allclose(steps[0], expected["grad_logits"], atol=1e-4)
     np.testing.assert_allclose(
         steps[1][:, 0], expected["grad_values"], atol=1e-4
-    )
-
-
-def test_a_rollout_worked_out_by_hand():
-    """States 0, 1 and 2 in a row, each logit and value a weight of its own."""
-    logits = np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [2.0, 0.0, 0.0]])
-    values = np.array([0.2, 0.3, 0.1])
-    agent = tabular(
-        logits,
-        values,
-        make=rl.A2C,
-        gamma=0.9,
-        gae_lambda=1.0,
-        value_coefficient=0.25,
-    )
-    flags = np.zeros((2, 1), bool)
-    trajectory = Trajectory(
-        observation=np.array([[0], [1], [2]], "int32"),
-        action=np.array([[0], [1]], "int32"),
-        reward=np.array([[0.4], [0.5]], "float32"),
-        terminated=flags,
-        truncated=flags,
-        valid=~flags,
-        final_observation=np.empty(0, "int32"),
-        final_index=np.empty(0, "int32"),
-    )
-    agent.train_on_trajectory(
-        {k: tf.constant(v) for k, v in trajectory.packed_arrays(True).items()}
-    )
-    # 0.5 + 0.9 x 0.1, and 0.4 + 0.9 of that.
-    returns = np.array([0.931, 0.59])
-    advantage = returns - values[:2]
-    p = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
-    taken = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
-    new_logits, new_values = agent.get_weights()
-    # Of the state to bootstrap from nothing is learned.
-    expected = logits.copy()
-    expected[:2] += advantage[:, None] * (taken - p[:2]) / 2
-    np.testing.assert_allclose(new_logits, expected, rtol=1e-5, atol=1e-6)
-    expected = values.copy()
-    expected[:2] += 0.25 * 2 * advantage / 2
-    np.testing.assert_allclose(new_values[:, 0], expected, rtol=1e-5)
-    logs = {k: float(v) for k, v in agent.get_metrics_result().items()}
-    policy_loss = -(np.log(p[[0, 1], [0, 1]]) * advantage).mean()
-    value_loss = (advantage**2).mean()
-    assert logs["policy_loss"] == pytest.approx(policy_loss, rel=1e-5)
-    assert logs["value_loss"] == pytest.approx(value_loss, rel=1e-5)
-    assert logs["loss"] == pytest.approx(
-        policy_loss + 0.25 * value_loss, rel=1e-5
     )
 
 

@@ -15,6 +15,7 @@ from support.agents import make_env
 from support.agents import make_replay
 from support.deterministic import UNIT
 from support.deterministic import linear_actor
+from support.deterministic import linear_network
 from support.errors import raises
 
 VECTOR = spaces.Box(-1.0, 1.0, (3,), np.float32)
@@ -23,17 +24,9 @@ HYBRID = spaces.Dict(
 )
 
 
-def dense(units, kernel, bias):
-    inputs = keras.Input((1,))
-    layer = keras.layers.Dense(units)
-    network = keras.Model(inputs, layer(inputs), name="actor")
-    layer.set_weights([np.array([kernel]), np.array(bias)])
-    return network
-
-
 def test_update_of_choices_by_hand():
     agent = rl.BehaviorCloning(
-        dense(2, [0.0, 0.0], [0.0, 0.0]),
+        linear_network([0.0, 0.0], [0.0, 0.0]),
         observation_space=UNIT,
         action_space=spaces.Discrete(2),
     )

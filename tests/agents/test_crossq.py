@@ -11,24 +11,18 @@ import tensorflow as tf
 import keras_rl2 as rl
 from keras_rl2.policies.actors import ActorSnapshot
 from support.agents import weights_of
+from support.deterministic import BATCH
 from support.deterministic import UNIT
 from support.deterministic import small_agent
 from support.deterministic import small_replay
+from support.deterministic import squashed_policy
 from support.gradients import numerical_gradient
 
 ALPHA = 0.5
 MOMENTUM, EPSILON = 0.9, 0.01
 TARGET_ENTROPY = -0.75
 
-BATCH = {
-    "observation": np.array([[1.0], [-2.0], [0.5]]),
-    "action": np.array([[0.5], [-1.0], [0.2]]),
-    "next_observation": np.array([[0.5], [1.0], [-1.0]]),
-    "reward": np.array([1.0, -2.0, 0.5]),
-    # The second one ends an episode.
-    "discount": np.array([0.9, 0.0, 0.5]),
-    "weight": np.array([1.0, 0.5, 2.0]),
-}
+BATCH = {**BATCH, "action": np.array([[0.5], [-1.0], [0.2]])}
 MINIBATCH = {k: tf.constant(v, "float32") for k, v in BATCH.items()}
 
 
@@ -104,14 +98,6 @@ class Network:
         return [*self.weights[:2], *self.weights[4:]]
 
 
-def policy(actor, observation, noise, **mode):
-    """Actions and the logarithms of their densities."""
-    mean, log_std = np.split(actor(observation, **mode), 2, axis=1)
-    action = np.tanh(mean + np.exp(log_std) * noise)
-    log_prob = -0.5 * noise**2 - log_std - 0.5 * math.log(2 * math.pi)
-    return action, (log_prob - np.log(1 - action**2))[:, 0]
-
-
 class Reference:
     """What one update should give, all from the weights before it."""
 
@@ -121,7 +107,9 @@ class Reference:
         noise = [np.array(agent.draw_normal((3, 1), i)) for i in (0, 1)]
         self.noise = noise[1]
         following = BATCH["next_observation"]
-        action, self.next_log_prob = policy(self.actor, following, noise[0])
+        action, self.next_log_prob = squashed_policy(
+            self.actor(following), noise[0]
+        )
         self.inputs = np.concatenate(
             [
                 np.concatenate([BATCH["observation"], following]),
@@ -150,8 +138,8 @@ class Reference:
 
     def of_policy(self):
         observation = BATCH["observation"]
-        action, log_prob = policy(
-            self.actor, observation, self.noise, training=True
+        action, log_prob = squashed_policy(
+            self.actor(observation, training=True), self.noise
         )
         both = np.concatenate([observation, action], axis=1)
         values = [critic(both)[:, 0] for critic in self.critics]

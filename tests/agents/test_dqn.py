@@ -1,4 +1,3 @@
-import gymnasium
 import keras
 import numpy as np
 import pytest
@@ -8,9 +7,7 @@ from keras_rl2.data import ActorSnapshot
 from support.agents import assert_equal_weights
 from support.agents import slow
 from support.agents import weights_of
-from support.linear_q import OBSERVATIONS
 from support.linear_q import linear_agent
-from support.linear_q import transitions
 
 # Tracing would take longer than a few updates.
 EAGER = {"optimizer": "sgd", "run_eagerly": True}
@@ -79,32 +76,6 @@ def test_the_target_begins_as_the_network_that_was_given_weights():
             replay.fill(4)
             agent.train_step(replay.sample(4))
         assert_equal_weights(agent.target_network, given)
-
-
-def test_an_update_trains_in_training_mode_and_bootstraps_in_inference_mode():
-    seen = []
-
-    @keras.saving.register_keras_serializable(package="test_dqn")
-    class Watcher(keras.layers.Layer):
-        def call(self, inputs, training=False):
-            seen.append(bool(training))
-            return inputs
-
-    network = keras.Sequential(
-        [keras.Input((2,)), keras.layers.Dense(2), Watcher()]
-    )
-    agent = rl.DQN(
-        network,
-        double=True,
-        observation_space=OBSERVATIONS,
-        action_space=gymnasium.spaces.Discrete(2),
-    )
-    agent.compile(run_eagerly=True)
-    del seen[:]
-    agent.update(transitions((0, 1.0, 0.5)))
-    assert seen == [True, False, False]
-    agent.act(np.zeros(2))
-    assert not any(seen[3:])
 
 
 # Exploration.

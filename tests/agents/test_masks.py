@@ -16,9 +16,7 @@ from gymnasium.vector import AutoresetMode
 
 import keras_rl2 as rl
 from keras_rl2.envs import as_vector_env
-from keras_rl2.spaces.trees import leaves
 from support.agents import EVERY_AGENT
-from support.agents import make_agent
 from support.agents import make_eager_agent
 from support.agents import slow
 from support.agents import weights_of
@@ -48,8 +46,6 @@ TAKERS = {
     "IQL": ("IQL", {}),
     "BehaviorCloning": ("BehaviorCloning", {}),
 }
-
-over_takers = pytest.mark.parametrize("name", TAKERS)
 
 
 def take(name, env, make=make_eager_agent, **settings):
@@ -136,46 +132,6 @@ def test_environments_that_wait_for_others_go_on_as_they_may(mode):
     assert running == 4 * 9
     assert waiting >= running // 2
     assert agent.env_steps == 4 * (1 + 9)
-
-
-#: More than a million steps in all; an update of SAC takes its time.
-MILLION = {
-    "PPO": 200_000,
-    "A2C": 200_000,
-    "REINFORCE": 200_000,
-    **dict.fromkeys([name for name in TAKERS if "DQN" in name], 80_000),
-    **dict.fromkeys(["SAC", "DiscreteCQL", "IQL", "BehaviorCloning"], 20_000),
-}
-
-
-@pytest.mark.learning
-@over_takers
-def test_nothing_forbidden_in_a_million_steps(name, tmp_path):
-    env = vector(MaskedEnv, num_envs=4)
-    agent, case = take(name, env, make_agent)
-    sizes = (
-        {"horizon": 256, "batch_size": 256}
-        if case.on_policy
-        else {"steps_per_round": 1024, "warm_up": 1024, "capacity": 40_000}
-    )
-    dataset = case.make_dataset(env, **sizes)
-    agent.fit(dataset, total_steps=MILLION[name], verbose=0)
-    # Mere resets were taken, too.
-    assert agent.env_steps > 0.75 * MILLION[name]
-    agent.evaluate(vector(MaskedEnv), episodes=2000)
-    agent.evaluate(vector(MaskedEnv), episodes=2000, deterministic=False)
-    agent.export(tmp_path / "exported")
-    exported = tf.saved_model.load(str(tmp_path / "exported"))
-    player, policy = MaskedEnv(), agent.litert_policy()
-    for episode in range(200):
-        observation, done = player.reset(seed=episode)[0], False
-        while not done:
-            batch = [tf.constant(each)[None] for each in leaves(observation)]
-            action = int(exported.serve(*batch)[0])
-            assert action == policy(observation)
-            # Raises where it is forbidden.
-            observation, _, done, cut, _ = player.step(action)
-            done |= cut
 
 
 # Acting.

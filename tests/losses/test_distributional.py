@@ -141,17 +141,6 @@ def test_quantiles_are_fitted():
     assert abs(grid[np.argmin(loss)] - 1.2816) < 0.04
 
 
-def test_delta_may_be_a_tensor():
-    arrays = [[0.0, 2.0]], [0.25, 0.75], [[1.0, 5.0]]
-    for delta in (0.0, 0.5):
-        np.testing.assert_array_equal(
-            losses.quantile_huber(*arrays, delta),
-            losses.quantile_huber(*arrays, tf.constant(delta)),
-        )
-    with pytest.raises(ValueError, match="Expected rank 0 for delta"):
-        losses.quantile_huber(*arrays, [0.5, 0.5])
-
-
 def test_quantile_huber_refuses_what_does_not_fit():
     wide, flat, column = np.ones((3, 2)), np.ones(3), np.ones((3, 1))
     with pytest.raises(ValueError, match="Expected rank 2 for targets"):

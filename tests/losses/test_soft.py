@@ -1,5 +1,4 @@
 import numpy as np
-import tensorflow as tf
 
 from keras_rl2 import losses
 from support.gradients import gradient
@@ -8,18 +7,6 @@ from support.gradients import gradient
 def test_soft_value_by_hand():
     value = losses.soft_value([-2.0, 1.0], [[3.0, 1.0], [2.0, 5.0]], 0.5)
     np.testing.assert_allclose(value, [2.0 + 1.0, 1.0 - 0.5])
-
-
-def test_gradient_of_soft_value_reaches_the_smaller_critic_only():
-    log_prob = tf.constant([0.5, 0.5])
-    first, second = tf.constant([1.0, 3.0]), tf.constant([2.0, 2.0])
-    with tf.GradientTape() as tape:
-        tape.watch([log_prob, first, second])
-        value = losses.soft_value(log_prob, [first, second], 0.25)
-    slopes = tape.gradient(value, [log_prob, first, second])
-    np.testing.assert_allclose(slopes[0], [-0.25, -0.25])
-    np.testing.assert_allclose(slopes[1], [1.0, 0.0])
-    np.testing.assert_allclose(slopes[2], [0.0, 1.0])
 
 
 def test_expected_soft_value_by_hand():

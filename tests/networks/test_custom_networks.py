@@ -136,43 +136,7 @@ def test_saving_says_what_a_network_lacks(tmp_path):
         np.testing.assert_array_equal(one, two)
 
 
-@keras.saving.register_keras_serializable(package="test_custom_networks")
-class Doubled(keras.layers.Layer):
-    """A layer that Keras can write down."""
-
-    def __init__(self, factor=2.0, **kwargs):
-        super().__init__(**kwargs)
-        self.factor = factor
-
-    def call(self, x):
-        return self.factor * x
-
-
-def test_a_target_of_registered_layers_is_a_network_like_it():
-    """As in files that version 0.1.0 saved."""
-    network = keras.Sequential(
-        [keras.Input((3,)), Doubled(3.0), keras.layers.Dense(3)]
-    )
-    env = make_env()
-    agent = rl.DQN(network, seed=0)
-    agent.bind(env.observation_space, env.action_space)
-    assert type(agent.target_network) is keras.Sequential
-    assert agent.target_network.layers[0].factor == 3.0
-
-
 # What a network ends in.
-
-
-def softmax_layer():
-    return keras.Sequential(
-        [keras.Input((2,)), keras.layers.Dense(2), keras.layers.Softmax()]
-    )
-
-
-def softmax_activation():
-    inputs = keras.Input((2,))
-    outputs = keras.layers.Dense(2, activation="softmax")(inputs)
-    return keras.Model(inputs, outputs)
 
 
 class SoftmaxInCall(keras.Model):
@@ -185,7 +149,7 @@ class SoftmaxInCall(keras.Model):
 
 
 @pytest.mark.parametrize(
-    "make_actor", [softmax_layer, softmax_activation, SoftmaxInCall]
+    "make_actor", [lambda: Custom(2, "softmax"), SoftmaxInCall]
 )
 def test_probabilities_are_those_that_the_network_gives(make_actor):
     actor = make_actor()

@@ -156,14 +156,6 @@ def test_streams_of_images():
         assert model.output_shape == (None, 7)
 
 
-def test_networks_are_saved_as_plain_keras_models(tmp_path):
-    model = networks.mlp((4,), 2, normalize_observations=True, seed=0)
-    model.save(tmp_path / "model.keras")
-    again = keras.models.load_model(tmp_path / "model.keras")
-    x = np.ones((3, 4), "float32")
-    np.testing.assert_array_equal(again(x), model(x))
-
-
 BUILDERS = {
     "mlp": lambda **asked: networks.mlp((4,), 2, hidden=(8, 6), **asked),
     "streams": lambda **asked: networks.mlp(

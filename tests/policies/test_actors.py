@@ -268,12 +268,7 @@ def test_what_computes_in_other_floats_is_not_tried(
     assert_acts_alike(actor, agent, 2, tolerance=tolerance)
 
 
-@pytest.mark.parametrize(
-    ("pair", "num_envs"), [("act_box", 1), ("act_discrete", 4)]
-)
-def test_a_conversion_that_acts_otherwise_is_not_used(
-    pair, num_envs, monkeypatch, caplog
-):
+def test_a_conversion_that_acts_otherwise_is_not_used(monkeypatch, caplog):
     make = actors.LiteRTRunner
 
     def wrong(*arguments):
@@ -290,10 +285,10 @@ def test_a_conversion_that_acts_otherwise_is_not_used(
     monkeypatch.setattr(actors, "LiteRTRunner", wrong)
     # What was found to act alike is not compared again.
     monkeypatch.setattr(actors, "_kept", {})
-    agent = make_agent(PPO, make_env(pair))
+    agent = make_agent(PPO, make_env("act_box"))
     with caplog.at_level(logging.WARNING):
-        actor = ActorSnapshot(agent, num_envs)
+        actor = ActorSnapshot(agent, 4)
     assert actor.backend == "tensorflow"
     (record,) = caplog.records
     assert "returned other actions" in record.message
-    assert_acts_alike(actor, agent, num_envs)
+    assert_acts_alike(actor, agent, 4)
