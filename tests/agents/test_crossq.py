@@ -279,7 +279,7 @@ def units_of(network):
 def trained():
     agent = small_agent(rl.CrossQ, policy_delay=1)
     agent.compile(run_eagerly=True)
-    agent.fit(small_replay(updates_per_round=2), verbose=0)
+    agent.fit(small_replay(updates_per_round=1), verbose=0)
     return agent
 
 

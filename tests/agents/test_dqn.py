@@ -114,10 +114,10 @@ def test_noise_forces_one_action_in_rows_that_explore_only():
 
 def test_a_schedule_goes_by_environment_steps_of_the_rounds_start():
     schedule = keras.optimizers.schedules.PolynomialDecay(1.0, 20, 0.5)
-    agent = make_agent(epsilon=schedule)
+    agent = make_agent(hidden=(4,), epsilon=schedule)
     assert agent.exploration_logs() == {"epsilon": 1.0}
-    replay = make_replay(warm_up=8, updates_per_round=1)
-    history = agent.fit(replay, epochs=4, verbose=0).history
+    replay = make_replay(warm_up=8, steps_per_round=8, updates_per_round=1)
+    history = agent.fit(replay, epochs=2, verbose=0).history
     steps = np.array(history["env_steps"])
     assert steps[0] < 20 < steps[-1]
     expected = 1 - 0.5 * np.minimum(steps / 20, 1)

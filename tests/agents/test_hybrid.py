@@ -141,7 +141,7 @@ def test_the_log_std_is_of_the_numbers_only():
         )
 
     agent = rl.PPO(network(3 + 2 + 4), network(1), seed=0)
-    agent.evaluate(env, episodes=2, deterministic=False)
+    agent.bind(env.observation_space, env.action_space)
     assert agent.log_std is None
     batch = batch_of(env.observation_space, 4)
     assert_members(SPACE, agent.act(batch), (4,))
@@ -226,7 +226,6 @@ def test_parts_that_are_choices_can_be_forbidden():
     rollouts.bind(agent)
     for _ in range(2):
         rollouts.refresh()
-    agent.evaluate(MaskedHybrid(), episodes=3)
     batch = batch_of(env.observation_space, 40)
     batch["action_mask"][:] = [[0, 1, 0, 0, 1]]
     for deterministic in (False, True):

@@ -93,6 +93,8 @@ def test_stepwise_equals_sequence(cell, mode):
     agent, rollouts = acting(mode, cell)
     trajectory = rollouts.collect()
     assert trajectory.ended.any()
+    before = ~trajectory.valid if mode == "NextStep" else trajectory.ended
+    np.testing.assert_array_equal(trajectory.begins[1:].astype(bool), before)
     samples, _ = agent.prepare(trajectory)
     log_probs, values, states = stepwise(agent, trajectory)
     counted = as_sequences(trajectory.valid, LENGTH)
@@ -172,12 +174,6 @@ def test_an_episode_begins_where_it_does():
         ("NextStep", [0, 4, 8]),
         ("SameStep", [0, 3, 6, 9]),
     ):
-        _, rollouts = acting(mode)
-        trajectory = rollouts.collect()
-        before = ~trajectory.valid if mode == "NextStep" else trajectory.ended
-        np.testing.assert_array_equal(
-            trajectory.begins[1:].astype(bool), before
-        )
         _, rollouts = cut_off(mode)
         expected = np.isin(np.arange(11), after_truncations)
         np.testing.assert_array_equal(
@@ -208,27 +204,31 @@ def test_an_episode_begins_without_a_memory():
         assert_memory_begins_anew(CELLS[cell])
 
 
-def test_episodes_of_an_evaluation_begin_without_a_memory(monkeypatch):
-    begin = rl.data.ActorSnapshot.begin
-    for mode, beginnings in (
-        ("NextStep", [1, 0, 0, 0, 1, 0, 0, 0]),
+@pytest.mark.parametrize(
+    ("mode", "beginnings"),
+    [
         ("SameStep", [1, 0, 0, 1, 0, 0, 1]),
-    ):
-        agent, rollouts = cut_off(mode)
-        rollouts.collect()
-        assert not rollouts.collect().begins[0].any()
-        begun = []
+        *slow(("NextStep", [1, 0, 0, 0, 1, 0, 0, 0])),
+    ],
+)
+def test_episodes_of_an_evaluation_begin_without_a_memory(
+    mode, beginnings, monkeypatch
+):
+    begin, begun = rl.data.ActorSnapshot.begin, []
+    agent, rollouts = cut_off(mode)
+    rollouts.collect()
+    assert not rollouts.collect().begins[0].any()
 
-        def noted(actor, envs, begun=begun):
-            begun.append(np.array(envs))
-            begin(actor, envs)
+    def noted(actor, envs):
+        begun.append(np.array(envs))
+        begin(actor, envs)
 
-        with monkeypatch.context() as patch:
-            patch.setattr(rl.data.ActorSnapshot, "begin", noted)
-            agent.evaluate(rollouts.env, episodes=4)
-        np.testing.assert_array_equal(begun, np.stack([beginnings] * 2, axis=1))
-        # It has reset the environments that are trained on.
-        assert rollouts.collect().begins[0].all()
+    with monkeypatch.context() as patch:
+        patch.setattr(rl.data.ActorSnapshot, "begin", noted)
+        agent.evaluate(rollouts.env, episodes=4)
+    np.testing.assert_array_equal(begun, np.stack([beginnings] * 2, axis=1))
+    # It has reset the environments that are trained on.
+    assert rollouts.collect().begins[0].all()
 
 
 def test_resets_within_a_sequence_are_not_learned_from():
@@ -482,14 +482,12 @@ def test_nothing_is_learned_through_the_burn_in():
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "run_eagerly", "dueling", "distributional"),
     [
         ("NextStep", True, True, "quantile"),
-        *slow(
-            ("SameStep", False, False, "categorical"),
-            ("SameStep", False, True, None),
-        ),
+        ("SameStep", False, False, "categorical"),
     ],
 )
 def test_dqn_with_memory_trains_in_all_its_forms(

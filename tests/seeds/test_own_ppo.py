@@ -99,6 +99,7 @@ class Counting(keras.layers.Layer):
         return inputs
 
 
+@pytest.mark.slow
 def test_our_updates_record_one_pass():
     counting = Counting()
     cell = keras.Input((4,))
