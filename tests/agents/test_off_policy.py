@@ -69,10 +69,10 @@ def test_two_fits_are_one(case, prioritized):
     for epochs in ((2,), (1, 1)):
         env = make_env(case.pair)
         agent = make_eager_agent(case, env)
-        replay = make_replay(env, prioritized=prioritized)
+        replay = make_replay(env, prioritized=prioritized, updates_per_round=1)
         for each in epochs:
             agent.fit(replay, epochs=each, verbose=0)
-        assert agent.updates.numpy() == 4
+        assert agent.updates.numpy() == 2
         results.append((agent.get_weights(), replay.get_state()["buffer"]))
     assert_equal_weights(results[0][0], results[1][0])
     np.testing.assert_equal(results[0][1], results[1][1])
@@ -153,7 +153,7 @@ def test_evaluating_on_the_training_environment(mode):
     """The buffer cuts the episodes that were broken off."""
     env = counting_env(mode)
     agent = make_eager_agent(OFF_POLICY["DQN"], env)
-    replay = make_replay(env)
+    replay = make_replay(env, updates_per_round=1)
     replay.bind(agent)
     for _ in range(3):
         replay.refresh()
@@ -237,7 +237,7 @@ def test_critics_of_discrete_actions_value_each_of_them():
     case, env = OFF_POLICY["SAC"], make_env("act_discrete")
     agent = case.make(dense((3,), 3), dense((3,), 3), seed=0)
     agent.compile(run_eagerly=True)
-    agent.fit(make_replay(env), verbose=0)
+    agent.fit(make_replay(env, updates_per_round=1), verbose=0)
     wrong = case.make(dense((3,), 3), dense((3,), 1))
     with raises(r"the critic's output .*\(batch, 3\)", r"\(None, 1\)"):
         wrong.bind(env.observation_space, env.action_space)

@@ -68,13 +68,6 @@ def shapes_of(name, count, wrong=()):
     return shapes
 
 
-def trace(name, shapes):
-    """Traces a loss without running it."""
-    signature = [tf.TensorSpec(shape) for shape in shapes]
-    traced = tf.function(loss_of(name), input_signature=signature)
-    return traced.get_concrete_function()
-
-
 def arrays_of(name, shapes):
     """Returns arrays that are valid arguments of any kind."""
     indices = [np.arange(float(np.prod(shape))) for shape in shapes]
@@ -119,8 +112,6 @@ def test_the_message_says_what_to_do():
 
 @EVERY
 def test_one_value_of_each_example_in_float32_or_wider(name):
-    (result,) = trace(name, shapes_of(name, None)).outputs
-    assert result.shape.as_list() == SHAPES.get(name, lambda n: [n])(None)
     arrays = arrays_of(name, shapes_of(name, 4))
     for dtype, expected in (
         ("float16", "float32"),

@@ -45,10 +45,11 @@ class CustomCritic(keras.Model):
 def make(name):
     """Makes an agent of custom networks and its dataset."""
     if name == "DQN":
-        return rl.DQN(Custom(3), seed=0), make_replay(make_env())
+        agent, env = rl.DQN(Custom(3), seed=0), make_env()
+        return agent, make_replay(env, updates_per_round=1)
     units = 2 if name == "SAC" else 1
     agent = getattr(rl, name)(Custom(units), CustomCritic(5), seed=0)
-    return agent, make_replay(make_env(BOX))
+    return agent, make_replay(make_env(BOX), updates_per_round=1)
 
 
 def test_a_network_without_a_config_trains():
@@ -123,8 +124,7 @@ def test_a_copy_keeps_moving_statistics_of_its_own():
 
 def test_saving_says_what_a_network_lacks(tmp_path):
     agent, dataset = make("DQN")
-    agent.compile(run_eagerly=True)
-    agent.fit(dataset, verbose=0)
+    agent.bind(dataset.env.observation_space, dataset.env.action_space)
     with pytest.raises(ValueError, match=r"Expected Custom to have a `get_con"):
         agent.save(tmp_path / "agent.keras")
     assert not list(tmp_path.iterdir())
