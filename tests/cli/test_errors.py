@@ -97,13 +97,6 @@ class TestSavedAgents:
         (run_folder / "preset.json").unlink()
         assert "--env" in refused("evaluate", run_folder)
 
-    def test_another_environment(self, trained, refused):
-        line = refused("evaluate", trained, "--env", "Pendulum-v1")
-        assert "Expected" in line
-
-    def test_a_folder_above_says_where_one_is(self, trained, refused):
-        assert "seed-0" in refused("evaluate", trained.parent)
-
 
 def test_a_missing_package_is_named(trained, refused, monkeypatch):
     monkeypatch.setattr(errors.importlib.util, "find_spec", lambda _: None)
@@ -132,12 +125,3 @@ def test_an_environment_without_pictures(trained, refused):
         assert "rgb_array" in line
     finally:
         del gymnasium.registry["Blind-v0"]
-
-
-def test_the_end_of_a_training_is_told_with_its_notes():
-    error = FloatingPointError("Expected finite gradients.")
-    error.add_note("The last finite checkpoint is runs/7")
-    assert errors.is_expected(error)
-    assert errors.in_one_line(error) == (
-        "Expected finite gradients. The last finite checkpoint is runs/7"
-    )

@@ -72,16 +72,6 @@ def test_a_module_that_was_typed_is_imported(run_folder, canary, capsys):
     assert canary.exists()
 
 
-def test_a_preset_is_for_the_environment_that_was_typed(
-    canary, tmp_path, asked
-):
-    write(tmp_path, environment="canary_env:Canary-v0")
-    preset = str(tmp_path / "preset.json")
-    assert main(["train", "ppo", "CartPole-v1", "--preset", preset]) == 0
-    assert asked[0][0].environment == "CartPole-v1"
-    assert not canary.exists()
-
-
 def test_gyms_environments_of_any_name(run_folder, told):
     name = "GymV21Environment-v0"
     write(run_folder, environment=name, env_kwargs={"env_id": "os:system"})
