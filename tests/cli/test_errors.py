@@ -125,3 +125,12 @@ def test_an_environment_without_pictures(trained, refused):
         assert "rgb_array" in line
     finally:
         del gymnasium.registry["Blind-v0"]
+
+
+def test_the_end_of_a_training_is_told_with_its_notes():
+    error = FloatingPointError("Expected finite gradients.")
+    error.add_note("The last finite checkpoint is runs/7")
+    assert errors.is_expected(error)
+    assert errors.in_one_line(error) == (
+        "Expected finite gradients. The last finite checkpoint is runs/7"
+    )

@@ -24,6 +24,21 @@ def test_the_table_has_all_presets(capsys):
         assert all(line[column - 1] == " " != line[column] for line in lines)
 
 
+def test_words_are_algorithms_and_environments(capsys):
+    ppo = [p.environment for p in presets.available() if p.algorithm == "PPO"]
+    for words, rows in (
+        (["ppo"], [("PPO", environment) for environment in ppo]),
+        (["bc", "CartPole-v1"], [("BehaviorCloning", "CartPole-v1")]),
+        (
+            ["CartPole-v1", "behaviorcloning"],
+            [("BehaviorCloning", "CartPole-v1")],
+        ),
+    ):
+        assert main(["presets", *words]) == 0
+        _, *lines = capsys.readouterr().out.splitlines()
+        assert [tuple(line.split()[:2]) for line in lines] == rows
+
+
 def test_unknown_words_name_the_nearest(refused):
     for words, said in (
         (["sac", "CartPole-v1"], "no preset for sac CartPole-v1"),

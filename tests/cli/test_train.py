@@ -16,6 +16,7 @@ from keras_rl2.cli.main import main
 from keras_rl2.cli.progress_file import ProgressFile
 from keras_rl2.cli.run_folder import RunFolder
 from support.run_folders import rows_of
+from support.taxi import TAXI
 
 
 def train(logdir, *options, algorithm="ppo"):
@@ -111,6 +112,18 @@ def test_a_preset_made_for_another_environment(asked, tmp_path, capsys):
         assert preset == made_for.with_settings({"environment": "Acrobot-v1"})
         assert folder.path.parent.name == "PPO-Acrobot-v1"
         assert capsys.readouterr().out == ""
+
+
+def test_the_defaults_of_the_algorithm(asked, tmp_path, capsys):
+    assert train(tmp_path, "--preset", "default") == 0
+    assert asked.pop()[0] == presets.default("PPO", "CartPole-v1")
+    assert capsys.readouterr().out == ""
+    # Also where there is no preset, which is said.
+    arguments = ["train", "reinforce", TAXI]
+    assert main([*arguments, "--logdir", str(tmp_path)]) == 0
+    assert asked[0][0] == presets.default("REINFORCE", TAXI)
+    said = f"no preset of REINFORCE for {TAXI}: the algorithm's defaults\n"
+    assert capsys.readouterr().out == said
 
 
 def test_seeds_that_have_no_agent_are_begun(asked, run_folder):

@@ -228,6 +228,18 @@ def test_another_storage_does_not_write_over_what_was_found(
     assert len(trials.rates) == 4
 
 
+def test_two_processes_do_not_draw_the_same(trials):
+    """One runs a trial while the other has begun its own."""
+
+    def other():
+        if len(trials.rates) == 1:
+            assert tune(*ONE_RATE, "--trials", 1) == 0
+
+    trials.within = other
+    assert tune(*ONE_RATE, "--trials", 1) == 0
+    assert len(set(trials.rates)) == 2
+
+
 def test_the_best_is_a_preset_for_train(trials, asked, capsys, tmp_path):
     trials.prune = True
     assert tune(*ONE_RATE, "--trials", 4) == 0
