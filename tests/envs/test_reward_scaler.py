@@ -164,13 +164,6 @@ def test_scale_of_rewards_does_not_matter():
     np.testing.assert_equal([rewards, ended, valid], copies)
 
 
-def test_clip_and_dtype():
-    scaler = RewardScaler(0.9, 1, clip=0.5)
-    scaled = scaler(np.array([100]), np.array([False]))
-    assert scaled.dtype == np.float32
-    np.testing.assert_array_equal(scaled, [0.5])
-
-
 def test_state_goes_on_where_it_was():
     rewards, ended, valid = rollout()
     scaler, resumed = RewardScaler(0.99, 8), RewardScaler(0.99, 8)

@@ -10,7 +10,6 @@ from support.discrete import of_32_bits
 from support.probe_envs import ActionSpaceEnv
 from support.probe_envs import CountingEnv
 from support.probe_envs import NonFiniteEnv
-from support.probe_envs import TimeLimitProbe
 from support.transitions import assert_same
 from support.transitions import play
 from support.vector_envs import MODES
@@ -139,31 +138,6 @@ def test_same_step_with_a_plain_array_of_final_observations():
     actual = play(as_vector_env(env), 30, coin, seed=5)
     for i in range(3):
         assert_same(actual[i], expected[i], 30)
-
-
-def test_a_careless_reset_row_is_put_right():
-    env = SyncVectorEnv([TimeLimitProbe] * 2)
-    step = env.step
-
-    def careless_step(action):
-        observation, reward, terminated, truncated, info = step(action)
-        return (
-            observation,
-            reward + 1,
-            terminated | True,
-            truncated | True,
-            info,
-        )
-
-    env.step = careless_step
-    adapter = as_vector_env(env)
-    adapter.reset()
-    action = np.zeros(2, np.int32)
-    _, reward, _, truncated, _ = adapter.step(action)
-    assert (reward.tolist(), truncated.all()) == ([2.0, 2.0], True)
-    _, reward, terminated, truncated, _ = adapter.step(action)
-    assert reward.tolist() == [0.0, 0.0]
-    assert not (terminated | truncated | adapter.pending_reset).any()
 
 
 def test_state():
