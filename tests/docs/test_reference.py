@@ -9,7 +9,6 @@ import keras_rl2
 from website import pages
 from website import public_names
 from website.contents import CONTENTS
-from website.docstrings import as_rst
 
 
 def described(text):
@@ -94,70 +93,6 @@ def test_every_picture_is_made_by_a_script():
         if path.name not in told and path.stem not in names
     ]
     assert unknown == []
-
-
-DOCSTRING = """Sums `x` up, as `rl.PPO` and `Agent` do; see docs/gpu.md.
-
-Of many:
-- one *star*, a_ and [a link](https://nowhere.invalid);
-- `two`.
-
-    y = sum |x|
-
-Args:
-    x: `[B]` float. What is added, one
-        after the other. Defaults to `0`.
-    **kwargs: Others.
-
-Returns:
-    float: the sum.
-
-Example:
-
-Like this:
-
->>> sum([1,
-...      2])
-3
-"""
-
-RST = r"""Sums \ ``x``\  up, as \ :py:obj:`rl.PPO <keras_rl2.PPO>`\  and \ :py:obj:`Agent <keras_rl2.Agent>`\  do; see \ :doc:`/gpu`\ .
-
-Of many:
-
-- one \*star\*, a\_ and \ `a link <https://nowhere.invalid>`__\ ;
-- \ ``two``\ .
-
-::
-
-    y = sum |x|
-
-.. rubric:: Arguments
-
-``x``
-    \ ``[B]``\  float. What is added, one
-    after the other. Defaults to \ ``0``\ .
-
-``**kwargs``
-    Others.
-
-.. rubric:: Returns
-
-float: the sum.
-
-.. rubric:: Example
-
-Like this:
-
->>> sum([1,
-...      2])
-3"""  # noqa: E501
-
-
-def test_docstrings_become_restructured_text():
-    assert as_rst(DOCSTRING) == RST
-    # A name is no link to itself.
-    assert ":py:obj:" not in as_rst("As `PPO` and `lambda_returns`.", "PPO")
 
 
 def test_links_lead_to_pages_of_the_site():

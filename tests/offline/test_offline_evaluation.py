@@ -81,7 +81,7 @@ def test_a_greedy_policy_has_no_ratios():
     output = np.tile([0.0, -100.0], (len(output), 1))
     agent.actor.set_weights([np.ones_like(kernel), bias, output, logits])
     before = [w.copy() for w in agent.get_weights()]
-    found = agent.evaluate(recorded(), updates=300)
+    found = agent.evaluate(recorded(), updates=200)
     assert found["fqe_value"] == pytest.approx(1.0, abs=0.1)
     assert "wis_value" not in found
     for one, other in zip(agent.get_weights(), before, strict=True):
@@ -182,7 +182,11 @@ def swings():
 
 
 @pytest.mark.parametrize(
-    ("kind", "deterministic"), [(rl.TD3, True), (rl.SAC, False)]
+    ("kind", "deterministic"),
+    [
+        (rl.SAC, False),
+        pytest.param(rl.TD3, True, marks=pytest.mark.slow),
+    ],
 )
 def test_numbers_for_actions(kind, deterministic, swings):
     agent = kind.for_env("Pendulum-v1", hidden=(4,), seed=0)
