@@ -100,14 +100,6 @@ def test_targets_of_the_file_are_not_made_equal_at_the_first_update():
     np.testing.assert_equal(target.get_weights(), before)
 
 
-def test_noise_that_is_an_object_is_told_of(tmp_path):
-    def change(data):
-        data["action_noise"] = {":type:": "a noise"}
-
-    with pytest.warns(UserWarning, match="not taken over: action_noise"):
-        rl.migrate.from_sb3(rewritten(tmp_path, "td3", change))
-
-
 def test_settings_given_go_first():
     path = sb3_parity.FOLDER / "ppo_discrete.zip"
     agent = rl.migrate.from_sb3(path, gamma=0.5, clip_ratio=0.1)
@@ -122,11 +114,6 @@ def test_unknown_arguments_are_refused():
         path = sb3_parity.FOLDER / f"{name}.zip"
         with pytest.raises(TypeError, match=argument):
             rl.migrate.from_sb3(path, **{argument: 1})
-
-
-def test_a_count_below_zero_is_none(tmp_path):
-    path = rewritten(tmp_path, "dqn", settings(num_timesteps=-7))
-    assert rl.migrate.from_sb3(path).env_steps == 0
 
 
 def test_a_temperature_that_is_not_learned_stays(tmp_path):

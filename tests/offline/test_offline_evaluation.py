@@ -73,6 +73,7 @@ def test_a_policy_that_wanders_is_valued_as_it_is():
     assert found["wis_episodes"] == pytest.approx(400 * share, rel=0.3)
 
 
+@pytest.mark.slow
 def test_a_greedy_policy_has_no_ratios():
     agent = policy(0.6)
     # Right at the first place, where the hidden units are 0, then left: worth
@@ -81,7 +82,7 @@ def test_a_greedy_policy_has_no_ratios():
     output = np.tile([0.0, -100.0], (len(output), 1))
     agent.actor.set_weights([np.ones_like(kernel), bias, output, logits])
     before = [w.copy() for w in agent.get_weights()]
-    found = agent.evaluate(recorded(), updates=200)
+    found = agent.evaluate(recorded(), updates=300)
     assert found["fqe_value"] == pytest.approx(1.0, abs=0.1)
     assert "wis_value" not in found
     for one, other in zip(agent.get_weights(), before, strict=True):

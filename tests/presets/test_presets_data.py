@@ -23,7 +23,6 @@ CONTINUOUS = (
     "Pendulum-v1",
     "Walker2d-v5",
 )
-CLASSIC = ("CartPole-v1", "Pendulum-v1")
 # Pictures, for longer than a laptop lasts.
 GAMES = ("ALE/Breakout-v5", "ALE/Pong-v5")
 
@@ -79,7 +78,7 @@ def test_a_file_says_everything_and_is_found_by_its_name():
 def test_presets_are_taken_by_the_classes(all_of_them, tmp_path):
     made = 0
     for preset in presets.available():
-        if not all_of_them and preset.environment not in CLASSIC:
+        if not all_of_them and preset.environment != "CartPole-v1":
             continue
         data = tmp_path / preset.algorithm if preset.updates else None
         if data:
@@ -90,7 +89,7 @@ def test_presets_are_taken_by_the_classes(all_of_them, tmp_path):
             continue
         check(training, preset)
         made += 1
-    assert made >= (20 if all_of_them else 10)
+    assert made >= (20 if all_of_them else 5)
 
 
 def check(training, preset):
