@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from keras_rl2.cli.main import main
-from keras_rl2.cli.run_folder import RunFolder
-from support.full_disks import room_for
 from support.watching import watched
 
 _MEBIBYTES = 1024
@@ -151,13 +149,3 @@ def test_devices_pipes_and_folders_are_refused(run_folder, tmp_path, told):
     device = tmp_path / "device-preset.json" / "preset.json"
     line = told("train", "ppo", "CartPole-v1", "--preset", device)
     assert "a device" in line
-
-
-def test_a_run_folder_writes_whole_files(tmp_path):
-    folder = RunFolder(tmp_path)
-    folder.write_preset(PPO)
-    for size in range(0, 90, 3):
-        with room_for(size), pytest.raises(OSError, match="too large"):
-            folder.write_preset({**PPO, "notes": "x" * 100})
-        assert folder.read_preset() == PPO
-        assert list(tmp_path.iterdir()) == [folder.preset]

@@ -71,30 +71,6 @@ def test_every_page_is_in_the_menu_and_no_other():
     assert sorted(listed) == sorted(made)
 
 
-def test_every_picture_is_made_by_a_script():
-    """Its name stands in one, or is the script's own."""
-    folders = ("website", "examples", "benchmarks", "docs")
-    scripts = [
-        path
-        for folder in folders
-        for path in (pages.ROOT / folder).rglob("*.py")
-    ]
-    told = "".join(path.read_text("utf-8") for path in scripts)
-    names = {path.stem for path in scripts}
-    pictures = [
-        path
-        for path in (pages.ROOT / "docs").rglob("*")
-        if path.suffix in (".gif", ".jpg", ".png", ".svg", ".webp")
-    ]
-    assert pictures
-    unknown = [
-        path.name
-        for path in pictures
-        if path.name not in told and path.stem not in names
-    ]
-    assert unknown == []
-
-
 def test_links_lead_to_pages_of_the_site():
     huber = "{py:obj}`rl.losses.huber <keras_rl2.losses.huber>`"
     for link, expected in (
