@@ -14,12 +14,12 @@ NO_MORE = ["--evaluate", "0"]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(train_eagerly, tmp_path_factory):
     logdir = tmp_path_factory.mktemp("runs")
-    command = ["train", "reinforce", "CartPole-v1", "--logdir", str(logdir)]
+    command = ["train", "reinforce", "CartPole-v1", "--logdir", logdir]
     options = ["--steps", "300", "--set", "networks.hidden=[8]"]
     options += ["dataset.horizon=200"]
-    assert main([*command, *options, *NO_MORE, *SUTTON]) == 0
+    train_eagerly(*command, *options, *NO_MORE, *SUTTON)
     return logdir / "REINFORCE-CartPole-v1" / "seed-0"
 
 

@@ -1,7 +1,6 @@
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
 from keras_rl2.envs import GaussianBanditEnv
@@ -14,15 +13,6 @@ FORMS = [
     {"reward": "payoff"},
     {"means": (1.0, 5.0, -2.0), "deviations": (0.5, 0.0, 3.0)},
 ]
-
-
-@pytest.mark.filterwarnings("ignore:.*infinity. This is probably too")
-def test_gymnasium_finds_nothing_to_object_to(recwarn):
-    for form in FORMS:
-        check_env(gymnasium.make(ID, **form).unwrapped, skip_render_check=True)
-    # Its own warnings begin so; those of other packages come and go.
-    said = [str(w.message) for w in recwarn if "WARN" in str(w.message)]
-    assert [message for message in said if "infinity" not in message] == []
 
 
 def test_payoffs_are_those_of_the_question():

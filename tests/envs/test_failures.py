@@ -9,7 +9,6 @@ import time
 import weakref
 
 import gymnasium
-import keras
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
@@ -341,35 +340,3 @@ def test_an_environment_made_again_gets_a_new_adapter_by_its_id():
     np.testing.assert_array_equal(
         env.reset(seed=3), as_vector_env("CartPole-v1").reset(seed=3)
     )
-
-
-@pytest.mark.slow
-def test_thirty_cycles_leave_nothing():
-    agents = []
-
-    def cycle():
-        env = in_processes(failing_envs.raises, at=None)
-        if not agents:
-            agents.append(rl.A2C.for_env(env, hidden=(4,), seed=0))
-            agents[0].compile(keras.optimizers.SGD(0.01))
-        rollouts = rl.RolloutDataset(
-            env, horizon=16, passes=1, batch_size=None, seed=0
-        )
-        agents[0].fit(rollouts, epochs=1, verbose=0)
-        rollouts.close()
-
-    def left():
-        gc.collect()
-        with open("/proc/self/maps", encoding="utf-8") as maps:
-            shared = sum("/dev/shm" in line for line in maps)
-        descriptors = len(os.listdir("/proc/self/fd"))
-        threads = threading.active_count()
-        return threads, len(children()), descriptors, shared
-
-    # What TensorFlow and multiprocessing make once and for all.
-    for _ in range(2):
-        cycle()
-    before = left()
-    for _ in range(30):
-        cycle()
-    assert left() == before

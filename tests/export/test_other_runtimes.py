@@ -133,7 +133,7 @@ def slow(*values):
     ("form", "name", "env", "cell"),
     [
         ("tf_saved_model", "PPO", "hybrid_dict", "lstm"),
-        ("onnx", "PPO", "masked", "gru"),
+        slow("onnx", "PPO", "masked", "gru"),
         slow("litert", "PPO", "hybrid_tuple", "attention"),
         slow("tf_saved_model", "TD3", "nested", "none"),
         slow("tf_saved_model", "PPO", "masked_switches", "attention"),

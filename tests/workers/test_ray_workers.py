@@ -11,7 +11,6 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium import spaces
 
 import keras_rl2 as rl
 from keras_rl2.envs import WorkerError
@@ -177,38 +176,6 @@ def test_an_answer_that_cannot_be_sent_is_an_error_of_its_own():
         assert env.pool.losses == 0
     finally:
         env.close()
-
-
-def test_arrays_are_not_copied_and_nothing_is_left_in_the_store():
-    def free():
-        return ray.available_resources()["object_store_memory"]
-
-    class Large(NumberedEnv):
-        def __init__(self):
-            super().__init__()
-            self.observation_space = spaces.Box(0, 1, (1 << 20,), np.float32)
-
-        def _observation(self):
-            return np.full(1 << 20, self.time, np.float32)
-
-    before = free()
-    env = rl.RayWorkers(1).start(Large, 1)
-    call = env.pool.submit(0, "reset", 0)
-    [observation] = env.pool.gather([call])
-    assert observation.shape == (1, 1 << 20)
-    # It lies in the store.
-    assert not observation.flags.writeable
-    assert not observation.flags.owndata
-    shared = env.pool.share([observation])
-    size = observation.nbytes
-    wait_until(lambda: free() <= before - 2 * size)
-    env.pool.release([call])
-    env.pool.forget(shared)
-    del observation, shared
-    wait_until(lambda: free() == before)
-    env.reset(0)
-    env.close()
-    wait_until(lambda: free() == before)
 
 
 def test_another_address_is_refused():
