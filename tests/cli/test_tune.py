@@ -133,14 +133,10 @@ class TestWhatIsAskedFor:
         gamma = "agent.gamma=[0,1]"
         for options, said in (
             (["--trials", "0"], "--trials: expected a number of at least 1"),
-            (["--trials", "many"], "--trials: expected a whole number"),
             (["--seeds", "0"], "--seeds"),
             (["--pruner", "mean"], "invalid choice: 'mean'"),
             (["--steps", "5"], "--reports 10 are more than the steps"),
             (["--search", "agent.gama=[0,1]"], "perhaps 'agent.gamma'"),
-            (["--search", "agent.gamma=0.9"], "at least two choices"),
-            (["--search", "agent.gamma"], "expected KEY=VALUE"),
-            (["--set", "agent.gama=0.9"], "perhaps 'agent.gamma'"),
             (
                 ["--set", "agent.gamma=1", "--search", gamma],
                 "agent.gamma: expected either a value",

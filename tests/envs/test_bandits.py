@@ -39,16 +39,6 @@ def test_reward_is_for_the_best_arm_whatever_it_pays():
     assert lost > 0
 
 
-def test_constant_form_shows_nothing():
-    single = GaussianBanditEnv(contextual=False)
-    vector = GaussianBanditVectorEnv(4, contextual=False)
-    assert single.reset(seed=0)[0].tolist() == [1.0, 1.0]
-    observation, _ = vector.reset(seed=0)
-    following, *_, info = vector.step(np.zeros(4, np.int64))
-    for ones in (observation, following, info["final_obs"]):
-        np.testing.assert_array_equal(ones, np.ones((4, 2), np.float32))
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_vector_is_gymnasiums_own_vector_of_the_same_seeds(form):
     native = gymnasium.make_vec(ID, num_envs=5, **form)
