@@ -198,29 +198,6 @@ class TestBeside:
             writer.wait()
         assert writer.newest().state["numbers"].tolist() == [0, 0]
 
-    def test_training_goes_on_meanwhile(self, program, tmp_path):
-        """The first one, of epoch 2, is passed on once epoch 3 has begun."""
-        late, order = threading.Event(), []
-
-        def pass_on(path):
-            assert late.wait(60)
-            order.append(path.name)
-
-        def note(epoch):
-            order.append(epoch)
-            if epoch == 3:
-                late.set()
-
-        program.fit(
-            tmp_path,
-            at_epoch_begin(note),
-            epochs=4,
-            every_steps=16,
-            after_save=pass_on,
-        )
-        first, last = names(tmp_path)
-        assert order == [0, 1, 2, 3, first, last]
-
     def test_the_end_of_fit_waits(self, program, tmp_path):
         before = threading.active_count()
         program.fit(tmp_path)

@@ -30,26 +30,6 @@ def assert_same_weights(first, second):
     np.testing.assert_equal(first.get_weights(), second.get_weights())
 
 
-def test_early_stopping_restores_the_best_weights(agent, rollouts, episodes):
-    stopping = CALLBACKS.EarlyStopping(
-        "val_episode_return",
-        min_delta=1e9,
-        patience=2,
-        restore_best_weights=True,
-    )
-    history = agent.fit(
-        rollouts,
-        epochs=5,
-        validation_data=episodes,
-        callbacks=[stopping],
-        verbose=0,
-    )
-    assert history.epoch == [0, 1, 2]
-    best = history.history["val_episode_return"][0]
-    assert stopping.best == best
-    assert agent.evaluate(episodes)["episode_return"] == best
-
-
 def test_early_stopping_restores_targets_too():
     agent, replay = eager_dqn("CartPole-v1", warm_up=0)
     kept = []
@@ -85,24 +65,6 @@ def test_checkpoint_keeps_the_best_agent(trained, rollouts, episodes, tmp_path):
     assert rates(best) == rates(trained)
     more = best.fit(rollouts, verbose=0).history
     assert more["env_steps"] == [best.env_steps]
-
-
-def test_checkpoint_of_weights_alone(trained, rollouts, tmp_path):
-    path = tmp_path / "agent.weights.h5"
-    trained.fit(
-        rollouts,
-        epochs=2,
-        callbacks=[CALLBACKS.ModelCheckpoint(path, save_weights_only=True)],
-        verbose=0,
-    )
-    fresh = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=1)
-    fresh.compile(**keep_arguments(trained))
-    fresh.optimizer.build(fresh.trainable_variables)
-    fresh.load_weights(path)
-    assert_same_weights(fresh, trained)
-    assert fresh.env_steps == 128
-    for ours, theirs in zip(parts(fresh), parts(trained), strict=True):
-        assert int(ours.iterations.numpy()) == int(theirs.iterations.numpy())
 
 
 def keep_arguments(agent):

@@ -1,6 +1,6 @@
 """What experiment trackers are told, and what they have of it afterwards.
 
-Weights & Biases and MLflow write to a folder of the test, with no server.
+Weights & Biases writes to a folder of the test, with no server.
 """
 
 import json
@@ -69,15 +69,6 @@ def test_settings_are_told_once(agent, rollouts, told):
     assert [step for step, _ in told.rows] == [64 * i for i in range(1, 7)]
 
 
-def test_what_is_not_finite_is_left_out(agent, told):
-    tracker = Tracker(told.log)
-    tracker.set_model(agent)
-    tracker.on_epoch_end(0, {"episode_return": np.nan, "loss": 1.0})
-    ((_, values),) = told.rows
-    assert values["train/loss"] == 1.0
-    assert "rollout/ep_rew_mean" not in values
-
-
 def test_a_plain_keras_model_is_told_of_too(agent, rollouts, told):
     fit_plain_critic(agent, rollouts, Tracker(told.log))
     assert [step for step, _ in told.rows] == [64, 128]
@@ -113,43 +104,3 @@ def test_weights_and_biases_has_it_over_environment_steps(
         assert found == pytest.approx(history[key][-2]), tag
     assert wandb_run.config["agent.gamma"] == 0.99
     assert wandb_run.config["dataset.horizon"] == 64
-
-
-@pytest.fixture
-def mlflow(tmp_path, monkeypatch):
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
-    module = pytest.importorskip("mlflow")
-    before = module.get_tracking_uri()
-    module.set_tracking_uri((tmp_path / "mlruns").as_uri())
-    yield module
-    module.set_tracking_uri(before)
-
-
-def metric(mlflow, run, name):
-    """Returns steps and values of a run, read back by MLflow's client."""
-    client = mlflow.tracking.MlflowClient()
-    found = client.get_metric_history(run.info.run_id, name)
-    # Those of one millisecond come in any order.
-    found.sort(key=lambda each: each.step)
-    return [each.step for each in found], [each.value for each in found]
-
-
-@pytest.mark.slow
-def test_mlflow_has_it_over_environment_steps(
-    agent, rollouts, episodes, mlflow
-):
-    tracker = Tracker(mlflow.log_metrics, mlflow.log_params)
-    with mlflow.start_run() as run:
-        history = fit(agent, rollouts, tracker, validation_data=episodes)
-    for tag, key in {
-        "eval/mean_reward": "val_episode_return",
-        "train/loss": "loss",
-    }.items():
-        steps, values = metric(mlflow, run, tag)
-        assert steps == [64, 128, 192]
-        assert values == pytest.approx(history[key])
-    params = mlflow.tracking.MlflowClient().get_run(run.info.run_id).data.params
-    assert params["agent.gamma"] == "0.99"
-    assert params["dataset.horizon"] == "64"
-    assert params["algorithm"] == "PPO"

@@ -250,6 +250,7 @@ def test_what_workers_would_have_to_tell_one_another_is_refused(
 # Beside training.
 
 
+@pytest.mark.slow
 def test_a_run_is_resumed_from_its_checkpoint(strategy, tmp_path):
     case = EVERY_AGENT["PPO"]
 

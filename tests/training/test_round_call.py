@@ -117,7 +117,10 @@ class Kept(keras.callbacks.Callback):
         self.told.append((batch, logs))
 
 
-@pytest.mark.parametrize(("eagerly", "verbose"), [(False, 1), (True, 0)])
+@pytest.mark.parametrize(
+    ("eagerly", "verbose"),
+    [(True, 1), pytest.param(False, 0, marks=pytest.mark.slow)],
+)
 def test_callbacks_are_told_numbers(eagerly, verbose, capsys):
     agent, dataset = made("PPO", run_eagerly=eagerly)
     kept = Kept()

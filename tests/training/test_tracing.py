@@ -135,9 +135,8 @@ def test_act_is_traced_once_for_all_batches(env, monkeypatch):
     assert len(policies) == 1
 
 
-@pytest.mark.parametrize(
-    "name", ["PPO", pytest.param("DQN", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["PPO", "DQN"])
 def test_no_graph_outlives_its_agent(name, env, graphs):
     """TensorFlow keeps some of those of a plain Keras model."""
 

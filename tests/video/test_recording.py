@@ -3,7 +3,6 @@
 import functools
 import os
 import signal
-import subprocess
 import sys
 import threading
 
@@ -13,7 +12,6 @@ import pytest
 from PIL import Image
 
 import keras_rl2 as rl
-from keras_rl2.cli.main import main
 from keras_rl2.video import recording
 from keras_rl2.video.recording import IdEnv
 from keras_rl2.video.recording import Recording
@@ -230,49 +228,3 @@ def test_what_mujoco_misses_is_said_in_words(agent, tmp_path, monkeypatch):
         recording.record(
             agent, IdEnv("Hopper-v5"), Recording(tmp_path / "video.gif")
         )
-
-
-@pytest.fixture(scope="module")
-def drawable():
-    """Skips where MuJoCo draws nothing, and has it draw where it can."""
-    pytest.importorskip("mujoco")
-    code = (
-        "import gymnasium\n"
-        "env = gymnasium.make('Hopper-v5', render_mode='rgb_array')\n"
-        "env.reset(seed=0)\n"
-        "print(env.render().shape)\n"
-    )
-    environ = {"MUJOCO_GL": "egl"} | os.environ
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environ, capture_output=True
-    )
-    if done.returncode:
-        pytest.skip("MuJoCo needs OpenGL by EGL, which is not here")
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("drawable")
-class TestHopper:
-    """Where this process drew it, it would end in a segmentation fault."""
-
-    @pytest.fixture
-    def agent(self):
-        agent = rl.PPO.for_env("Hopper-v5", hidden=(8,), seed=0)
-        agent.compile(jit_compile=False)
-        return agent
-
-    def shows_something(self, path):
-        with Image.open(path) as image:
-            assert image.size == (64, 48)
-            assert np.asarray(image.convert("RGB")).std() > 20
-
-    def test_the_command(self, agent, tmp_path, capsys):
-        path = tmp_path / "agent.keras"
-        agent.save(path)
-        video = tmp_path / "hopper.gif"
-        command = ["record", str(path), "--env", "Hopper-v5"]
-        options = ["--env-kwargs", "width=64", "height=48"]
-        options += ["--max-steps", "5", "--output", str(video)]
-        assert main([*command, *options]) == 0
-        assert f"{video}: 6 frames" in capsys.readouterr().out
-        self.shows_something(video)
