@@ -2,12 +2,10 @@
 
 import contextlib
 import functools
-import shutil
 import signal
 import threading
 from pathlib import Path
 
-import gymnasium
 import keras
 import numpy as np
 import pytest
@@ -131,39 +129,6 @@ def test_what_is_written_late_is_what_was(tmp_path, whole, monkeypatch):
     monkeypatch.setattr(CheckpointFolder, "write_parts", write_late)
     interrupted("PPO", tmp_path, 5, GoOn())
     np.testing.assert_equal(fit("PPO", tmp_path), whole("PPO"))
-
-
-@pytest.mark.slow
-def test_more_steps_than_were_taken(tmp_path):
-    """Resets are steps that were asked for, and none that were taken."""
-
-    def fit_steps(directory, total_steps, *callbacks):
-        env = gymnasium.make_vec("CartPole-v1", num_envs=4)
-        assert env.metadata["autoreset_mode"].name == "NEXT_STEP"
-        data = rl.RolloutDataset(env, 64, passes=1, batch_size=256, seed=0)
-        agent = rl.PPO.for_env(env, hidden=(4,), seed=0)
-        agent.compile(run_eagerly=True)
-        checkpoint = rl.callbacks.Checkpoint(directory, every_steps=1)
-        agent.fit(
-            data,
-            total_steps=total_steps,
-            callbacks=[checkpoint, *callbacks],
-            verbose=0,
-        )
-        return agent.env_steps
-
-    copy = tmp_path / "copy"
-    taken = fit_steps(tmp_path / "run", 300)
-    assert 300 < taken < 512
-    assert fit_steps(tmp_path / "run", 300) == taken
-    shutil.copytree(tmp_path / "run", copy)
-    more = fit_steps(tmp_path / "run", 511)
-    assert 511 < more <= taken + 256
-    assert fit_steps(tmp_path / "run", 511) == more
-    # A process that is lost in the round that was added.
-    with pytest.raises(RuntimeError, match="the power is out"):
-        fit_steps(copy, 511, StopAfter(1))
-    assert fit_steps(copy, 511) == more
 
 
 def test_a_run_that_is_finished_is_not_begun_again(tmp_path):

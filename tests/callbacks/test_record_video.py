@@ -76,7 +76,8 @@ def fit(agent, rollouts, *callbacks, epochs=1):
 
 
 def test_a_video_comes_every_so_many_steps(agent, rollouts, tmp_path):
-    video = RecordVideo(Drawn, tmp_path / "videos", every=100)
+    logs = tmp_path / "logs"
+    video = RecordVideo(Drawn, tmp_path / "videos", every=100, log_dir=logs)
     # Epochs of 64 steps: 100 and 200 lie in the second and the fourth.
     fit(agent, rollouts, video, epochs=4)
     expected = ["step-00000128.gif", "step-00000256.gif"]
@@ -85,6 +86,15 @@ def test_a_video_comes_every_so_many_steps(agent, rollouts, tmp_path):
     fit(agent, rollouts, video, epochs=2)
     expected += ["step-00000320.gif", "step-00000384.gif"]
     assert names(tmp_path / "videos") == expected
+    # TensorBoard shows them.
+    events = EventAccumulator(str(logs), {"images": 0}).Reload()
+    assert events.Tags()["images"] == ["video/episode"]
+    images = events.Images("video/episode")
+    assert [image.step for image in images] == [128, 256, 320, 384]
+    for image, name in zip(images, expected, strict=True):
+        clip = tmp_path / "videos" / name
+        assert image.encoded_image_string == clip.read_bytes()
+        assert (image.width, image.height) == (20, 18)
 
 
 def test_frames_are_those_of_the_episodes(agent, rollouts, tmp_path):
@@ -140,20 +150,6 @@ def test_an_id_is_enough(agent, rollouts, tmp_path):
         # CartPole declares 50 frames a second.
         assert clip.info["duration"] % 20 == 0
         assert clip.info["loop"] == 0
-
-
-def test_tensorboard_shows_the_video(agent, rollouts, tmp_path):
-    log_dir = tmp_path / "logs"
-    video = RecordVideo(Drawn, tmp_path / "videos", 64, log_dir=log_dir)
-    fit(agent, rollouts, video, epochs=2)
-    events = EventAccumulator(str(log_dir), {"images": 0}).Reload()
-    assert events.Tags()["images"] == ["video/episode"]
-    images = events.Images("video/episode")
-    assert [image.step for image in images] == [64, 128]
-    for image in images:
-        clip = tmp_path / "videos" / f"step-{image.step:08d}.gif"
-        assert image.encoded_image_string == clip.read_bytes()
-        assert (image.width, image.height) == (20, 18)
 
 
 def test_mp4(agent, rollouts, tmp_path):

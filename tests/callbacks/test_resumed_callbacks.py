@@ -5,18 +5,21 @@ import csv
 import functools
 import importlib.util
 import inspect
+import io
 import itertools
 import signal
+import zipfile
 
 import gymnasium
+import h5py
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import keras_rl2 as rl
 from keras_rl2.callbacks import resumable
 from keras_rl2.files import plain_data
-from support import stock_callbacks
 from support.checkpointed import outcome_of
 from support.checkpointed import rollouts
 
@@ -94,12 +97,115 @@ def killed(folder, *callbacks, rounds, by=lose_power):
         fit(folder, *callbacks, Hook(rounds, by))
 
 
+def stock_callbacks(folder):
+    """Makes callbacks of eight classes, two of some of them.
+
+    What they watch goes to and fro, so that all that they count matters.
+    """
+    return [
+        CALLBACKS.TerminateOnNaN(),
+        CALLBACKS.LearningRateScheduler(lambda epoch, rate: 0.9 * rate),
+        CALLBACKS.ReduceLROnPlateau(
+            "loss", factor=0.5, patience=1, cooldown=2, min_delta=1e9
+        ),
+        # The first epoch is the best one, and that is long ago.
+        CALLBACKS.EarlyStopping(
+            "loss", patience=9, min_delta=1e9, restore_best_weights=True
+        ),
+        CALLBACKS.EarlyStopping("env_steps", patience=7, mode="min"),
+        CALLBACKS.ModelCheckpoint(
+            folder / "best.keras", "loss", save_best_only=True
+        ),
+        CALLBACKS.ModelCheckpoint(
+            folder / "{epoch}-{batch}.weights.h5",
+            save_weights_only=True,
+            # Of updates, no part of those of an epoch.
+            save_freq=9,
+        ),
+        CALLBACKS.SwapEMAWeights(swap_on_epoch=True),
+        CALLBACKS.CSVLogger(folder / "log.csv"),
+        CALLBACKS.CSVLogger(folder / "other.csv", separator=";", append=True),
+        CALLBACKS.TensorBoard(folder / "board", update_freq="batch"),
+    ]
+
+
+def left_by(callbacks, folder):
+    """Returns what callbacks have come to, and what is in their files."""
+    return {
+        "counted": [
+            {
+                name: value
+                for name, value in vars(each).items()
+                if isinstance(value, bool | int | float)
+            }
+            for each in callbacks
+            # Their files say it.
+            if not isinstance(each, CALLBACKS.CSVLogger | CALLBACKS.TensorBoard)
+        ],
+        "rows": {
+            path.name: table(path) for path in sorted(folder.glob("*.csv"))
+        },
+        "saved": {
+            path.name: arrays(path)
+            for pattern in ("*.h5", "*.keras")
+            for path in sorted(folder.glob(pattern))
+        },
+        "events": {
+            name: events(folder / "board" / name)
+            for name in ("train", "validation")
+        },
+    }
+
+
+def table(path):
+    """Returns the rows of a table, but for what the clock says."""
+    with path.open(newline="", encoding="utf-8") as file:
+        separator = ";" if ";" in file.readline() else ","
+        file.seek(0)
+        return [
+            {key: x for key, x in row.items() if "per_second" not in key}
+            for row in csv.DictReader(file, delimiter=separator)
+        ]
+
+
+def arrays(path):
+    """Returns the arrays of a saved model, or of its weights alone."""
+    content = path.read_bytes()
+    if path.suffix == ".keras":
+        with zipfile.ZipFile(path) as archive:
+            content = archive.read("model.weights.h5")
+    found = {}
+
+    def take(name, item):
+        if isinstance(item, h5py.Dataset):
+            found[name] = np.array(item)
+
+    with h5py.File(io.BytesIO(content)) as file:
+        file.visititems(take)
+    return found
+
+
+def events(folder):
+    """Returns the curves of a folder, but for what the clock says."""
+    curves = {}
+    for file in sorted(folder.glob("events*")):
+        for event in tf.compat.v1.train.summary_iterator(str(file)):
+            for value in event.summary.value:
+                if "per_second" not in value.tag:
+                    number = float(tf.make_ndarray(value.tensor))
+                    curves.setdefault(value.tag, []).append(
+                        (event.step, number)
+                    )
+    # Files of one second are named in no order.
+    return {tag: sorted(points) for tag, points in curves.items()}
+
+
 def trained(folder, *more):
     """Trains with stock callbacks, and returns all that is left of it."""
-    callbacks = stock_callbacks.made(folder)
+    callbacks = stock_callbacks(folder)
     # After every second epoch: there are rows to cut off.
     outcome = fit(folder, *callbacks, *more, every_steps=100)
-    return outcome, stock_callbacks.left_by(callbacks, folder)
+    return outcome, left_by(callbacks, folder)
 
 
 @pytest.fixture(scope="module")
@@ -336,25 +442,6 @@ class TestOwn:
 
         with pytest.raises(TypeError, match=r"callback Own to .* Received"):
             fit(tmp_path, Own(), epochs=2)
-
-    def test_those_of_trackers_are_known_by_name(self, tmp_path):
-        """Weights & Biases' has the names that this one has."""
-
-        class WandbMetricsLogger(CALLBACKS.Callback):
-            __module__ = "wandb.integration.keras.callbacks.metrics_logger"
-
-            def __init__(self):
-                super().__init__()
-                self.global_batch = self.global_step = 0
-
-            def on_train_batch_end(self, batch, logs=None):
-                self.global_step += 1
-                self.global_batch += 2
-
-        killed(tmp_path, WandbMetricsLogger(), rounds=6)
-        again = WandbMetricsLogger()
-        fit(tmp_path, again, epochs=4)
-        assert (again.global_step, again.global_batch) == (8, 16)
 
 
 class TestOurs:

@@ -137,8 +137,8 @@ class Failing(rl.envs.GraphEnv):
     observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,))
     action_space = gymnasium.spaces.Discrete(2)
 
-    def __init__(self, of_reward: bool) -> None:
-        self._of_reward = of_reward
+    def __init__(self, of_reward: bool, at: int = 68) -> None:
+        self._of_reward, self._at = of_reward, at
 
     def reset(self, seed: Tensor) -> tuple[Tensor, Tensor]:
         observation = random_numbers.uniform(seed, (2,))
@@ -147,7 +147,7 @@ class Failing(rl.envs.GraphEnv):
     def step(
         self, state: Tensor, action: Tensor, seed: Tensor
     ) -> tuple[Any, ...]:
-        number = ops.where(state == 68, float("nan"), 1.0)
+        number = ops.where(state == self._at, float("nan"), 1.0)
         observation = random_numbers.uniform(seed, (2,))
         reward = ops.ones(())
         if self._of_reward:
@@ -180,6 +180,37 @@ def test_a_round_is_one_call(of_reward: bool) -> None:
         agent.fit(data, epochs=1, verbose=0)
     assert agent.env_steps == steps
     np.testing.assert_equal(before, agent.get_weights())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("on_policy", [True, False])
+def test_rounds_after_unusable_numbers_are_not_made(on_policy: bool) -> None:
+    found = []
+    for rounds in (1, 4):
+        env = rl.envs.GraphVectorEnv(Failing(True, 29), num_envs=2)
+        if on_policy:
+            data = rl.RolloutDataset(
+                env, horizon=8, passes=1, rounds_per_epoch=8, seed=0
+            )
+            agent = rl.A2C.for_env(env, hidden=(8,), seed=0)
+        else:
+            data = rl.ReplayDataset(
+                env,
+                steps_per_round=16,
+                rounds_per_epoch=8,
+                warm_up=0,
+                updates_per_round=1,
+                batch_size=4,
+                seed=0,
+            )
+            agent = rl.DQN.for_env(env, hidden=(8,), seed=0)
+        data.bind(agent)
+        agent.compile(steps_per_execution=rounds * data.updates_per_round)
+        with pytest.raises(ValueError, match=r"finite reward.*at step 5 of"):
+            agent.fit(data, verbose=0)
+        assert agent.env_steps == 3 * 16
+        found.append(agent.get_weights())
+    np.testing.assert_equal(*found)
 
 
 @pytest.mark.slow

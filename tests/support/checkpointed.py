@@ -1,4 +1,4 @@
-"""Runs with checkpoints: what they are of, and processes that are killed.
+"""Runs with checkpoints, and processes that are killed.
 
 As a program, `python checkpointed.py CASE DIRECTORY KILLS`, it has one child
 after another train, and each but the last of a run killed at a random event:
@@ -157,12 +157,7 @@ def fit_and_close(agent, data, folder, epochs, callbacks):
 
 
 def counted(at_event):
-    """Has environments' steps, rounds, draws, and calls that write told of.
-
-    Args:
-        at_event: Callable. Called before each, while no other goes on:
-            checkpoints are written beside training.
-    """
+    """Has `at_event` called before each step, round, draw and writing call."""
     one_at_a_time = threading.RLock()
 
     process = os.getpid()
@@ -178,7 +173,6 @@ def counted(at_event):
 
         return call
 
-    # Of classes: what an instance has is copied with it.
     for owner, names in (
         (os, WRITING),
         (VectorEnvAdapter, ["step"]),

@@ -54,24 +54,13 @@ VARIANTS = {
         {"double": True, "dueling": True},
         {"prioritized": True, "n_step": 3},
     ),
-    "DQN categorical": (
-        "DQN",
-        "act_discrete",
-        {"distributional": "categorical", "atoms": 5},
-        {},
-    ),
 }
 for name, case in KINDS.items():
     VARIANTS[name] = (name, case.pairs[0], {}, {})
 
 
 def make(name, seed=0):
-    """Makes an agent and its dataset.
-
-    Args:
-        name: str. One of `VARIANTS`.
-        seed: int. Of the dataset.
-    """
+    """Makes an agent of `VARIANTS`, and its dataset with a seed."""
     kind, pair, settings, data = VARIANTS[name]
     case = KINDS[kind]
     env = environment(pair)

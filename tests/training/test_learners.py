@@ -25,7 +25,6 @@ from support.agents import make_replay
 from support.agents import make_rollouts
 from support.agents import weights_of
 from support.checkpointed import wait_for_checkpoint
-from support.selection import asked_for
 
 OF_WORKERS = ["PPO", "SAC"]
 
@@ -68,11 +67,9 @@ def check(result, tolerance=1e-5):
 
 
 @pytest.fixture(scope="module")
-def results(request, tmp_path_factory):
+def results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("learners")
-    # One test is of none of them.
-    asked = [name for (name,) in asked_for(request, "results", name=None)]
-    return printed_by(started("devices", folder, filter(None, asked)))
+    return printed_by(started("devices", folder, learners.VARIANTS))
 
 
 @pytest.mark.slow

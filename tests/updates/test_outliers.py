@@ -38,7 +38,7 @@ class OutlierEnv(gymnasium.Env):
     )
     action_space = spaces.Discrete(2)
 
-    def __init__(self, key=None, value=0.0, at=605):
+    def __init__(self, key=None, value=0.0, at=0):
         self._key, self._value, self._at = key, value, at
         self._taken = 0
 
@@ -66,29 +66,26 @@ class OutlierEnv(gymnasium.Env):
         }
 
 
-def outlier_envs(key=None, value=0.0, at=605):
-    """Makes four environments, of which the third has an outlier."""
-    given = [{}, {}, {"key": key, "value": value, "at": at}, {}]
+def outlier_envs(given):
+    """Makes environments by their arguments."""
     return gymnasium.vector.SyncVectorEnv(
         [lambda arguments=each: OutlierEnv(**arguments) for each in given],
         autoreset_mode=gymnasium.vector.AutoresetMode.SAME_STEP,
     )
 
 
-OUTLIERS = [
-    pytest.param(
+CASES = [
+    (
         "observation",
         1e8,
         "observation place=1e+08 (number 0 of 1) from environment 2 at step "
         "49 of its rollout, clipped_observations=1.",
-        id="observation",
     ),
-    pytest.param(
+    (
         "reward",
         1e6,
-        "reward=1e+06 from environment 2 at step 48 of its rollout, "
+        "reward=1e+06 from environment 3 at step 48 of its rollout, "
         "clipped_rewards=1.",
-        id="reward",
     ),
 ]
 KEYS = {"clipped_observations", "clipped_rewards"}
@@ -110,11 +107,9 @@ def make(env, horizon, passes, batch_size, **compile_arguments):
     return agent, rollouts
 
 
-@pytest.mark.parametrize(("key", "value", "where"), OUTLIERS)
-def test_it_is_counted_and_named(key, value, where):
-    agent, rollouts = make(
-        outlier_envs(key, value, at=305), 128, 1, None, run_eagerly=True
-    )
+def test_it_is_counted_and_named():
+    given = [{}, {}, *({"key": k, "value": v, "at": 305} for k, v, _ in CASES)]
+    agent, rollouts = make(outlier_envs(given), 128, 1, None, run_eagerly=True)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", rl.callbacks.TrainingWarning)
         history = agent.fit(
@@ -125,12 +120,9 @@ def test_it_is_counted_and_named(key, value, where):
         ).history
     messages = [str(each.message) for each in caught]
     found = [each for each in messages if "far from all others" in each]
-    assert len(found) == 1
-    assert where in found[0]
-    counted = {name: history[name] for name in KEYS}
-    expected = {name: [0.0] for name in KEYS}
-    expected[f"clipped_{key}s"] = [1.0]
-    assert counted == expected
+    for message, (*_, where) in zip(sorted(found), CASES, strict=True):
+        assert where in message
+    assert [history[name] for name in sorted(KEYS)] == [[1.0], [1.0]]
 
 
 @pytest.fixture
@@ -182,9 +174,15 @@ def test_statistics_are_those_of_the_layer_alone(agent):
 
 
 def test_rows_are_counted_once_and_the_first_is_named(agent):
-    seen = rollout(3, steps=20)
-    seen.observation["place"][7, 0] = -3e5
+    before, seen = agent.get_weights(), rollout(3, steps=20)
     seen.observation["noise"][3, 1, 1] = 1e8
+    # One that is refused leaves all as it was.
+    seen.observation["place"][7, 0] = 1e30
+    with raises("squares must be finite", r"place=1e\+30 from environment 0"):
+        agent.observe(seen)
+    assert_equal_weights(agent.get_weights(), before)
+    assert counted(agent) == 0
+    seen.observation["place"][7, 0] = -3e5
     # In both.
     seen.observation["place"][9, 1] = seen.observation["noise"][9, 1] = 1e7
     # Of steps that were only resets, and of the next round.
@@ -197,16 +195,15 @@ def test_rows_are_counted_once_and_the_first_is_named(agent):
         "observation noise=1e+08 (number 1 of 2) from environment 1 at step 3 "
         "of its rollout"
     )
-
-
-def test_one_that_is_refused_leaves_all_as_it_was(agent):
-    before = agent.get_weights()
-    seen = rollout(3, steps=20)
-    seen.observation["noise"][3, 1, 1] = 1e8
-    seen.observation["place"][7, 0] = 1e30
-    with raises("squares must be finite", r"place=1e\+30 from environment 0"):
-        agent.observe(seen)
-    assert_equal_weights(agent.get_weights(), before)
+    # The number is saved; earlier releases have saved none.
+    agent.compile()
+    agent.build_optimizer()
+    state = agent.get_state()
+    agent.normalizing.outliers.add(2, "others")
+    agent.set_state(state)
+    assert counted(agent) == 3
+    del state["clipped_observations"]
+    agent.set_state(state)
     assert counted(agent) == 0
 
 
@@ -229,7 +226,9 @@ def test_bytes_and_choices_are_never_far_off():
     np.testing.assert_allclose(layer.running_mean[1], 0.5, atol=1e-3)
 
 
-@pytest.mark.parametrize("name", EITHER_DATASET)
+@pytest.mark.parametrize(
+    "name", ["PPO", pytest.param("SAC", marks=pytest.mark.slow)]
+)
 def test_keys_are_there_where_there_are_statistics(name):
     case = EITHER_DATASET[name]
     env = make_env(case.pair)
@@ -255,25 +254,12 @@ def keys_of_logs(case, agent, env, **settings):
     return set(history.history)
 
 
-def test_the_number_goes_on_where_it_was(agent):
-    agent.compile()
-    agent.build_optimizer()
-    agent.normalizing.outliers.add(3, "some")
-    state = agent.get_state()
-    agent.normalizing.outliers.add(2, "others")
-    agent.set_state(state)
-    assert counted(agent) == 3
-    # As earlier releases have saved it.
-    del state["clipped_observations"]
-    agent.set_state(state)
-    assert counted(agent) == 0
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("key", "value", "where"), OUTLIERS)
-def test_the_agent_learns_as_without_it(key, value, where):
+@pytest.mark.parametrize(("key", "value", "_"), CASES)
+def test_the_agent_learns_as_without_it(key, value, _):
     """Before there was a limit, it stayed at 10 and at 15 of 20."""
-    agent, rollouts = make(outlier_envs(key, value), 256, 4, 128)
+    given = [{}, {}, {"key": key, "value": value, "at": 605}, {}]
+    agent, rollouts = make(outlier_envs(given), 256, 4, 128)
     history = agent.fit(rollouts, total_steps=12_288, verbose=0).history
     assert history[f"clipped_{key}s"][-1] == 1.0
     assert history["episode_return"][-1] > 0.9 * STEPS
