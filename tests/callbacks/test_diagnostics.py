@@ -7,15 +7,12 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.callbacks import Diagnostics
 from keras_rl2.callbacks import TrainingWarning
-from keras_rl2.callbacks import diagnostics
 from support.agents import KINDS
 from support.agents import assert_equal_weights
 from support.agents import make_eager_agent
 from support.agents import make_env
-from support.clocks import Clock
 from support.errors import raises
 from support.events import read
 from support.trainings import eager_dqn
@@ -126,50 +123,6 @@ def test_an_interrupted_fit_is_cleaned_up_by_the_next(agent, rollouts):
     assert sum(history[key][0] for key in SHARES) == pytest.approx(1.0)
     assert len(agent.observers) == 0
     assert rollouts.stopwatch is None
-
-
-def test_each_second_has_its_section(agent, rollouts, monkeypatch):
-    """The clock stands still, but for what each part is said to take."""
-    clock = Clock()
-    monkeypatch.setattr(diagnostics, "Stopwatch", lambda: Stopwatch(clock))
-
-    def taking(seconds, function):
-        def slow(*args, **kwargs):
-            clock.now += seconds
-            return function(*args, **kwargs)
-
-        return slow
-
-    class Slow(keras.callbacks.Callback):
-        def on_epoch_end(self, epoch, logs=None):
-            clock.now += 7.0
-
-        def on_train_batch_begin(self, batch, logs=None):
-            clock.now += 100.0
-
-    rollouts.bind(agent)
-    monkeypatch.setattr(rollouts.env, "step", taking(1.0, rollouts.env.step))
-    monkeypatch.setattr(rollouts.env, "reset", taking(2.0, rollouts.env.reset))
-    monkeypatch.setattr(agent, "draw_noise", taking(3.0, agent.draw_noise))
-    monkeypatch.setattr(agent, "prepare", taking(5.0, agent.prepare))
-    # Two updates a round; the first one's time begins before `Slow`.
-    history = fit(agent, rollouts, Diagnostics(), Slow())
-    # 64 steps and the first reset of all; one execution of both updates.
-    expected = {
-        "environment": 64.0 + 2.0,
-        "acting": 3.0,
-        "preparing": 5.0,
-        "update": 100.0,
-        "rest": 0.0,
-    }
-    total = sum(expected.values())
-    for section, seconds in expected.items():
-        found = history[f"{section}_share"][0]
-        assert found == pytest.approx(seconds / total), section
-    # The next epoch begins with what came after the first was measured.
-    total = total - 2.0 + 7.0
-    assert history["rest_share"][1] == pytest.approx(7.0 / total)
-    assert history["environment_share"][1] == pytest.approx(64.0 / total)
 
 
 def test_a_plain_keras_model_has_what_it_can_have(agent, rollouts):

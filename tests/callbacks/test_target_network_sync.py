@@ -4,7 +4,6 @@ import gymnasium
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import keras_rl2 as rl
 from keras_rl2.callbacks import TargetNetworkSync
@@ -125,34 +124,6 @@ def test_moves_are_exact(mode, steps_per_execution, every):
     fit(model, hard, soft)
     assert value(model.target) == followed(range(1, 16), 1.0, every)
     assert value(model.other) == followed(range(1, 16), 0.5, every)
-
-
-@pytest.mark.parametrize(
-    ("jit_compile", "every"),
-    [(False, 3), pytest.param(True, 1, marks=pytest.mark.slow)],
-)
-def test_in_a_loop_over_train_step(jit_compile, every):
-    model = compiled(Counter())
-    callback = TargetNetworkSync(0.5, every)
-    callback.set_model(model)
-    callback.on_train_begin()
-    step = tf.function(model.train_step, autograph=False)
-
-    @tf.function(autograph=False, jit_compile=jit_compile)
-    def run_round(x):
-        def update(index):
-            logs = step((x[index, None], x[index, None]))
-            return logs["loss"], model.target.weights[0].value[0, 0]
-
-        return tf.while_loop(
-            lambda index, *_: index < 5,
-            lambda index, *_: (index + 1, *update(index)),
-            (tf.constant(1), *update(0)),
-            parallel_iterations=1,
-        )[2]
-
-    seen = float(run_round(tf.constant(ONES)))
-    assert seen == value(model.target) == followed(range(1, 6), 0.5, every)
 
 
 @pytest.mark.parametrize(
@@ -291,14 +262,6 @@ def test_a_fit_after_one_that_was_interrupted():
     assert (value(model.network), value(model.target)) == (6, 1)
 
 
-def test_a_number_that_is_not_finite_stays_where_it_is():
-    model = compiled(Counter())
-    fit(model, TargetNetworkSync(0.5))
-    model.network.set_weights([np.full((1, 1), np.inf)])
-    fit(model)
-    assert value(model.target) == followed(range(1, 6), 0.5)
-
-
 def test_evaluating_with_it_moves_nothing():
     model = compiled(Counter())
     sync = TargetNetworkSync()
@@ -345,15 +308,6 @@ def test_networks_by_name():
         model = compiled(Counter())
         fit(model, TargetNetworkSync(every=3, **arguments))
         assert value(model.target) == 3, arguments
-
-
-def test_networks_themselves():
-    model, outside = compiled(Counter()), linear()
-    fit(model, TargetNetworkSync(every=2, target=outside, source=model.target))
-    assert value(model.target) == value(outside) == 0
-    sync = TargetNetworkSync(every=2, target=outside, source=model.network)
-    fit(model, sync)
-    assert (value(model.target), value(outside)) == (0, 10)
 
 
 def test_pairs_of_the_model():

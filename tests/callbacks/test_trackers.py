@@ -1,6 +1,6 @@
 """What experiment trackers are told, and what they have of it afterwards.
 
-Weights & Biases writes to a folder of the test, with no server.
+Weights & Biases and MLflow write to a folder of the test, with no server.
 """
 
 import json
@@ -104,3 +104,30 @@ def test_weights_and_biases_has_it_over_environment_steps(
         assert found == pytest.approx(history[key][-2]), tag
     assert wandb_run.config["agent.gamma"] == 0.99
     assert wandb_run.config["dataset.horizon"] == 64
+
+
+@pytest.fixture
+def mlflow(tmp_path, monkeypatch):
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
+    module = pytest.importorskip("mlflow")
+    before = module.get_tracking_uri()
+    module.set_tracking_uri((tmp_path / "mlruns").as_uri())
+    yield module
+    module.set_tracking_uri(before)
+
+
+@pytest.mark.slow
+def test_mlflow_has_it_over_environment_steps(agent, rollouts, mlflow):
+    tracker = Tracker(mlflow.log_metrics, mlflow.log_params)
+    with mlflow.start_run() as run:
+        history = fit(agent, rollouts, tracker)
+    client = mlflow.tracking.MlflowClient()
+    found = client.get_metric_history(run.info.run_id, "train/loss")
+    # Those of one millisecond come in any order.
+    found.sort(key=lambda each: each.step)
+    assert [each.step for each in found] == [64, 128, 192]
+    assert [each.value for each in found] == pytest.approx(history["loss"])
+    params = client.get_run(run.info.run_id).data.params
+    assert params["agent.gamma"] == "0.99"
+    assert params["algorithm"] == "PPO"

@@ -252,16 +252,3 @@ def keys_of_logs(case, agent, env, **settings):
     dataset = case.make_dataset(env, **{**case.one_update, **settings})
     history = agent.fit(dataset, epochs=1, verbose=0)
     return set(history.history)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("key", "value", "_"), CASES)
-def test_the_agent_learns_as_without_it(key, value, _):
-    """Before there was a limit, it stayed at 10 and at 15 of 20."""
-    given = [{}, {}, {"key": key, "value": value, "at": 605}, {}]
-    agent, rollouts = make(outlier_envs(given), 256, 4, 128)
-    history = agent.fit(rollouts, total_steps=12_288, verbose=0).history
-    assert history[f"clipped_{key}s"][-1] == 1.0
-    assert history["episode_return"][-1] > 0.9 * STEPS
-    result = agent.evaluate(OutlierEnv(), episodes=50, seed=1)
-    assert result["episode_return"] > 0.95 * STEPS

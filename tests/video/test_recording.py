@@ -3,6 +3,7 @@
 import functools
 import os
 import signal
+import subprocess
 import sys
 import threading
 
@@ -12,6 +13,7 @@ import pytest
 from PIL import Image
 
 import keras_rl2 as rl
+from keras_rl2.cli.main import main
 from keras_rl2.video import recording
 from keras_rl2.video.recording import IdEnv
 from keras_rl2.video.recording import Recording
@@ -228,3 +230,26 @@ def test_what_mujoco_misses_is_said_in_words(agent, tmp_path, monkeypatch):
         recording.record(
             agent, IdEnv("Hopper-v5"), Recording(tmp_path / "video.gif")
         )
+
+
+@pytest.mark.slow
+def test_mujoco_is_drawn_by_the_process_that_plays(tmp_path):
+    """Where this process drew it, it would end in a segmentation fault."""
+    pytest.importorskip("mujoco")
+    code = (
+        "import gymnasium\n"
+        "env = gymnasium.make('Hopper-v5', render_mode='rgb_array')\n"
+        "env.reset(seed=0)\n"
+        "env.render()\n"
+    )
+    environ = {"MUJOCO_GL": "egl"} | os.environ
+    if subprocess.run([sys.executable, "-c", code], env=environ).returncode:
+        pytest.skip("MuJoCo needs OpenGL by EGL, which is not here")
+    rl.PPO.for_env("Hopper-v5", hidden=(8,)).save(tmp_path / "agent.keras")
+    video = tmp_path / "hopper.gif"
+    command = ["record", str(tmp_path / "agent.keras"), "--env", "Hopper-v5"]
+    options = ["--env-kwargs", "width=64", "height=48", "--max-steps", "5"]
+    assert main([*command, *options, "--output", str(video)]) == 0
+    with Image.open(video) as image:
+        assert image.size == (64, 48)
+        assert np.asarray(image.convert("RGB")).std() > 20
