@@ -22,7 +22,7 @@ CART_POLE = gymnasium.make("CartPole-v1")
 class Drawn(gymnasium.Env):
     """Episodes of four steps, with a shade of its own for each frame.
 
-    To an agent it is a CartPole. It keeps what was done to it.
+    To an agent it is a CartPole.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 20}
@@ -32,7 +32,7 @@ class Drawn(gymnasium.Env):
     def __init__(self, render_mode="rgb_array", limit=4):
         self.render_mode = render_mode
         self.limit = limit
-        self.seeds, self.observations, self.actions = [], [], []
+        self.seeds = []
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -41,15 +41,11 @@ class Drawn(gymnasium.Env):
         return self._observe(), {}
 
     def step(self, action):
-        self.actions.append(action)
         self.count += 1
         return self._observe(), 1.0, self.count == self.limit, False, {}
 
     def _observe(self):
-        self.observations.append(
-            self.np_random.standard_normal(4).astype(np.float32)
-        )
-        return self.observations[-1]
+        return self.np_random.standard_normal(4).astype(np.float32)
 
     def render(self):
         return np.full((18, 20, 3), 40 * self.count % 200, np.uint8)

@@ -379,7 +379,6 @@ class TestOwn:
                 self.recent = {"losses": collections.deque(maxlen=2)}
                 self.mean = keras.metrics.Mean()
                 self.other = Other()
-                self.files = [None, Other()]
 
             def on_train_begin(self, logs=None):
                 self.is_begun = True
@@ -391,7 +390,6 @@ class TestOwn:
                 self.recent["losses"].append(logs["loss"])
                 self.mean.update_state(logs["loss"])
                 self.other.best = logs["loss"]
-                self.files[1].best = logs["loss"]
                 self.new = epoch
 
         class Other:
@@ -405,7 +403,7 @@ class TestOwn:
         told = [each for each in told if "not in the checkpoint" in each]
         named = [message.split("`")[1] for message in told]
         assert sorted(named) == [
-            *("Own.array", "Own.count", "Own.files", "Own.kinds", "Own.mean"),
+            *("Own.array", "Own.count", "Own.kinds", "Own.mean"),
             *("Own.new", "Own.other", "Own.recent"),
         ]
 

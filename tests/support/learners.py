@@ -128,10 +128,6 @@ def of_two_devices(strategy, name, folder):
     acted = [
         agent.act(observations, deterministic=True) for agent in (two, loaded)
     ]
-    played = [
-        agent.evaluate(environment(pair), episodes=2, seed=0)
-        for agent in (one, two)
-    ]
     trained = [
         index
         for index, weight in enumerate(two.weights)
@@ -159,7 +155,6 @@ def of_two_devices(strategy, name, folder):
             sum(each["skipped_updates"]) for each in (logs, logs_of_two)
         ],
         "loaded acts alike": bool(np.array_equal(*acted)),
-        "evaluated": [each["episode_return"] for each in played],
     }
 
 
