@@ -97,7 +97,11 @@ def test_tensorboard_shows_it_over_environment_steps(
 def test_training_is_the_same_with_and_without(name):
     case = KINDS[name]
     weights = []
-    for callbacks in ([], [Diagnostics()]):
+    episodes = rl.EvaluationDataset(make_env(case.pair), 1, seed=0)
+    for callbacks in (
+        [],
+        [Diagnostics(), rl.callbacks.Evaluation(episodes)],
+    ):
         env = make_env(case.pair)
         agent = make_eager_agent(case, env, activation="relu")
         history = fit(agent, case.make_dataset(env), *callbacks, epochs=4)

@@ -40,25 +40,6 @@ def test_settings_stand_beside_returns(short_fit, tmp_path):
     assert row["sessions"] == {"run": "STATUS_SUCCESS"}
 
 
-def test_trials_stand_side_by_side_and_seeds_are_one_row(short_fit, tmp_path):
-    scores = {}
-    for rate in (0.1, 0.2):
-        for seed in range(2):
-            folder = tmp_path / f"rate-{rate}" / f"seed-{seed}"
-            shown = {"rate": rate, "activation": "tanh", "none": None}
-            logs = short_fit(TensorBoard(folder, hyper_parameters=shown))
-            scores.setdefault(rate, []).append(logs["val_episode_return"])
-    columns, rows = table(tmp_path)
-    assert {"rate", "activation"} <= set(columns)
-    assert not {"agent.gamma", "none"} & set(columns)
-    by_rate = {row["hparams"]["rate"]: row for row in rows}
-    assert sorted(by_rate) == [0.1, 0.2]
-    for rate, row in by_rate.items():
-        assert len(row["sessions"]) == 2
-        mean = sum(scores[rate]) / 2
-        assert row["metrics"]["eval/mean_reward"] == pytest.approx(mean)
-
-
 def test_a_run_that_was_broken_off_has_no_good_end(agent, rollouts, tmp_path):
     class Stop(rl.callbacks.Progress):
         def on_epoch_end(self, epoch, logs=None):

@@ -10,12 +10,6 @@ from support.trainings import eager_dqn
 CALLBACKS = keras.callbacks
 
 
-@pytest.fixture
-def trained(two_optimizers):
-    """The agent of the two optimizers."""
-    return two_optimizers
-
-
 def parts(agent):
     return getattr(agent.optimizer, "optimizers", [agent.optimizer])
 
@@ -45,9 +39,11 @@ def test_early_stopping_restores_targets_too():
     assert agent.updates.numpy() == 4
 
 
-def test_checkpoint_keeps_the_best_agent(trained, rollouts, episodes, tmp_path):
+def test_checkpoint_keeps_the_best_agent(
+    two_optimizers, rollouts, episodes, tmp_path
+):
     path = tmp_path / "best.keras"
-    history = trained.fit(
+    history = two_optimizers.fit(
         rollouts,
         epochs=4,
         validation_data=episodes,
@@ -62,7 +58,7 @@ def test_checkpoint_keeps_the_best_agent(trained, rollouts, episodes, tmp_path):
     best = keras.models.load_model(path)
     assert best.evaluate(episodes)["episode_return"] == max(scores)
     assert best.env_steps == history["env_steps"][int(np.argmax(scores))]
-    assert rates(best) == rates(trained)
+    assert rates(best) == rates(two_optimizers)
     more = best.fit(rollouts, verbose=0).history
     assert more["env_steps"] == [best.env_steps]
 
@@ -79,24 +75,26 @@ def keep_arguments(agent):
     }
 
 
-def test_learning_rate_scheduler(trained, rollouts):
-    before = rates(trained)
+def test_learning_rate_scheduler(two_optimizers, rollouts):
+    before = rates(two_optimizers)
     scheduler = CALLBACKS.LearningRateScheduler(
         lambda epoch, rate: rate * 0.5 if epoch else rate
     )
-    history = trained.fit(
+    history = two_optimizers.fit(
         rollouts, epochs=3, callbacks=[scheduler], verbose=0
     ).history
-    assert rates(trained) == pytest.approx([0.25 * rate for rate in before])
+    assert rates(two_optimizers) == pytest.approx(
+        [0.25 * rate for rate in before]
+    )
     logged = [key for key in history if key.startswith("learning_rate")]
     assert len(logged) == len(before) == 2
     for key in logged:
         first, second, third = history[key]
         assert (second, third) == pytest.approx((0.5 * first, 0.25 * first))
-    weights = trained.get_weights()
+    weights = two_optimizers.get_weights()
     nought = CALLBACKS.LearningRateScheduler(lambda epoch: 0.0)
-    trained.fit(rollouts, epochs=2, callbacks=[nought], verbose=0)
-    np.testing.assert_equal(trained.get_weights(), weights)
+    two_optimizers.fit(rollouts, epochs=2, callbacks=[nought], verbose=0)
+    np.testing.assert_equal(two_optimizers.get_weights(), weights)
 
 
 def test_terminate_on_nan(agent, rollouts):
@@ -116,20 +114,20 @@ class Failure(CALLBACKS.Callback):
             raise RuntimeError("power failure")
 
 
-def test_backup_and_restore(trained, rollouts, tmp_path):
+def test_backup_and_restore(two_optimizers, rollouts, tmp_path):
     def backup():
         return CALLBACKS.BackupAndRestore(tmp_path / "backup")
 
     with pytest.raises(RuntimeError, match="power failure"):
-        trained.fit(
+        two_optimizers.fit(
             rollouts, epochs=4, callbacks=[backup(), Failure()], verbose=0
         )
     fresh = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=1)
-    fresh.compile(**keep_arguments(trained), run_eagerly=True)
+    fresh.compile(**keep_arguments(two_optimizers), run_eagerly=True)
     at_begin = []
 
     def compare(logs):
-        assert_same_weights(fresh, trained)
+        assert_same_weights(fresh, two_optimizers)
         at_begin.append(fresh.env_steps)
 
     history = fresh.fit(

@@ -94,14 +94,9 @@ def cql():
     return agent, data
 
 
-def ppo_in(env, **settings):
-    data = rollouts(env, **settings)
-    agent = rl.PPO.for_env(data.env, hidden=(8,), seed=0)
-    return agent, data
-
-
 def processes():
-    return ppo_in(AsyncVectorEnv([normalized_walk, Walk], context="fork"))
+    env = AsyncVectorEnv([normalized_walk, Walk], context="fork")
+    return rl.PPO.for_env(env, hidden=(8,), seed=0), rollouts(env)
 
 
 CASES = {
@@ -110,10 +105,6 @@ CASES = {
     "DQN": dqn,
     "SAC": sac,
     "CQL": cql,
-}
-# Where environments, or what was recorded, lie elsewhere.
-ELSEWHERE = {
-    "Processes": processes,
 }
 
 
@@ -203,7 +194,7 @@ def train(case, directory, events):
 
 def made(case):
     """Makes an agent and its data."""
-    agent, data = {**CASES, **ELSEWHERE}[case]()
+    agent, data = {**CASES, "Processes": processes}[case]()
     # Compiling would take longer than all else.
     agent.compile(jit_compile=False)
     return agent, data
