@@ -34,17 +34,17 @@ WRITING = ("fsync", "replace", "rename", "mkdir", "rmdir", "unlink")
 
 
 def rollouts(env_id="CartPole-v1", **settings):
-    defaults = {"num_envs": 2, "horizon": 16, "passes": 2, "batch_size": 16}
+    sizes = {"num_envs": 2, "horizon": 16, "passes": 2, "batch_size": 16}
     return rl.RolloutDataset(
-        env_id, rounds_per_epoch=2, seed=0, **{**defaults, **settings}
+        env_id, rounds_per_epoch=2, seed=0, **sizes, **settings
     )
 
 
 def replay(env_id, **settings):
     # Smaller than what is stored, so that the oldest are overwritten.
-    defaults = {"capacity": 300, "batch_size": 16, "warm_up": 64}
+    sizes = {"capacity": 300, "batch_size": 16, "warm_up": 64}
     return rl.ReplayDataset(
-        env_id, rounds_per_epoch=2, seed=0, **{**defaults, **settings}
+        env_id, rounds_per_epoch=2, seed=0, **sizes, **settings
     )
 
 

@@ -29,13 +29,14 @@ def make_dataset(seed):
     )
 
 
+def keeping(make, kept):
+    """Returns a function that keeps what it makes for a seed."""
+    return lambda seed: kept.append(make(seed)) or kept[-1]
+
+
 def test_each_is_trained_as_alone():
     datasets = []
-
-    def make(seed):
-        datasets.append(make_dataset(seed))
-        return datasets[-1]
-
+    make = keeping(make_dataset, datasets)
     trained = rl.train_seeds(make_agent, make, (3, 1), epochs=2, at_once=2)
     assert trained.seeds == [each.seed for each in trained.agents] == [3, 1]
     assert trained.history["loss"].shape == (2, 2)
@@ -99,22 +100,11 @@ def test_an_error_names_its_seed_and_stops_the_others():
         def on_epoch_end(self, epoch, logs=None):
             raise KeyError("of a user")
 
-    agents = []
-
-    def make(seed):
-        agents.append(make_agent(seed))
-        return agents[-1]
-
-    datasets = []
-
-    def make_data(seed):
-        datasets.append(make_dataset(seed))
-        return datasets[-1]
-
+    agents, datasets = [], []
     with pytest.raises(KeyError, match="of a user") as raised:
         rl.train_seeds(
-            make,
-            make_data,
+            keeping(make_agent, agents),
+            keeping(make_dataset, datasets),
             [7, 8, 9],
             epochs=10**6,
             make_callbacks=lambda seed: [Failing()] if seed == 8 else [],

@@ -81,6 +81,7 @@ def test_the_second_seed_trains_as_it_would_alone(name):
     agent, first, _ = trained(name, 1, programs)
     found = trained(name, 2, programs)
     assert programs.number == 1
+    assert shared_programs.PRESENT.get() is None
     assert_same(found, trained(name, 2))
     # Neither has touched the other.
     assert any((a != b).any() for a, b in zip(first, found[1], strict=True))
@@ -263,10 +264,3 @@ def test_what_nobody_knows_is_not_shared():
             agent.fit(KINDS["PPO"].make_dataset(env), verbose=0)
         assert programs.number == 0
     assert int(counting.counted) > 0
-
-
-def test_programs_are_not_used_outside():
-    programs = SharedPrograms()
-    with programs.used():
-        assert shared_programs.PRESENT.get() is programs
-    assert shared_programs.PRESENT.get() is None
