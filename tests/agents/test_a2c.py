@@ -8,15 +8,16 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector import SyncVectorEnv
 
 import keras_rl2 as rl
-from keras_rl2.data import Trajectory
 from keras_rl2.envs import as_vector_env
 from support import golden
 from support.agents import AGENTS
 from support.agents import assert_equal_weights
 from support.agents import differ
 from support.agents import make_agent
+from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_rollouts
+from support.agents import slow
 from support.agents import weights_of
 from support.probe_envs import CountingEnv
 from support.probe_envs import NonFiniteEnv
@@ -25,11 +26,6 @@ from support.tabular import tabular
 from support.tabular import terms_of
 
 CASE = AGENTS["A2C"]
-
-
-def slow(*values):
-    """Returns a parameter of the slow layer."""
-    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def counting_env(mode=AutoresetMode.SAME_STEP, num_envs=2):
@@ -91,7 +87,7 @@ def count_three_rounds(agent, layers):
     ]
 
 
-@pytest.mark.parametrize("jit_compile", [False, slow(True)])
+@pytest.mark.parametrize("jit_compile", [False, *slow(True)])
 def test_a_shared_trunk_runs_once_for_an_update(jit_compile):
     networks, layers = counted_networks(shared=True)
     agent = rl.A2C(*networks)
@@ -131,6 +127,7 @@ def after_an_update(mode, fused, jit_compile=False, **settings):
         compile_arguments={
             "optimizer": keras.optimizers.SGD(1e-3),
             "jit_compile": jit_compile,
+            "run_eagerly": not fused,
         },
         **settings,
     )
@@ -139,7 +136,7 @@ def after_an_update(mode, fused, jit_compile=False, **settings):
     trajectories = []
     agent.observers.add(trajectories.append)
     history = agent.fit(whole_rollouts(env), verbose=0).history
-    assert agent.round_size.from_trajectory == fused
+    assert not fused or agent.round_size.from_trajectory
     trajectory = trajectories[-1]
     # Ends of either kind; final observations, or rows that are only resets.
     assert trajectory.terminated.any()
@@ -155,9 +152,11 @@ def after_an_update(mode, fused, jit_compile=False, **settings):
     ("mode", "jit_compile", "settings"),
     [
         (AutoresetMode.SAME_STEP, False, NORMALISED),
-        slow(AutoresetMode.NEXT_STEP, False, {}),
-        slow(AutoresetMode.DISABLED, False, NORMALISED),
-        slow(AutoresetMode.SAME_STEP, True, {}),
+        *slow(
+            (AutoresetMode.NEXT_STEP, False, {}),
+            (AutoresetMode.DISABLED, False, NORMALISED),
+            (AutoresetMode.SAME_STEP, True, {}),
+        ),
     ],
 )
 def test_one_pass_equals_two(mode, jit_compile, settings):
@@ -175,16 +174,15 @@ def test_one_pass_equals_two(mode, jit_compile, settings):
 
 
 @pytest.mark.parametrize(
-    ("mode", "key"),
+    "mode",
     [
-        (AutoresetMode.NEXT_STEP, "observation"),
-        slow(AutoresetMode.SAME_STEP, "observation"),
-        slow(AutoresetMode.DISABLED, "reward"),
+        AutoresetMode.NEXT_STEP,
+        *slow(AutoresetMode.SAME_STEP, AutoresetMode.DISABLED),
     ],
 )
-def test_what_is_not_finite_changes_no_weight(mode, key):
+def test_what_is_not_finite_changes_no_weight(mode):
     # Step 10 is the last of an episode: its observation is a final one.
-    makers = [lambda: NonFiniteEnv(-1), lambda: NonFiniteEnv(10, key)]
+    makers = [lambda: NonFiniteEnv(-1), lambda: NonFiniteEnv(10, "observation")]
     env = as_vector_env(SyncVectorEnv(makers, autoreset_mode=mode))
     agent = make_agent(CASE, env, normalize_observations=True)
     rollouts = whole_rollouts(env)
@@ -257,59 +255,8 @@ def test_loss_and_update_are_those_of_trfl():
     )
 
 
-def test_a_rollout_worked_out_by_hand():
-    """States 0, 1 and 2 in a row, each logit and value a weight of its own."""
-    logits = np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [2.0, 0.0, 0.0]])
-    values = np.array([0.2, 0.3, 0.1])
-    agent = tabular(
-        logits,
-        values,
-        make=rl.A2C,
-        gamma=0.9,
-        gae_lambda=1.0,
-        value_coefficient=0.25,
-    )
-    flags = np.zeros((2, 1), bool)
-    trajectory = Trajectory(
-        observation=np.array([[0], [1], [2]], "int32"),
-        action=np.array([[0], [1]], "int32"),
-        reward=np.array([[0.4], [0.5]], "float32"),
-        terminated=flags,
-        truncated=flags,
-        valid=~flags,
-        final_observation=np.empty(0, "int32"),
-        final_index=np.empty(0, "int32"),
-    )
-    agent.train_on_trajectory(
-        {k: tf.constant(v) for k, v in trajectory.packed_arrays(True).items()}
-    )
-    # 0.5 + 0.9 x 0.1, and 0.4 + 0.9 of that.
-    returns = np.array([0.931, 0.59])
-    advantage = returns - values[:2]
-    p = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
-    taken = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
-    new_logits, new_values = agent.get_weights()
-    # Of the state to bootstrap from nothing is learned.
-    expected = logits.copy()
-    expected[:2] += advantage[:, None] * (taken - p[:2]) / 2
-    np.testing.assert_allclose(new_logits, expected, rtol=1e-5, atol=1e-6)
-    expected = values.copy()
-    expected[:2] += 0.25 * 2 * advantage / 2
-    np.testing.assert_allclose(new_values[:, 0], expected, rtol=1e-5)
-    logs = {k: float(v) for k, v in agent.get_metrics_result().items()}
-    policy_loss = -(np.log(p[[0, 1], [0, 1]]) * advantage).mean()
-    value_loss = (advantage**2).mean()
-    assert logs["policy_loss"] == pytest.approx(policy_loss, rel=1e-5)
-    assert logs["value_loss"] == pytest.approx(value_loss, rel=1e-5)
-    assert logs["loss"] == pytest.approx(
-        policy_loss + 0.25 * value_loss, rel=1e-5
-    )
-
-
 def test_minibatches_can_be_had_after_training_on_trajectories():
-    agent = rl.A2C.for_env(
-        make_env(), hidden=(8,), normalize_observations=True, seed=0
-    )
+    agent = make_eager_agent(CASE, make_env(), normalize_observations=True)
     rollouts = whole_rollouts(make_env())
     agent.fit(rollouts, epochs=1, verbose=0)
     assert isinstance(agent.optimizer, keras.optimizers.Adam)

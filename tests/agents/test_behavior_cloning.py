@@ -15,6 +15,7 @@ from support.agents import make_env
 from support.agents import make_replay
 from support.deterministic import UNIT
 from support.deterministic import linear_actor
+from support.deterministic import linear_network
 from support.errors import raises
 
 VECTOR = spaces.Box(-1.0, 1.0, (3,), np.float32)
@@ -23,17 +24,9 @@ HYBRID = spaces.Dict(
 )
 
 
-def dense(units, kernel, bias):
-    inputs = keras.Input((1,))
-    layer = keras.layers.Dense(units)
-    network = keras.Model(inputs, layer(inputs), name="actor")
-    layer.set_weights([np.array([kernel]), np.array(bias)])
-    return network
-
-
 def test_update_of_choices_by_hand():
     agent = rl.BehaviorCloning(
-        dense(2, [0.0, 0.0], [0.0, 0.0]),
+        linear_network([0.0, 0.0], [0.0, 0.0]),
         observation_space=UNIT,
         action_space=spaces.Discrete(2),
     )
@@ -122,40 +115,6 @@ def test_it_learns_every_kind_of_action(name):
         assert (greedy == action).mean() > 0.95
     else:
         assert np.abs(greedy - action).mean() < 0.15
-
-
-def masked_env():
-    observation = spaces.Dict(
-        {
-            "place": VECTOR,
-            "action_mask": spaces.MultiBinary(3),
-        }
-    )
-    return AnySpaceEnv(observation, spaces.Discrete(3))
-
-
-def test_what_is_forbidden_is_not_learned_about_nor_done():
-    agent = rl.BehaviorCloning.for_env(masked_env(), hidden=(8,), seed=0)
-    agent.compile(keras.optimizers.Adam(1e-2), run_eagerly=True)
-    rng = np.random.default_rng(0)
-    mask = np.tile([0, 1, 1], (64, 1)).astype("int8")
-    place = rng.uniform(-1, 1, (64, 3)).astype("float32")
-    batch = {
-        "observation": {
-            "place": tf.constant(place),
-            "action_mask": tf.constant(mask),
-        },
-        "action": tf.constant(rng.integers(1, 3, 64).astype("int32")),
-    }
-    log_prob = agent.distribution(batch["observation"]).log_prob(
-        batch["action"]
-    )
-    logs = agent.train_step(batch)
-    assert float(logs["loss"]) == pytest.approx(-np.mean(log_prob), rel=1e-5)
-    # Two choices are all there is.
-    assert float(logs["entropy"]) <= np.log(2.0) + 1e-6
-    actions = agent.act({"place": place, "action_mask": mask})
-    assert set(actions) <= {1, 2}
 
 
 @pytest.mark.parametrize(

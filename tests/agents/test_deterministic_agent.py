@@ -53,20 +53,6 @@ def test_one_optimizer_is_copied_for_the_critics():
         assert rates(agent) == pytest.approx([0.1, 0.1])
 
 
-def test_two_optimizers_own_their_networks():
-    agent = small_agent(rl.TD3)
-    agent.compile(
-        keras.optimizers.Adam(1e-2),
-        critic_optimizer=keras.optimizers.SGD(2e-2),
-        run_eagerly=True,
-    )
-    agent.fit(small_replay(updates_per_round=1), verbose=0)
-    adam, sgd = agent.optimizer.optimizers
-    # Iterations, learning rate and two moments for each of the actor's.
-    assert len(adam.variables) == 2 + 2 * len(agent.actor.trainable_variables)
-    assert len(sgd.variables) == 2
-
-
 # Acting.
 
 

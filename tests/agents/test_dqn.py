@@ -1,4 +1,3 @@
-import gymnasium
 import keras
 import numpy as np
 import pytest
@@ -6,10 +5,9 @@ import pytest
 import keras_rl2 as rl
 from keras_rl2.data import ActorSnapshot
 from support.agents import assert_equal_weights
+from support.agents import slow
 from support.agents import weights_of
-from support.linear_q import OBSERVATIONS
 from support.linear_q import linear_agent
-from support.linear_q import transitions
 
 # Tracing would take longer than a few updates.
 EAGER = {"optimizer": "sgd", "run_eagerly": True}
@@ -35,20 +33,11 @@ def make_agent(env="CartPole-v1", compile_arguments=None, **settings):
     return agent
 
 
-def slow(*values):
-    """Returns a parameter of the slow layer."""
-    return pytest.param(*values, marks=pytest.mark.slow)
-
-
 @pytest.mark.parametrize(
     ("double", "dueling", "kind"),
     [
         (True, True, "categorical"),
-        slow(False, True, "quantile"),
-        slow(True, False, None),
-        slow(False, True, None),
-        slow(False, False, "categorical"),
-        slow(True, False, "quantile"),
+        *slow((False, True, "quantile"), (True, False, None)),
     ],
 )
 def test_flags_train_together(double, dueling, kind):
@@ -75,7 +64,8 @@ def test_flags_train_together(double, dueling, kind):
 
 def test_the_target_begins_as_the_network_that_was_given_weights():
     for by_fit in (True, False):
-        agent, replay = make_agent(target_every=100), make_replay()
+        agent = make_agent(hidden=(4,), target_every=100)
+        replay = make_replay(updates_per_round=1)
         assert agent.tau == 0.01
         given = [weight + 1.0 for weight in weights_of(agent.q_network)]
         agent.q_network.set_weights(given)
@@ -86,32 +76,6 @@ def test_the_target_begins_as_the_network_that_was_given_weights():
             replay.fill(4)
             agent.train_step(replay.sample(4))
         assert_equal_weights(agent.target_network, given)
-
-
-def test_an_update_trains_in_training_mode_and_bootstraps_in_inference_mode():
-    seen = []
-
-    @keras.saving.register_keras_serializable(package="test_dqn")
-    class Watcher(keras.layers.Layer):
-        def call(self, inputs, training=False):
-            seen.append(bool(training))
-            return inputs
-
-    network = keras.Sequential(
-        [keras.Input((2,)), keras.layers.Dense(2), Watcher()]
-    )
-    agent = rl.DQN(
-        network,
-        double=True,
-        observation_space=OBSERVATIONS,
-        action_space=gymnasium.spaces.Discrete(2),
-    )
-    agent.compile(run_eagerly=True)
-    del seen[:]
-    agent.update(transitions((0, 1.0, 0.5)))
-    assert seen == [True, False, False]
-    agent.act(np.zeros(2))
-    assert not any(seen[3:])
 
 
 # Exploration.
@@ -150,10 +114,10 @@ def test_noise_forces_one_action_in_rows_that_explore_only():
 
 def test_a_schedule_goes_by_environment_steps_of_the_rounds_start():
     schedule = keras.optimizers.schedules.PolynomialDecay(1.0, 20, 0.5)
-    agent = make_agent(epsilon=schedule)
+    agent = make_agent(hidden=(4,), epsilon=schedule)
     assert agent.exploration_logs() == {"epsilon": 1.0}
-    replay = make_replay(warm_up=8, updates_per_round=1)
-    history = agent.fit(replay, epochs=4, verbose=0).history
+    replay = make_replay(warm_up=8, steps_per_round=8, updates_per_round=1)
+    history = agent.fit(replay, epochs=2, verbose=0).history
     steps = np.array(history["env_steps"])
     assert steps[0] < 20 < steps[-1]
     expected = 1 - 0.5 * np.minimum(steps / 20, 1)

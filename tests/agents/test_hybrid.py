@@ -6,7 +6,6 @@ import keras
 import numpy as np
 import pytest
 from gymnasium import spaces
-from gymnasium.vector import AutoresetMode
 
 import keras_rl2 as rl
 from keras_rl2.policy_heads import CompositeHead
@@ -16,19 +15,15 @@ from support.agents import AGENTS
 from support.agents import EVERY_AGENT
 from support.agents import AnySpaceEnv
 from support.agents import assert_equal_weights
-from support.agents import make_agent
 from support.agents import make_eager_agent
-from support.agents import make_rollouts
+from support.agents import slow
 from support.agents import weights_of
 from support.errors import raises
 from support.structured_envs import HYBRID_ACTIONS
-from support.structured_envs import OBSERVATIONS
-from support.structured_envs import BanditEnv
 from support.structured_envs import StructuredEnv
 from support.structured_envs import assert_members
 from support.structured_envs import assert_trees_equal
 from support.structured_envs import batch_of
-from support.structured_envs import right_number
 from support.structured_envs import row
 from support.structured_envs import structured
 from support.structured_envs import vector
@@ -55,11 +50,9 @@ def trained():
     ("name", "action"),
     [
         ("PPO", "dict"),
-        pytest.param("PPO", "tuple", marks=pytest.mark.slow),
-        *(
-            pytest.param(name, "dict", marks=pytest.mark.slow)
-            for name in ACTOR_CRITICS
-            if name != "PPO"
+        *slow(
+            ("PPO", "tuple"),
+            *((name, "dict") for name in ACTOR_CRITICS if name != "PPO"),
         ),
     ],
 )
@@ -87,30 +80,6 @@ def test_trained_agents_act_and_are_saved(name, action, trained, tmp_path):
         loaded.act(batch, deterministic=True),
         agent.act(batch, deterministic=True),
     )
-
-
-@pytest.mark.parametrize(
-    ("mode", "asynchronous"),
-    [
-        (AutoresetMode.NEXT_STEP, False),
-        pytest.param(AutoresetMode.SAME_STEP, True, marks=pytest.mark.slow),
-        pytest.param(AutoresetMode.DISABLED, False, marks=pytest.mark.slow),
-    ],
-    ids=["NEXT_STEP", "SAME_STEP", "DISABLED"],
-)
-def test_vectors_of_any_autoreset_mode(mode, asynchronous):
-    """`StructuredEnv` refuses what is no member of its action space."""
-    make = functools.partial(
-        StructuredEnv, OBSERVATIONS["multi_binary"], HYBRID_ACTIONS["tuple"]
-    )
-    env = vector(make, mode, asynchronous=asynchronous)
-    agent = make_eager_agent(AGENTS["PPO"], env)
-    rollouts = AGENTS["PPO"].make_dataset(env)
-    rollouts.bind(agent)
-    rollouts.collect()
-    # Also a reset in between, of environments that wait for theirs.
-    agent.evaluate(env, episodes=3)
-    env.close()
 
 
 def test_log_prob_of_act_is_the_sum_of_its_parts(trained):
@@ -174,7 +143,7 @@ def test_the_log_std_is_of_the_numbers_only():
         )
 
     agent = rl.PPO(network(3 + 2 + 4), network(1), seed=0)
-    agent.evaluate(env, episodes=2, deterministic=False)
+    agent.bind(env.observation_space, env.action_space)
     assert agent.log_std is None
     batch = batch_of(env.observation_space, 4)
     assert_members(SPACE, agent.act(batch), (4,))
@@ -259,7 +228,6 @@ def test_parts_that_are_choices_can_be_forbidden():
     rollouts.bind(agent)
     for _ in range(2):
         rollouts.refresh()
-    agent.evaluate(MaskedHybrid(), episodes=3)
     batch = batch_of(env.observation_space, 40)
     batch["action_mask"][:] = [[0, 1, 0, 0, 1]]
     for deterministic in (False, True):
@@ -281,34 +249,3 @@ def test_parts_that_are_choices_can_be_forbidden():
 
 
 # Learning.
-
-
-def error_of(agent):
-    """Returns by how much the greedy actions miss, and how often the gear."""
-    shown = np.arange(3)
-    noise = np.zeros((3, 2), "float32")
-    action = agent.act({"shown": shown, "noise": noise}, deterministic=True)
-    number = np.abs(action["number"][:, 0] - right_number(shown)).max()
-    return number, (action["gear"] != shown + 2).sum()
-
-
-@pytest.mark.slow
-def test_the_right_gear_and_the_right_number_are_learned():
-    env = vector(BanditEnv, num_envs=8)
-    agent = make_agent(
-        AGENTS["PPO"],
-        env,
-        hidden=(32,),
-        initial_log_std=-0.7,
-        compile_arguments={"optimizer": keras.optimizers.Adam(1e-2)},
-    )
-    number, wrong = error_of(agent)
-    assert number > 0.4
-    assert wrong > 0
-    rollouts = make_rollouts(env, horizon=32, batch_size=64, passes=8)
-    agent.fit(rollouts, epochs=5, verbose=0)
-    number, wrong = error_of(agent)
-    assert wrong == 0
-    assert number < 0.2
-    results = agent.evaluate(BanditEnv(), episodes=30, seed=0)
-    assert results["episode_return"] > 0.8

@@ -7,47 +7,31 @@ import tensorflow as tf
 from gymnasium import spaces
 
 import keras_rl2 as rl
+from support import deterministic as support
 from support.agents import assert_equal_weights
 from support.agents import make_env
 from support.agents import make_replay
 from support.deterministic import UNIT
 from support.deterministic import linear_actor
 from support.deterministic import linear_critic
+from support.deterministic import linear_network
 from support.errors import raises
 from support.gradients import numerical_gradient
 
 TAU, BETA, MOST = 0.8, 1.5, 2.0
-OBSERVATION = np.array([[1.0], [-2.0], [0.5]])
-FOLLOWING = np.array([[0.5], [1.0], [-1.0]])
-REWARD = np.array([1.0, -2.0, 0.5])
-DISCOUNT = np.array([0.9, 0.0, 0.5])
-WEIGHT = np.array([1.0, 0.5, 2.0])
+OBSERVATION, FOLLOWING, REWARD, DISCOUNT, WEIGHT = support.BATCH.values()
 ACTIONS = np.array([[0.5], [-1.0], [0.25]])
 CHOICES = np.array([0, 1, 0])
-BATCH = {
-    "observation": tf.constant(OBSERVATION, "float32"),
-    "next_observation": tf.constant(FOLLOWING, "float32"),
-    "reward": tf.constant(REWARD, "float32"),
-    "discount": tf.constant(DISCOUNT, "float32"),
-    "weight": tf.constant(WEIGHT, "float32"),
-}
-
-
-def dense(kernel, bias, name):
-    inputs = keras.Input((1,))
-    layer = keras.layers.Dense(len(bias))
-    network = keras.Model(inputs, layer(inputs), name=name)
-    layer.set_weights([np.array([kernel]), np.array(bias)])
-    return network
+BATCH = {k: tf.constant(v, "float32") for k, v in support.BATCH.items()}
 
 
 def make_agent(discrete, **settings):
     """An agent of linear networks, with targets elsewhere, and SGD of 1."""
     if discrete:
-        actor = dense([0.3, -0.2], [0.1, -0.5], "actor")
+        actor = linear_network([0.3, -0.2], [0.1, -0.5], "actor")
         critics = [
-            dense([1.0, -1.0], [0.5, 0.25], "critic_0"),
-            dense([-0.5, 0.75], [0.0, 0.5], "critic_1"),
+            linear_network([1.0, -1.0], [0.5, 0.25], "critic_0"),
+            linear_network([-0.5, 0.75], [0.0, 0.5], "critic_1"),
         ]
     else:
         actor = linear_actor(0.5, 0.25)
@@ -58,7 +42,7 @@ def make_agent(discrete, **settings):
     agent = rl.IQL(
         actor,
         critics,
-        dense([0.75], [-0.5 if discrete else -2.0], "value_network"),
+        linear_network([0.75], [-0.5 if discrete else -2.0], "value_network"),
         expectile=TAU,
         inverse_temperature=BETA,
         max_weight=MOST,
@@ -243,10 +227,13 @@ def test_what_does_not_fit():
     }
     with raises("the value_network's output", r"\(None, 2\)"):
         rl.IQL(
-            agent.actor, agent.critics, dense([1, 1], [0, 0], "v"), **spaces_of
+            agent.actor,
+            agent.critics,
+            linear_network([1, 1], [0, 0], "v"),
+            **spaces_of,
         )
     with raises("without common variables", "both own"):
-        critic = dense([1.0], [0.0], "both")
+        critic = linear_network([1.0], [0.0], "both")
         both = keras.layers.Concatenate()([critic.output, critic.output])
         rl.IQL(
             agent.actor, keras.Model(critic.input, both), critic, **spaces_of

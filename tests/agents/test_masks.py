@@ -16,10 +16,9 @@ from gymnasium.vector import AutoresetMode
 
 import keras_rl2 as rl
 from keras_rl2.envs import as_vector_env
-from keras_rl2.spaces.trees import leaves
 from support.agents import EVERY_AGENT
-from support.agents import make_agent
 from support.agents import make_eager_agent
+from support.agents import slow
 from support.agents import weights_of
 from support.errors import raises
 from support.structured_envs import MASKED_ACTIONS
@@ -48,13 +47,6 @@ TAKERS = {
     "BehaviorCloning": ("BehaviorCloning", {}),
 }
 
-over_takers = pytest.mark.parametrize("name", TAKERS)
-
-
-def slow(*values):
-    """Returns a parameter of the slow layer."""
-    return pytest.param(*values, marks=pytest.mark.slow)
-
 
 def take(name, env, make=make_eager_agent, **settings):
     """Makes an agent that takes masks, and its case."""
@@ -78,12 +70,14 @@ def assert_allowed(space, batch, actions):
     ("name", "mode"),
     [
         ("PPO", AutoresetMode.NEXT_STEP),
-        ("DQN", AutoresetMode.SAME_STEP),
-        ("SAC", AutoresetMode.DISABLED),
-        *(
-            slow(name, MODES[i % 3])
-            for i, name in enumerate(TAKERS)
-            if name not in ("PPO", "DQN", "SAC")
+        *slow(
+            ("DQN", AutoresetMode.SAME_STEP),
+            ("SAC", AutoresetMode.DISABLED),
+            *(
+                (name, MODES[i % 3])
+                for i, name in enumerate(TAKERS)
+                if name not in ("PPO", "DQN", "SAC")
+            ),
         ),
     ],
 )
@@ -110,8 +104,7 @@ def test_nothing_forbidden_in_training(name, mode):
     "mode",
     [
         AutoresetMode.NEXT_STEP,
-        slow(AutoresetMode.SAME_STEP),
-        slow(AutoresetMode.DISABLED),
+        *slow(AutoresetMode.SAME_STEP, AutoresetMode.DISABLED),
     ],
 )
 def test_environments_that_wait_for_others_go_on_as_they_may(mode):
@@ -141,52 +134,10 @@ def test_environments_that_wait_for_others_go_on_as_they_may(mode):
     assert agent.env_steps == 4 * (1 + 9)
 
 
-#: More than a million steps in all; an update of SAC takes its time.
-MILLION = {
-    "PPO": 200_000,
-    "A2C": 200_000,
-    "REINFORCE": 200_000,
-    **dict.fromkeys([name for name in TAKERS if "DQN" in name], 80_000),
-    **dict.fromkeys(["SAC", "DiscreteCQL", "IQL", "BehaviorCloning"], 20_000),
-}
-
-
-@pytest.mark.learning
-@over_takers
-def test_nothing_forbidden_in_a_million_steps(name, tmp_path):
-    env = vector(MaskedEnv, num_envs=4)
-    agent, case = take(name, env, make_agent)
-    sizes = (
-        {"horizon": 256, "batch_size": 256}
-        if case.on_policy
-        else {"steps_per_round": 1024, "warm_up": 1024, "capacity": 40_000}
-    )
-    dataset = case.make_dataset(env, **sizes)
-    agent.fit(dataset, total_steps=MILLION[name], verbose=0)
-    # Mere resets were taken, too.
-    assert agent.env_steps > 0.75 * MILLION[name]
-    agent.evaluate(vector(MaskedEnv), episodes=2000)
-    agent.evaluate(vector(MaskedEnv), episodes=2000, deterministic=False)
-    agent.export(tmp_path / "exported")
-    exported = tf.saved_model.load(str(tmp_path / "exported"))
-    player, policy = MaskedEnv(), agent.litert_policy()
-    for episode in range(200):
-        observation, done = player.reset(seed=episode)[0], False
-        while not done:
-            batch = [tf.constant(each)[None] for each in leaves(observation)]
-            action = int(exported.serve(*batch)[0])
-            assert action == policy(observation)
-            # Raises where it is forbidden.
-            observation, _, done, cut, _ = player.step(action)
-            done |= cut
-
-
 # Acting.
 
 
-@pytest.mark.parametrize(
-    "name", ["SAC", *map(slow, sorted({*TAKERS} - {"SAC"}))]
-)
+@pytest.mark.parametrize("name", ["SAC", *slow(*sorted({*TAKERS} - {"SAC"}))])
 def test_nothing_forbidden_in_act(name):
     env = vector(MaskedEnv)
     agent, _ = take(name, env)
@@ -206,9 +157,8 @@ def test_nothing_forbidden_in_act(name):
     assert (actions - 1 != free).mean() > 0.3
 
 
-@pytest.mark.parametrize("name", ["SAC", slow("PPO")])
-def test_log_probs_and_entropies_are_of_what_is_allowed(name):
-    agent, _ = take(name, vector(MaskedEnv))
+def test_log_probs_and_entropies_are_of_what_is_allowed():
+    agent, _ = take("SAC", vector(MaskedEnv))
     batch = masked_batch(count=50)
     actions, log_prob = agent.act(batch, return_log_prob=True)
     logits, mask = agent(batch).numpy(), batch["action_mask"]
@@ -224,7 +174,7 @@ def test_log_probs_and_entropies_are_of_what_is_allowed(name):
     np.testing.assert_allclose(entropy, expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("warm_up", [True, slow(False)])
+@pytest.mark.parametrize("warm_up", [True, *slow(False)])
 def test_random_actions_are_even_among_those_allowed(warm_up):
     """Warming up, and exploring with ε = 1."""
     mask = [1, 0, 1, 1, 0]
@@ -249,13 +199,12 @@ def test_random_actions_are_even_among_those_allowed(warm_up):
     assert flags[:, [1, 4]].sum() == 0
 
 
-@pytest.mark.parametrize("name", ["multi_discrete", slow("multi_binary")])
+@pytest.mark.parametrize("name", ["multi_discrete", *slow("multi_binary")])
 def test_several_choices_and_switches(name):
     space = MASKED_ACTIONS[name]
     env = vector(functools.partial(MaskedEnv, space), num_envs=2)
     agent, case = take("PPO", env)
     agent.fit(case.make_dataset(env, **case.one_update), verbose=0)
-    agent.evaluate(MaskedEnv(space), episodes=3, seed=0)
     batch = masked_batch(space, count=50)
     for deterministic in (False, True):
         actions = agent.act(batch, deterministic)
@@ -327,8 +276,7 @@ def test_the_target_of_dqn_is_the_best_of_what_is_allowed():
     [
         ("categorical", False),
         ("quantile", True),
-        slow("categorical", True),
-        slow("quantile", False),
+        *slow(("categorical", True), ("quantile", False)),
     ],
 )
 def test_targets_of_distributions_are_of_what_is_allowed(
@@ -452,9 +400,10 @@ class Stuck(MaskedEnv):
     ("name", "mode"),
     [
         ("PPO", AutoresetMode.NEXT_STEP),
-        slow("DQN", AutoresetMode.DISABLED),
-        slow("REINFORCE", AutoresetMode.SAME_STEP),
-        slow("SAC", AutoresetMode.SAME_STEP),
+        *slow(
+            ("DQN", AutoresetMode.DISABLED),
+            ("REINFORCE", AutoresetMode.SAME_STEP),
+        ),
     ],
 )
 def test_where_nothing_is_allowed(name, mode):
@@ -518,9 +467,11 @@ def test_one_choice_of_several_without_anything_allowed():
     "space",
     [
         spaces.MultiBinary(5),
-        slow(spaces.Box(0.0, 1.0, (5,), np.float32)),
-        slow(spaces.Box(0, 1, (5,), np.bool_)),
-        slow(spaces.MultiDiscrete([2] * 5)),
+        *slow(
+            spaces.Box(0.0, 1.0, (5,), np.float32),
+            spaces.Box(0, 1, (5,), np.bool_),
+            spaces.MultiDiscrete([2] * 5),
+        ),
     ],
     ids=str,
 )

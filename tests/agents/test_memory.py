@@ -12,6 +12,7 @@ import tensorflow as tf
 import keras_rl2 as rl
 from keras_rl2.collecting.trajectory import as_sequences
 from support.agents import assert_equal_weights
+from support.agents import slow
 from support.errors import raises
 from support.memory_envs import PositionsOnly
 from support.memory_envs import RememberTheCue
@@ -26,11 +27,6 @@ LARGE = {
     "gru": lambda: keras.layers.GRUCell(32),
     "attention": lambda: rl.networks.WindowAttentionCell(32, window=20),
 }
-
-
-def slow(*values):
-    """Returns a parameter of the slow layer."""
-    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def envs(mode, num_envs=3, **kwargs):
@@ -86,15 +82,19 @@ def acting(mode="SameStep", cell="lstm"):
     ("cell", "mode"),
     [
         ("lstm", "SameStep"),
-        slow("attention", "SameStep"),
-        slow("stacked", "Disabled"),
-        slow("gru", "NextStep"),
+        *slow(
+            ("attention", "SameStep"),
+            ("stacked", "Disabled"),
+            ("gru", "NextStep"),
+        ),
     ],
 )
 def test_stepwise_equals_sequence(cell, mode):
     agent, rollouts = acting(mode, cell)
     trajectory = rollouts.collect()
     assert trajectory.ended.any()
+    before = ~trajectory.valid if mode == "NextStep" else trajectory.ended
+    np.testing.assert_array_equal(trajectory.begins[1:].astype(bool), before)
     samples, _ = agent.prepare(trajectory)
     log_probs, values, states = stepwise(agent, trajectory)
     counted = as_sequences(trajectory.valid, LENGTH)
@@ -174,12 +174,6 @@ def test_an_episode_begins_where_it_does():
         ("NextStep", [0, 4, 8]),
         ("SameStep", [0, 3, 6, 9]),
     ):
-        _, rollouts = acting(mode)
-        trajectory = rollouts.collect()
-        before = ~trajectory.valid if mode == "NextStep" else trajectory.ended
-        np.testing.assert_array_equal(
-            trajectory.begins[1:].astype(bool), before
-        )
         _, rollouts = cut_off(mode)
         expected = np.isin(np.arange(11), after_truncations)
         np.testing.assert_array_equal(
@@ -210,27 +204,31 @@ def test_an_episode_begins_without_a_memory():
         assert_memory_begins_anew(CELLS[cell])
 
 
-def test_episodes_of_an_evaluation_begin_without_a_memory(monkeypatch):
-    begin = rl.data.ActorSnapshot.begin
-    for mode, beginnings in (
-        ("NextStep", [1, 0, 0, 0, 1, 0, 0, 0]),
+@pytest.mark.parametrize(
+    ("mode", "beginnings"),
+    [
         ("SameStep", [1, 0, 0, 1, 0, 0, 1]),
-    ):
-        agent, rollouts = cut_off(mode)
-        rollouts.collect()
-        assert not rollouts.collect().begins[0].any()
-        begun = []
+        *slow(("NextStep", [1, 0, 0, 0, 1, 0, 0, 0])),
+    ],
+)
+def test_episodes_of_an_evaluation_begin_without_a_memory(
+    mode, beginnings, monkeypatch
+):
+    begin, begun = rl.data.ActorSnapshot.begin, []
+    agent, rollouts = cut_off(mode)
+    rollouts.collect()
+    assert not rollouts.collect().begins[0].any()
 
-        def noted(actor, envs, begun=begun):
-            begun.append(np.array(envs))
-            begin(actor, envs)
+    def noted(actor, envs):
+        begun.append(np.array(envs))
+        begin(actor, envs)
 
-        with monkeypatch.context() as patch:
-            patch.setattr(rl.data.ActorSnapshot, "begin", noted)
-            agent.evaluate(rollouts.env, episodes=4)
-        np.testing.assert_array_equal(begun, np.stack([beginnings] * 2, axis=1))
-        # It has reset the environments that are trained on.
-        assert rollouts.collect().begins[0].all()
+    with monkeypatch.context() as patch:
+        patch.setattr(rl.data.ActorSnapshot, "begin", noted)
+        agent.evaluate(rollouts.env, episodes=4)
+    np.testing.assert_array_equal(begun, np.stack([beginnings] * 2, axis=1))
+    # It has reset the environments that are trained on.
+    assert rollouts.collect().begins[0].all()
 
 
 def test_resets_within_a_sequence_are_not_learned_from():
@@ -406,7 +404,7 @@ def from_replay(
         capacity=3000,
         warm_up=240,
         steps_per_round=24 * 3,
-        updates_per_round=2,
+        updates_per_round=1,
         batch_size=4,
         rounds_per_epoch=1,
         sequence_length=LENGTH,
@@ -419,48 +417,7 @@ def from_replay(
     return agent, replay
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("cell", "mode"),
-    [
-        ("lstm", "SameStep"),
-        ("attention", "NextStep"),
-        ("stacked", "Disabled"),
-    ],
-)
-def test_values_of_a_sequence_are_those_of_acting(cell, mode):
-    agent, replay = from_replay(mode, cell)
-    make_sure(agent.q_network)
-    trajectory = replay.collect()
-    assert trajectory.ended.any()
-
-    def swapped(array):
-        return array.swapaxes(0, 1)
-
-    network = agent.q_network
-    together, _ = agent.run_sequences(
-        network,
-        swapped(trajectory.observation),
-        swapped(trajectory.begins),
-        [each[0] for each in trajectory.state],
-    )
-    state = [each[0] for each in trajectory.state]
-    stride = len(trajectory.reward) // len(trajectory.state[0])
-    for t in range(len(trajectory.reward)):
-        if t % stride == 0:
-            # What acting kept is what sequences start from.
-            for kept, own in zip(trajectory.state, state, strict=True):
-                np.testing.assert_allclose(kept[t // stride], own, atol=1e-5)
-        alone, state = agent.run_sequences(
-            network,
-            trajectory.observation[t][:, None],
-            trajectory.begins[t][:, None],
-            state,
-        )
-        np.testing.assert_allclose(alone[:, 0], together[:, t], atol=1e-5)
-
-
-@pytest.mark.parametrize(("burn_in", "double"), [(3, True), slow(0, False)])
+@pytest.mark.parametrize(("burn_in", "double"), [(3, True), *slow((0, False))])
 def test_a_loss_over_sequences_is_that_of_their_steps(burn_in, double):
     agent, replay = from_replay(
         burn_in=burn_in, double=double, gamma=0.5, loss="mse"
@@ -525,12 +482,12 @@ def test_nothing_is_learned_through_the_burn_in():
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "run_eagerly", "dueling", "distributional"),
     [
         ("NextStep", True, True, "quantile"),
-        slow("SameStep", False, False, "categorical"),
-        slow("SameStep", False, True, None),
+        ("SameStep", False, False, "categorical"),
     ],
 )
 def test_dqn_with_memory_trains_in_all_its_forms(
@@ -560,7 +517,6 @@ def test_dqn_with_memory_trains_in_all_its_forms(
     ours = agent.act(observation, state, deterministic=True)
     theirs = loaded.act(observation, state, deterministic=True)
     keras.tree.map_structure(np.testing.assert_array_equal, ours, theirs)
-    loaded.fit(replay, epochs=1, verbose=0)
 
 
 def falling(rate, steps, dataset):

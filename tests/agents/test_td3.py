@@ -205,41 +205,20 @@ def test_targets_move_with_the_policy():
 # Counts, in `fit`.
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("mode", "delay"),
-    [({"jit_compile": False}, 3), ({"jit_compile": True}, 2)],
-    ids=["graph", "xla"],
-)
-def test_compiled_updates_are_those_of_eager_ones(mode, delay):
-    """A round of seven in one execution; of the actor, exactly each nth."""
-    agents = []
-    for how in ({"run_eagerly": True}, mode):
-        agent = small_agent(rl.TD3, policy_delay=delay, target_noise=0.0)
-        agent.compile(**how)
-        agent.fit(small_replay(), verbose=0)
-        assert agent.updates.numpy() == 7
-        assert iterations(agent) == [7 // delay, 7, 7]
-        agents.append(agent)
-    for one, other in zip(*(a.get_weights() for a in agents), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
-
-
 def test_training_goes_on_after_loading(tmp_path):
-    delay = 3
-    agent = small_agent(rl.TD3, policy_delay=delay)
+    agent = small_agent(rl.TD3, policy_delay=2)
     agent.compile(run_eagerly=True)
-    agent.fit(small_replay(updates_per_round=5), verbose=0)
+    agent.fit(small_replay(updates_per_round=1), verbose=0)
     agent.save(tmp_path / "agent.keras")
     loaded = keras.models.load_model(tmp_path / "agent.keras")
-    assert iterations(loaded) == [5 // delay, 5, 5]
+    assert iterations(loaded) == [0, 1, 1]
     more = {"updates_per_round": 1, "seed": 1}
     histories = [
         one.fit(small_replay(**more), verbose=0).history
         for one in (agent, loaded)
     ]
-    # The delay goes on too: the sixth is one of the actor's with all of them.
-    assert iterations(loaded) == [6 // delay, 6, 6]
+    # The delay goes on too: the second is one of the actor's.
+    assert iterations(loaded) == [1, 2, 2]
     assert_equal_weights(loaded, agent)
     assert_equal_weights(
         [v.numpy() for v in loaded.optimizer.variables],

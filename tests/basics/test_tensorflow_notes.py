@@ -97,17 +97,3 @@ def test_a_tensorflow_without_such_a_log_is_left_alone(tmp_path, monkeypatch):
     monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
     tensorflow_notes.prepare()
     assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "2"
-
-
-@pytest.mark.slow
-def test_the_command_writes_nothing(tmp_path):
-    def command(*arguments):
-        argv = ["keras-rl2", *arguments]
-        code = f"import sys; sys.argv = {argv!r}\n"
-        main = "from keras_rl2.cli.main import main; sys.exit(main())"
-        assert said(code + main, tmp_path) == []
-
-    command("train", "ppo", "CartPole-v1", "--steps", "512")
-    [agent] = map(str, tmp_path.glob("runs/*/*/agent.keras"))
-    command("evaluate", agent)
-    command("export", agent, "--format", "litert")

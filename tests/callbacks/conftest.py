@@ -1,3 +1,4 @@
+import functools
 import signal
 
 import gymnasium
@@ -53,7 +54,7 @@ def agent(reused):
     return reused()
 
 
-@pytest.fixture(scope="session")
+@functools.cache
 def reused_of_two():
     return Reused(
         optimizer=keras.optimizers.Adam(1e-3, name="actor"),
@@ -62,20 +63,20 @@ def reused_of_two():
 
 
 @pytest.fixture
-def two_optimizers(reused_of_two):
+def two_optimizers():
     """An agent with two optimizers; no test compiles it anew."""
-    return reused_of_two()
+    return reused_of_two()()
 
 
-@pytest.fixture(scope="session")
+@functools.cache
 def reused_of_relu():
     return Reused(activation="relu", optimizer=keras.optimizers.Adam(1e-3))
 
 
 @pytest.fixture
-def relu_agent(reused_of_relu):
+def relu_agent():
     """An agent whose hidden units may die; no test compiles it anew."""
-    return reused_of_relu()
+    return reused_of_relu()()
 
 
 @pytest.fixture

@@ -2,12 +2,10 @@
 
 import contextlib
 import functools
-import shutil
 import signal
 import threading
 from pathlib import Path
 
-import gymnasium
 import keras
 import numpy as np
 import pytest
@@ -93,13 +91,15 @@ def interrupted(case, directory, rounds=5, *callbacks):
 
 
 @pytest.mark.parametrize(
-    "case",
-    ["PPO"]
-    + [pytest.param(k, marks=pytest.mark.slow) for k in CASES if k != "PPO"],
+    ("case", "make"),
+    [
+        ("PPO", begin),
+        *(pytest.param(case, made, marks=pytest.mark.slow) for case in CASES),
+    ],
 )
-def test_a_run_goes_on_bit_for_bit(case, tmp_path, whole):
+def test_a_run_goes_on_bit_for_bit(case, make, tmp_path, whole):
     interrupted(case, tmp_path, 3)
-    np.testing.assert_equal(fit(case, tmp_path, make=made), whole(case))
+    np.testing.assert_equal(fit(case, tmp_path, make=make), whole(case))
 
 
 def test_the_same_without_checkpoints(whole):
@@ -108,10 +108,7 @@ def test_the_same_without_checkpoints(whole):
     np.testing.assert_equal(outcome_of(agent, data, history), whole("PPO"))
 
 
-@pytest.mark.parametrize(
-    "case", ["PPO", pytest.param("DQN", marks=pytest.mark.slow)]
-)
-def test_what_is_written_late_is_what_was(case, tmp_path, whole, monkeypatch):
+def test_what_is_written_late_is_what_was(tmp_path, whole, monkeypatch):
     """A checkpoint is that of its moment, however far training is by then."""
     is_further, write = threading.Event(), CheckpointFolder.write_parts
 
@@ -130,40 +127,8 @@ def test_what_is_written_late_is_what_was(case, tmp_path, whole, monkeypatch):
             is_further.set()
 
     monkeypatch.setattr(CheckpointFolder, "write_parts", write_late)
-    interrupted(case, tmp_path, 5, GoOn())
-    np.testing.assert_equal(fit(case, tmp_path), whole(case))
-
-
-def test_more_steps_than_were_taken(tmp_path):
-    """Resets are steps that were asked for, and none that were taken."""
-
-    def fit_steps(directory, total_steps, *callbacks):
-        env = gymnasium.make_vec("CartPole-v1", num_envs=4)
-        assert env.metadata["autoreset_mode"].name == "NEXT_STEP"
-        data = rl.RolloutDataset(env, 64, passes=1, batch_size=256, seed=0)
-        agent = rl.PPO.for_env(env, hidden=(4,), seed=0)
-        agent.compile(run_eagerly=True)
-        checkpoint = rl.callbacks.Checkpoint(directory, every_steps=1)
-        agent.fit(
-            data,
-            total_steps=total_steps,
-            callbacks=[checkpoint, *callbacks],
-            verbose=0,
-        )
-        return agent.env_steps
-
-    copy = tmp_path / "copy"
-    taken = fit_steps(tmp_path / "run", 300)
-    assert 300 < taken < 512
-    assert fit_steps(tmp_path / "run", 300) == taken
-    shutil.copytree(tmp_path / "run", copy)
-    more = fit_steps(tmp_path / "run", 511)
-    assert 511 < more <= taken + 256
-    assert fit_steps(tmp_path / "run", 511) == more
-    # A process that is lost in the round that was added.
-    with pytest.raises(RuntimeError, match="the power is out"):
-        fit_steps(copy, 511, StopAfter(1))
-    assert fit_steps(copy, 511) == more
+    interrupted("PPO", tmp_path, 5, GoOn())
+    np.testing.assert_equal(fit("PPO", tmp_path), whole("PPO"))
 
 
 def test_a_run_that_is_finished_is_not_begun_again(tmp_path):
@@ -241,6 +206,10 @@ class TestDamage:
         checkpoint = rl.callbacks.Checkpoint(tmp_path, every_steps=1)
         agent.fit(data, callbacks=[checkpoint], verbose=0)
         before = sorted(tmp_path.iterdir())
+        # One that is asked for, on a full disk, is an error.
+        with room_for(100), pytest.raises(OSError, match="large"):
+            checkpoint.save(1)
+        assert sorted(tmp_path.iterdir()) == before
         agent.trainable_variables[0].assign(
             keras.ops.full(agent.trainable_variables[0].shape, np.nan)
         )
@@ -275,15 +244,6 @@ class TestFullDisk:
         assert "There is none" in failed[0]
         assert not list(tmp_path.rglob(".unfinished-*"))
         np.testing.assert_equal(fit("PPO", tmp_path), whole("PPO"))
-
-    def test_one_that_is_asked_for_is_an_error(self, tmp_path):
-        agent, data = begin("PPO")
-        checkpoint = rl.callbacks.Checkpoint(tmp_path, every_steps=1)
-        agent.fit(data, callbacks=[checkpoint], verbose=0)
-        before = sorted(tmp_path.iterdir())
-        with room_for(100), pytest.raises(OSError, match="large"):
-            checkpoint.save(1)
-        assert sorted(tmp_path.iterdir()) == before
 
     @pytest.mark.usefixtures("eagerly")
     def test_a_signal_is_obeyed(self, tmp_path):
@@ -352,6 +312,7 @@ class TestSignals:
         assert Ask.rounds == 5
         np.testing.assert_equal(fit("PPO", tmp_path), whole("PPO"))
 
+    @pytest.mark.slow
     def test_in_each_round_of_an_epoch(self, tmp_path):
         """And before each, when what is left of the epoch has just begun."""
 

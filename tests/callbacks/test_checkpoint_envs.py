@@ -71,15 +71,11 @@ def stop_and_go_on(env, folder, warning=None, **settings):
 
 
 @pytest.mark.parametrize(
-    ("env", "settings"),
-    [
-        (lambda: Masked, {"num_envs": 2}),
-        (lambda: in_processes([normalized_walk, Walk]), {}),
-    ],
-    ids=["masks", "processes"],
+    "make",
+    [Masked, pytest.param(normalized_walk, marks=pytest.mark.slow)],
 )
-def test_it_goes_on_bit_for_bit(env, settings, tmp_path):
-    resumed, whole = stop_and_go_on(env, tmp_path, **settings)
+def test_it_goes_on_bit_for_bit(make, tmp_path):
+    resumed, whole = stop_and_go_on(lambda: make, tmp_path, num_envs=2)
     np.testing.assert_equal(resumed, whole)
 
 

@@ -7,15 +7,12 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.callbacks import Diagnostics
 from keras_rl2.callbacks import TrainingWarning
-from keras_rl2.callbacks import diagnostics
 from support.agents import KINDS
 from support.agents import assert_equal_weights
 from support.agents import make_eager_agent
 from support.agents import make_env
-from support.clocks import Clock
 from support.errors import raises
 from support.events import read
 from support.trainings import eager_dqn
@@ -100,7 +97,11 @@ def test_tensorboard_shows_it_over_environment_steps(
 def test_training_is_the_same_with_and_without(name):
     case = KINDS[name]
     weights = []
-    for callbacks in ([], [Diagnostics()]):
+    episodes = rl.EvaluationDataset(make_env(case.pair), 1, seed=0)
+    for callbacks in (
+        [],
+        [Diagnostics(), rl.callbacks.Evaluation(episodes)],
+    ):
         env = make_env(case.pair)
         agent = make_eager_agent(case, env, activation="relu")
         history = fit(agent, case.make_dataset(env), *callbacks, epochs=4)
@@ -109,24 +110,6 @@ def test_training_is_the_same_with_and_without(name):
     # 16 steps an epoch: the first three have not enough observations.
     assert len(history["dead_units"]) == 1
     assert_equal_weights(*weights)
-
-
-def test_agent_and_dataset_are_left_as_they_were(agent, rollouts):
-    owners = agent, rollouts, rollouts.env
-    # Bound, and compiled for these rounds.
-    fit(agent, rollouts)
-    before = [set(vars(owner)) for owner in owners]
-    seen = []
-
-    class Watch(keras.callbacks.Callback):
-        def on_epoch_end(self, epoch, logs=None):
-            seen.append((len(agent.observers), rollouts.stopwatch is None))
-
-    fit(agent, rollouts, Diagnostics(), Watch())
-    assert seen == [(1, False), (1, False)]
-    assert len(agent.observers) == 0
-    assert rollouts.stopwatch is None
-    assert [set(vars(owner)) for owner in owners] == before
 
 
 class Interrupt(keras.callbacks.Callback):
@@ -144,50 +127,6 @@ def test_an_interrupted_fit_is_cleaned_up_by_the_next(agent, rollouts):
     assert sum(history[key][0] for key in SHARES) == pytest.approx(1.0)
     assert len(agent.observers) == 0
     assert rollouts.stopwatch is None
-
-
-def test_each_second_has_its_section(agent, rollouts, monkeypatch):
-    """The clock stands still, but for what each part is said to take."""
-    clock = Clock()
-    monkeypatch.setattr(diagnostics, "Stopwatch", lambda: Stopwatch(clock))
-
-    def taking(seconds, function):
-        def slow(*args, **kwargs):
-            clock.now += seconds
-            return function(*args, **kwargs)
-
-        return slow
-
-    class Slow(keras.callbacks.Callback):
-        def on_epoch_end(self, epoch, logs=None):
-            clock.now += 7.0
-
-        def on_train_batch_begin(self, batch, logs=None):
-            clock.now += 100.0
-
-    rollouts.bind(agent)
-    monkeypatch.setattr(rollouts.env, "step", taking(1.0, rollouts.env.step))
-    monkeypatch.setattr(rollouts.env, "reset", taking(2.0, rollouts.env.reset))
-    monkeypatch.setattr(agent, "draw_noise", taking(3.0, agent.draw_noise))
-    monkeypatch.setattr(agent, "prepare", taking(5.0, agent.prepare))
-    # Two updates a round; the first one's time begins before `Slow`.
-    history = fit(agent, rollouts, Diagnostics(), Slow())
-    # 64 steps and the first reset of all; one execution of both updates.
-    expected = {
-        "environment": 64.0 + 2.0,
-        "acting": 3.0,
-        "preparing": 5.0,
-        "update": 100.0,
-        "rest": 0.0,
-    }
-    total = sum(expected.values())
-    for section, seconds in expected.items():
-        found = history[f"{section}_share"][0]
-        assert found == pytest.approx(seconds / total), section
-    # The next epoch begins with what came after the first was measured.
-    total = total - 2.0 + 7.0
-    assert history["rest_share"][1] == pytest.approx(7.0 / total)
-    assert history["environment_share"][1] == pytest.approx(64.0 / total)
 
 
 def test_a_plain_keras_model_has_what_it_can_have(agent, rollouts):
@@ -245,6 +184,26 @@ def test_each_fault_is_warned_of_once(agent, rollouts):
     assert "for 10 epochs" in message
 
 
+def test_rules_that_make_no_sense_are_left_out(rollouts):
+    # Entropy of numbers may fall, and float16 overflow.
+    of_numbers = rl.RolloutDataset(
+        "Pendulum-v1", horizon=32, passes=1, batch_size=32, seed=0
+    )
+    adam = keras.optimizers.Adam(1e-3)
+    for env, data, optimizer, values in (
+        ("Pendulum-v1", of_numbers, adam, {"entropy": [1.4, 0.0, -2.0]}),
+        (
+            "CartPole-v1",
+            rollouts,
+            keras.optimizers.LossScaleOptimizer(keras.optimizers.Adam(1e-3)),
+            {"gradient_norm": [math.inf] * 3},
+        ),
+    ):
+        agent = rl.PPO.for_env(env, hidden=(8,), seed=0)
+        agent.compile(optimizer, run_eagerly=True)
+        assert messages(agent, data, **values) == []
+
+
 def test_dead_units_are_warned_of(relu_agent, rollouts):
     agent = relu_agent
     for network in (agent.actor, agent.critic):
@@ -252,22 +211,6 @@ def test_dead_units_are_warned_of(relu_agent, rollouts):
     (message,) = messages(agent, rollouts)
     # 10 of 16.
     assert "62% of the hidden" in message
-
-
-def test_entropy_of_numbers_may_fall():
-    rollouts = rl.RolloutDataset(
-        "Pendulum-v1", horizon=32, passes=1, batch_size=32, seed=0
-    )
-    agent = rl.PPO.for_env("Pendulum-v1", hidden=(8,), seed=0)
-    agent.compile(run_eagerly=True)
-    assert messages(agent, rollouts, entropy=[1.4, 0.0, -2.0]) == []
-
-
-def test_overflow_of_float16_is_no_fault(rollouts):
-    agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
-    adam = keras.optimizers.Adam(1e-3)
-    agent.compile(keras.optimizers.LossScaleOptimizer(adam), run_eagerly=True)
-    assert messages(agent, rollouts, gradient_norm=[math.inf] * 3) == []
 
 
 def test_values_are_judged_by_rewards_of_the_warm_up_too():

@@ -1,7 +1,6 @@
 import keras
 import pytest
 
-import keras_rl2 as rl
 from keras_rl2.training.fitting import better
 from keras_rl2.training.fitting import give_directions
 
@@ -85,17 +84,3 @@ def test_callbacks_of_keras_know_the_way(agent, rollouts, tmp_path):
     stopping = CALLBACKS.EarlyStopping("episode_return", patience=9)
     fit(agent, rollouts, CALLBACKS.CallbackList([stopping]), epochs=1)
     assert stopping.mode == "max"
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_minibatches_of_a_dataset_are_told_too(agent, rollouts):
-    stopping = CALLBACKS.EarlyStopping("episode_return", patience=2)
-    refresh = rl.callbacks.RolloutRefresh(rollouts)
-    history = agent.fit(
-        rollouts.as_dataset(agent),
-        steps_per_epoch=rollouts.steps_per_epoch,
-        epochs=5,
-        callbacks=[refresh, Says(episode_return=FALLING), stopping],
-        verbose=0,
-    )
-    assert history.epoch == [0, 1, 2]

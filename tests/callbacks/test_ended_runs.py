@@ -59,7 +59,10 @@ def end_of(directory):
 
 @pytest.mark.parametrize(
     "stop",
-    [lambda: never_better(2, restore_best_weights=True), lambda: StopAt(2)],
+    [
+        lambda: never_better(2, restore_best_weights=True),
+        pytest.param(lambda: StopAt(2), marks=pytest.mark.slow),
+    ],
 )
 def test_stopped_by_a_callback(stop, tmp_path, caplog):
     epochs, weights = train(tmp_path, stop())
@@ -137,6 +140,7 @@ def test_what_is_said_without_a_log(tmp_path, capsys):
             assert (re.search(line, printed) is not None) == (verbose != 0)
 
 
+@pytest.mark.slow
 def test_steps_of_whole_episodes(tmp_path):
     """Nobody knows beforehand in which epoch they are taken."""
     epochs, weights = train(tmp_path, algorithm=rl.REINFORCE, total_steps=30)

@@ -40,18 +40,3 @@ def test_it_is_played_at_its_frequency(agent, rollouts, monkeypatch):
     assert len(history["val_episode_return"]) == 2
     with pytest.raises(ValueError, match="Received: frequency=0"):
         Evaluation(episodes, frequency=0)
-
-
-def test_training_is_the_same_with_and_without(reused, episodes):
-    weights = []
-    for validation_data in (None, episodes):
-        rollouts = rl.RolloutDataset(
-            "CartPole-v1", horizon=32, passes=1, batch_size=32, seed=0
-        )
-        agent = reused()
-        agent.fit(
-            rollouts, epochs=3, validation_data=validation_data, verbose=0
-        )
-        weights.append(agent.get_weights())
-    for without, with_evaluation in zip(*weights, strict=True):
-        assert (without == with_evaluation).all()

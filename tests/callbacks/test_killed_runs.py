@@ -11,13 +11,7 @@ from support import checkpointed
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "case",
-    [
-        *("PPO", "DQN", "GraphDQN", "Minari", "Processes", "LocalWorkers"),
-        checkpointed.STOCK,
-    ],
-)
+@pytest.mark.parametrize("case", ["PPO", "DQN", "Processes"])
 def test_at_environment_steps_and_within_the_writing_of_files(case, tmp_path):
     kills = 6
     report = subprocess.run(

@@ -17,11 +17,9 @@ class Recorder(keras.callbacks.Callback):
         self.seen.append(dict(logs))
 
 
-@pytest.fixture
-def refreshes(rollouts, monkeypatch):
-    """Counts of updates made before each refresh."""
-    counts = []
-    refresh = rollouts.refresh
+def refreshes_of(rollouts, monkeypatch):
+    """Returns a list of the updates made before each refresh."""
+    counts, refresh = [], rollouts.refresh
 
     def counted():
         counts.append(int(rollouts.agent.optimizer.iterations.numpy()))
@@ -48,7 +46,8 @@ def test_logs_of_the_round_reach_every_callback(agent, rollouts):
     assert [logs["env_steps"] for logs in recorder.seen] == [64, 128]
 
 
-def test_it_comes_first_wherever_it_was_put(agent, rollouts, refreshes):
+def test_it_comes_first_wherever_it_was_put(agent, rollouts, monkeypatch):
+    refreshes = refreshes_of(rollouts, monkeypatch)
     recorder = Recorder()
     callbacks = [recorder, RolloutRefresh(rollouts)]
     agent.fit(rollouts, callbacks=callbacks, verbose=0)
@@ -76,16 +75,7 @@ def test_once_per_round(new_agent, monkeypatch, steps_per_execution):
     rollouts = rl.RolloutDataset(
         env, horizon=16, passes=3, batch_size=8, rounds_per_epoch=4
     )
-    calls = []
-    refresh = rollouts.refresh
-    monkeypatch.setattr(
-        rollouts,
-        "refresh",
-        lambda: (
-            calls.append(int(agent.optimizer.iterations.numpy())),
-            refresh(),
-        ),
-    )
+    calls = refreshes_of(rollouts, monkeypatch)
     agent.compile(steps_per_execution=steps_per_execution)
     history = agent.fit(rollouts, epochs=2, verbose=0).history
     assert calls == [6 * i for i in range(8)]

@@ -3,6 +3,7 @@
 import gymnasium as gym
 import keras
 import numpy as np
+import pytest
 
 import keras_rl2 as rl
 from support.events import read
@@ -22,6 +23,7 @@ def on_policy(autoreset_mode="SameStep"):
     return agent, rollouts, Workshop
 
 
+@pytest.mark.slow
 def test_all_callbacks_together(tmp_path):
     agent, dataset, make = on_policy()
     # A few updates take less time than the tracing of one.

@@ -73,7 +73,15 @@ def test_evaluations_and_other_keys_have_their_places(agent, tmp_path):
         "nothing": None,
         "env_steps": 1,
     }
-    events = write(agent, tmp_path, logs)
+    events = write(
+        agent,
+        tmp_path,
+        logs,
+        write_hyper_parameters=False,
+        write_graph=False,
+    )
+    assert not events.Tags()["tensors"]
+    assert not events.Tags()["graph"]
     assert {tag: values(events, tag) for tag in events.Tags()["scalars"]} == {
         "eval/mean_reward": [3.0],
         "eval/mean_ep_length": [4.0],
@@ -137,7 +145,11 @@ def test_a_second_fit_goes_on(agent, rollouts, tmp_path):
     assert len(list(logs.iterdir())) == 1
     assert steps(events, "train/loss") == [64, 128, 192]
     assert len(events.Tensors("hyper_parameters")) == 1
-    assert len(events.Tensors("model_summary")) == 1
+    (event,) = events.Tensors("model_summary")
+    summary = event.tensor_proto.string_val[0].decode()
+    assert "critic (Functional)" in summary
+    assert "hidden_0" in summary
+    assert "observation" in {node.name for node in events.Graph().node}
     # So does a loaded agent.
     agent.save(tmp_path / "agent.keras")
     loaded = keras.models.load_model(tmp_path / "agent.keras")
@@ -189,17 +201,6 @@ def test_settings_are_a_table(two_optimizers, rollouts, tmp_path):
     assert not any(".actor |" in line for line in lines)
 
 
-def test_summary_and_graph(agent, rollouts, tmp_path):
-    fit(agent, rollouts, tmp_path, epochs=1)
-    events = read(tmp_path)
-    (event,) = events.Tensors("model_summary")
-    summary = event.tensor_proto.string_val[0].decode()
-    assert "critic (Functional)" in summary
-    assert "hidden_0" in summary
-    assert events.Tags()["graph"]
-    assert "observation" in {node.name for node in events.Graph().node}
-
-
 def test_without_steps_curves_lie_over_updates(tmp_path):
     offline = rl.OfflineDataset(record(), 8, updates_per_epoch=20)
     agent = rl.DQN(
@@ -213,18 +214,6 @@ def test_without_steps_curves_lie_over_updates(tmp_path):
     events = read(tmp_path)
     assert steps(events, "train/loss") == [20, 40, 60]
     assert steps(events, "time/updates_per_second") == [20, 40, 60]
-
-
-def test_text_and_graph_can_be_left_out(agent, tmp_path):
-    events = write(
-        agent,
-        tmp_path,
-        {"loss": 1.0},
-        write_hyper_parameters=False,
-        write_graph=False,
-    )
-    assert not events.Tags()["tensors"]
-    assert not events.Tags()["graph"]
 
 
 def test_a_plain_keras_model_is_written_too(agent, rollouts, tmp_path):
@@ -242,21 +231,11 @@ def dqn():
     return make_eager_agent(OFF_POLICY["DQN"], env), make_replay(env)
 
 
-class Actions:
-    """The actions that an agent was given, by the epoch."""
-
-    def __init__(self, agent):
-        self.epochs = []
-        agent.observers.add(self.take)
-
-    def take(self, trajectory):
-        self.epochs.append(trajectory.action[trajectory.valid])
-
-
 def test_actions_and_what_critics_think_of_them(tmp_path, monkeypatch):
     agent, replay = dqn()
-    actions = Actions(agent)
-    valued = []
+    # The actions that it was given, by the epoch.
+    actions, valued = [], []
+    agent.observers.add(lambda t: actions.append(t.action[t.valid]))
     values_of_taken = agent.values_of_taken
 
     def watched(observation, action, training=False):
@@ -267,18 +246,11 @@ def test_actions_and_what_critics_think_of_them(tmp_path, monkeypatch):
 
     monkeypatch.setattr(agent, "values_of_taken", watched)
     board = TensorBoard(tmp_path, histogram_freq=2)
-    epochs = 3
-    agent.fit(replay, epochs=epochs, callbacks=[board], verbose=0)
+    agent.fit(replay, epochs=3, callbacks=[board], verbose=0)
     events = read(tmp_path)
     found = events.Histograms("rollout/action")
     assert len(found) == 2
-    given = np.concatenate([actions.epochs[0], actions.epochs[1]])
-    last = actions.epochs[-1]
-    for histogram, expected in ((found[0], given), (found[1], last)):
-        value = histogram.histogram_value
-        # The warm-up is part of the first epoch.
-        assert value.num in (expected.size, len(actions.epochs[0]))
-        assert value.min >= -1
+    last = actions[-1]
     assert found[1].histogram_value.num == last.size
     assert found[1].histogram_value.sum == pytest.approx(last.sum())
     q_values = events.Histograms("rollout/q_value")
@@ -315,15 +287,4 @@ def test_each_number_of_a_replay_has_its_curve(tmp_path):
     numbers = [w for w in agent.weights if "float" in w.dtype]
     assert len(histograms) == len(numbers)
     assert any("/target_" in tag for tag in histograms)
-    (event,) = events.Tensors("hyper_parameters")
-    lines = event.tensor_proto.string_val[0].decode().splitlines()
-    for line in (
-        "| agent.gamma | 0.99 |",
-        "| dataset.capacity | 256 |",
-        "| dataset.steps_per_round | 16 |",
-        "| dataset.updates_per_round | 2 |",
-        "| dataset.prioritized | false |",
-        "| dataset.num_envs | 2 |",
-    ):
-        assert line in lines
     assert events.Tags()["graph"]

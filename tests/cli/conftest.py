@@ -2,17 +2,31 @@ import shutil
 
 import pytest
 
+import keras_rl2 as rl
 from keras_rl2.cli import training_run
 from keras_rl2.cli.main import main
 
 
 @pytest.fixture(scope="session")
-def trained(tmp_path_factory):
+def train_eagerly():
+    """Runs a command without graphs, as `eagerly` does for a whole test."""
+
+    def run(*arguments):
+        always = property(lambda agent: True, lambda agent, value: None)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(rl.Agent, "run_eagerly", always, raising=False)
+            assert main([str(each) for each in arguments]) == 0
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def trained(train_eagerly, tmp_path_factory):
     """The folder of a training, which is not to be changed."""
     logdir = tmp_path_factory.mktemp("runs")
     arguments = ["train", "ppo", "CartPole-v1", "--steps", "1024"]
     small = ["--set", "networks.hidden=[8]", "dataset.passes=2"]
-    assert main([*arguments, *small, "--logdir", str(logdir)]) == 0
+    train_eagerly(*arguments, *small, "--logdir", logdir)
     return logdir / "PPO-CartPole-v1" / "seed-0"
 
 

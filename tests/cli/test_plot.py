@@ -87,16 +87,6 @@ def test_trainings_of_one_kind_are_told_apart(runs, tmp_path):
     assert f">PPO, {paths[0]} (4 seeds)<" in drawn
 
 
-def test_a_training_named_twice_counts_once(runs, capsys, monkeypatch):
-    monkeypatch.chdir(runs)
-    one = "DQN-CartPole-v1"
-    named = [one, f"{one}/seed-0", f"{one}/seed-0/progress.csv"]
-    assert main(["plot", *named]) == 0
-    assert "1 seed\n" in capsys.readouterr().out
-    picture = (runs / "learning_curves.png").read_bytes()
-    assert picture.startswith(b"\x89PNG")
-
-
 def test_a_row_that_is_being_written_is_left_out(tmp_path):
     write(tmp_path / "seed-0", ["nan", 1.5, 2.5])
     path = tmp_path / "seed-0" / "progress.csv"

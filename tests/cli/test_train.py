@@ -67,22 +67,6 @@ def test_seeds_are_trained_one_after_another(tmp_path, capsys):
     assert tables[0] != tables[1]
 
 
-@pytest.mark.usefixtures("eagerly")
-def test_settings_reach_the_agent(tmp_path):
-    settings = ["agent.gamma=0.9", "networks.hidden=[8]", "dataset.passes=1"]
-    options = ["--steps", "256", "--envs", "4", "--set", *settings]
-    options += ["--set", 'optimizer={"name":"SGD","learning_rate":0.5}']
-    assert train(tmp_path, *options) == 0
-    folder = tmp_path / "PPO-CartPole-v1" / "seed-0"
-    agent = keras.models.load_model(folder / "agent.keras")
-    assert agent.gamma == 0.9
-    assert agent.actor.layers[1].units == 8
-    assert float(agent.optimizer.learning_rate) == 0.5
-    preset = json.loads((folder / "preset.json").read_text())
-    assert preset["num_envs"] == 4
-    assert preset["agent"]["gamma"] == 0.9
-
-
 DEFAULTS = {
     "seed": 0,
     "checkpoint": 100_000,
@@ -194,21 +178,6 @@ class TestResume:
         assert 3.5e-4 < rates[len(first)] < 5e-4
         assert rates[-1] < 1e-4
 
-    def test_a_little_more_than_was_done(self, run_folder, capsys):
-        """Resets of NEXT_STEP environments were no steps: some are left."""
-        before = int(rows_of(run_folder)[-1]["env_steps"])
-        logdir = run_folder.parents[1]
-        more = ["--resume", "--evaluate", "0", "--steps", str(before + 1)]
-        assert train(logdir, *more) == 0
-        after = int(rows_of(run_folder)[-1]["env_steps"])
-        assert after > before
-        capsys.readouterr()
-        # The same again is a training that is over.
-        agent = (run_folder / "agent.keras").read_bytes()
-        assert train(logdir, *more) == 0
-        assert "already" in capsys.readouterr().out
-        assert (run_folder / "agent.keras").read_bytes() == agent
-
     def test_killed_before_its_last_evaluation(self, run_folder):
         for name in ("best.keras", "best.json"):
             (run_folder / name).unlink()
@@ -221,14 +190,10 @@ class TestResume:
         preset = json.loads((run_folder / "preset.json").read_text())
         logdir = run_folder.parents[1]
         options = ["--resume", "--steps", "3000", "--logdir", logdir]
-        for changes in (
-            {"networks": {"hidden": [16]}},
-            {"optimizer": {"name": "SGD", "learning_rate": 0.1}},
-        ):
-            text = json.dumps({**preset, **changes})
-            (run_folder / "preset.json").write_text(text)
-            line = refused("train", "ppo", "CartPole-v1", *options)
-            assert "to be a checkpoint of the same training" in line
+        preset["networks"] = {"hidden": [16]}
+        (run_folder / "preset.json").write_text(json.dumps(preset))
+        line = refused("train", "ppo", "CartPole-v1", *options)
+        assert "to be a checkpoint of the same training" in line
 
 
 @pytest.mark.slow

@@ -19,8 +19,6 @@ from support.agents import make_rollouts
 from support.datasets import episodes_of
 from support.probe_envs import ChainProbe
 from support.probe_envs import CountingEnv
-from support.probe_envs import CrashingEnv
-from support.probe_envs import EnvCrash
 
 PPO = AGENTS["PPO"]
 MODES = list(AutoresetMode)
@@ -285,22 +283,6 @@ def test_ctrl_c_leaves_fit_and_a_later_fit_works():
     # The episode that was broken off is not taken up again.
     assert seen[0].observation[0, 0, 2] == 0
     assert all(map(is_continuous, seen))
-
-
-def test_errors_of_an_environment_keep_their_type():
-    make = functools.partial(CrashingEnv, at=13)
-    env = vector([make] * 2, AutoresetMode.SAME_STEP)
-    agent = trainee(env)
-    rollouts = make_rollouts(env, horizon=8)
-    # The second environment has still to crash after the first.
-    for epochs in (3, 1):
-        with pytest.raises(EnvCrash, match="crash at step") as caught:
-            agent.fit(rollouts, epochs=epochs, verbose=0)
-        assert type(caught.value) is EnvCrash
-    assert agent.optimizer.iterations.numpy() == 2
-    steps = agent.env_steps
-    agent.fit(rollouts, epochs=1, verbose=0)
-    assert agent.env_steps == steps + rollouts.steps_per_round
 
 
 def test_state_is_plain_and_repeats_noise_and_shuffling():

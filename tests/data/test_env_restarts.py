@@ -274,15 +274,6 @@ def test_numbers_that_are_not_finite_are_no_failure():
         agent.fit(data, epochs=1, verbose=0)
 
 
-def test_on_env_error_is_raise_or_restart():
-    for make in (rl.RolloutDataset, rl.ReplayDataset):
-        with pytest.raises(ValueError, match="'raise' or 'restart'"):
-            make("CartPole-v1", on_env_error="ignore")
-    agent, data = made("PPO", FailingEnv(), on_env_error="raise")
-    data.bind(agent)
-    assert "env_restarts" not in data.logs()
-
-
 def test_rewards_are_scaled_apart_from_what_failed():
     """A return that is accumulated never goes on after a failure."""
     env = FailingEnv(at=7)

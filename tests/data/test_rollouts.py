@@ -13,12 +13,9 @@ from support.agents import KINDS
 from support.agents import make_agent
 from support.agents import make_eager_agent
 from support.agents import make_env
-from support.agents import make_replay
 from support.agents import make_rollouts
 from support.datasets import state_of
 from support.errors import raises
-from support.probe_envs import CountingEnv
-from support.structured_envs import assert_trees_equal
 
 PPO = KINDS["PPO"]
 
@@ -82,23 +79,17 @@ def test_minibatches_are_rows_of_the_samples_that_the_agent_names():
 
 
 def test_a_dataset_lives_as_long_as_its_minibatches():
-    for make, chain in (
-        (make_rollouts, lambda batches: iter(batches.map(dict).prefetch(1))),
-        (make_replay, lambda batches: batches),
-    ):
-        agent = make_agent(
-            KINDS["PPO" if make is make_rollouts else "DQN"], make_env()
-        )
-        dataset = make(make_env())
-        kept = chain(dataset.as_dataset(agent))
-        dataset.refresh()
-        source = weakref.ref(dataset)
-        del dataset
-        gc.collect()
-        assert len(next(iter(kept))["observation"]) == source().batch_size
-        del kept
-        gc.collect()
-        assert source() is None
+    dataset = make_rollouts(make_env())
+    agent = make_eager_agent(PPO, make_env())
+    kept = iter(dataset.as_dataset(agent).map(dict).prefetch(1))
+    dataset.refresh()
+    source = weakref.ref(dataset)
+    del dataset
+    gc.collect()
+    assert len(next(kept)["observation"]) == source().batch_size
+    del kept
+    gc.collect()
+    assert source() is None
 
 
 def test_a_new_agent_on_old_rollouts():
@@ -125,34 +116,6 @@ def test_a_new_agent_on_old_rollouts():
     # And back again.
     one.fit(rollouts, epochs=1, verbose=0)
     assert one.env_steps == 48
-
-
-def test_one_agent_on_two_rollouts():
-    """Two environments in turn: a longer and a shorter rollout."""
-    sgd = {"optimizer": keras.optimizers.SGD(0.01)}
-    agent = make_eager_agent(PPO, make_env(), compile_arguments=sgd)
-    first = make_rollouts(make_env())
-    second = make_rollouts(make_env(num_envs=3), horizon=4, batch_size=4)
-    for rollouts in (first, second, first):
-        agent.fit(rollouts, verbose=0)
-    assert agent.env_steps == 16 + 12 + 16
-    assert agent.optimizer.iterations.numpy() == 2 + 3 + 2
-
-
-def test_samples_are_the_same_where_an_agent_runs_eagerly():
-    env = rl.envs.as_vector_env(CountingEnv(lengths=(6,)))
-    agent = make_agent(PPO, env, memory=keras.layers.LSTMCell(4))
-    # An episode ends in the second rollout alone.
-    rollouts = make_rollouts(env, horizon=4, batch_size=4)
-    rollouts.bind(agent)
-    trajectories = [rollouts.collect() for _ in range(2)]
-    assert [len(each.final_index) for each in trajectories] == [0, 1]
-    traced = [agent.prepare(each) for each in trajectories]
-    agent.run_eagerly = True
-    for trajectory, expected in zip(trajectories, traced, strict=True):
-        samples, statistics = agent.prepare(trajectory)
-        assert_trees_equal(samples, expected[0], rtol=1e-4, atol=1e-5)
-        assert statistics == pytest.approx(expected[1], rel=1e-4, abs=1e-5)
 
 
 OWN = rl.data.OwnRollout(steps=64, passes=3, batch_size=16, shortest=8)
@@ -308,5 +271,3 @@ def test_whole_episodes_in_whole_sequences():
     )
     rollouts.bind(agent)
     assert rollouts.horizon == 512
-    rollouts.refresh()
-    assert rollouts.samples["action"].shape[1] == 64

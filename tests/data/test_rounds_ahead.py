@@ -26,16 +26,6 @@ def made(workers=None, **kwargs):
     return agent, replay
 
 
-def test_none_ahead_is_what_one_process_does():
-    one, replay = made()
-    one.fit(replay, total_steps=192, verbose=0)
-    other, replay = made(rl.LocalWorkers(2), rounds_ahead=0)
-    history = other.fit(replay, total_steps=192, verbose=0).history
-    replay.close()
-    assert "lag" not in history
-    assert_equal_weights(one, other)
-
-
 def test_updates_and_steps_keep_their_ratio():
     agent, replay = made(rl.LocalWorkers(2), rounds_per_epoch=1)
     seen = []

@@ -99,11 +99,15 @@ def assert_as_plain(trajectory, make, seed, start=0):
     ("name", "form"),
     [
         ("dict", AutoresetMode.SAME_STEP),
-        ("tuple", AutoresetMode.DISABLED),
         ("nested", AutoresetMode.NEXT_STEP),
         ("multi_discrete", "single"),
-        ("multi_binary", AutoresetMode.SAME_STEP),
-        ("nested", "processes"),
+        *(
+            pytest.param(name, form, marks=pytest.mark.slow)
+            for name, form in (
+                ("tuple", AutoresetMode.DISABLED),
+                ("nested", "processes"),
+            )
+        ),
     ],
 )
 def test_every_array_is_what_a_plain_loop_sees(name, form):
@@ -182,32 +186,6 @@ def test_whole_episodes(mode):
             row(trajectory.observation, (slice(5), b)),
             batched([stored(make().observation_space, o) for o in seen]),
         )
-
-
-def test_samples_are_rows_of_the_trajectory():
-    make = functools.partial(StructuredEnv, OBSERVATIONS["nested"])
-    env = vector(make, AutoresetMode.SAME_STEP)
-    agent = make_eager_agent(AGENTS["PPO"], env)
-    rollouts = rl.RolloutDataset(
-        env, 8, passes=4, batch_size=4, scale_rewards=False, seed=0
-    )
-    rollouts.bind(agent)
-    trajectories = []
-    agent.observers.add(trajectories.append)
-    rollouts.refresh()
-    [trajectory], samples = trajectories, rollouts.samples
-    assert_trees_equal(
-        samples["observation"],
-        map_leaves(
-            lambda array: array[:-1].reshape(16, *array.shape[2:]),
-            trajectory.observation,
-        ),
-    )
-    policy, value = agent.policy_and_value(samples["observation"])
-    np.testing.assert_allclose(value, samples["value"], rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(
-        policy.log_prob(samples["action"]), samples["log_prob"], rtol=1e-5
-    )
 
 
 def test_a_number_that_is_not_finite_is_named():

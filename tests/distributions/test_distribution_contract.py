@@ -13,6 +13,7 @@ from keras_rl2.distributions import SquashedGaussian
 from keras_rl2.distributions.bernoulli import logistic
 from keras_rl2.distributions.categorical import gumbel
 from keras_rl2.distributions.diagonal_gaussian import normal
+from support.agents import slow
 
 LOW, HIGH = [-1.0, 0.0, -3.0], [1.0, 5.0, -2.0]
 
@@ -103,6 +104,7 @@ def test_kl_is_the_mean_log_ratio(name):
     other, _ = many(name, seed=3)
     action = policy.sample(draws)
     ratio = policy.log_prob(action) - other.log_prob(action)
+    policy, other = (many(name, seed, count=1)[0] for seed in (0, 3))
     np.testing.assert_allclose(
         policy.kl(other)[0], np.mean(ratio), rtol=2e-2, atol=2e-3
     )
@@ -118,9 +120,12 @@ def test_sample_and_log_prob_agree_with_the_separate_methods(name):
     np.testing.assert_allclose(log_prob, policy.log_prob(action), rtol=1e-6)
 
 
-@EVERY
 @pytest.mark.parametrize(
-    "jit", [False, pytest.param(True, marks=pytest.mark.slow)]
+    ("name", "jit"),
+    [
+        ("SquashedGaussian", False),
+        *slow(("Composite", False), *((name, True) for name in MAKE)),
+    ],
 )
 def test_graph_equals_eager(name, jit):
     function, _, _ = MAKE[name]

@@ -9,7 +9,6 @@ import keras_rl2
 from website import pages
 from website import public_names
 from website.contents import CONTENTS
-from website.docstrings import as_rst
 
 
 def described(text):
@@ -70,94 +69,6 @@ def test_every_page_is_in_the_menu_and_no_other():
     written = {path.stem for path in (pages.ROOT / "docs").glob("*.md")}
     made = (texts | written | {"reference/index"}) - {"index"}
     assert sorted(listed) == sorted(made)
-
-
-def test_every_picture_is_made_by_a_script():
-    """Its name stands in one, or is the script's own."""
-    folders = ("website", "examples", "benchmarks", "docs")
-    scripts = [
-        path
-        for folder in folders
-        for path in (pages.ROOT / folder).rglob("*.py")
-    ]
-    told = "".join(path.read_text("utf-8") for path in scripts)
-    names = {path.stem for path in scripts}
-    pictures = [
-        path
-        for path in (pages.ROOT / "docs").rglob("*")
-        if path.suffix in (".gif", ".jpg", ".png", ".svg", ".webp")
-    ]
-    assert pictures
-    unknown = [
-        path.name
-        for path in pictures
-        if path.name not in told and path.stem not in names
-    ]
-    assert unknown == []
-
-
-DOCSTRING = """Sums `x` up, as `rl.PPO` and `Agent` do; see docs/gpu.md.
-
-Of many:
-- one *star*, a_ and [a link](https://nowhere.invalid);
-- `two`.
-
-    y = sum |x|
-
-Args:
-    x: `[B]` float. What is added, one
-        after the other. Defaults to `0`.
-    **kwargs: Others.
-
-Returns:
-    float: the sum.
-
-Example:
-
-Like this:
-
->>> sum([1,
-...      2])
-3
-"""
-
-RST = r"""Sums \ ``x``\  up, as \ :py:obj:`rl.PPO <keras_rl2.PPO>`\  and \ :py:obj:`Agent <keras_rl2.Agent>`\  do; see \ :doc:`/gpu`\ .
-
-Of many:
-
-- one \*star\*, a\_ and \ `a link <https://nowhere.invalid>`__\ ;
-- \ ``two``\ .
-
-::
-
-    y = sum |x|
-
-.. rubric:: Arguments
-
-``x``
-    \ ``[B]``\  float. What is added, one
-    after the other. Defaults to \ ``0``\ .
-
-``**kwargs``
-    Others.
-
-.. rubric:: Returns
-
-float: the sum.
-
-.. rubric:: Example
-
-Like this:
-
->>> sum([1,
-...      2])
-3"""  # noqa: E501
-
-
-def test_docstrings_become_restructured_text():
-    assert as_rst(DOCSTRING) == RST
-    # A name is no link to itself.
-    assert ":py:obj:" not in as_rst("As `PPO` and `lambda_returns`.", "PPO")
 
 
 def test_links_lead_to_pages_of_the_site():

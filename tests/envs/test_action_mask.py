@@ -6,7 +6,6 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
-from gymnasium.envs.toy_text import TaxiEnv
 from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import TimeLimit
 
@@ -68,30 +67,6 @@ class Doors(gymnasium.Env):
             # The one that goes with this very observation.
             return {"action_mask": 1 - self._mask()}
         return {}
-
-
-def test_taxi():
-    env = ActionMask(TaxiEnv())
-    assert env.observation_space == spaces.Dict(
-        {
-            "observation": spaces.Discrete(500),
-            "action_mask": spaces.Box(0, 1, (6,), np.int8),
-        }
-    )
-    bare = TaxiEnv()
-    observation, info = env.reset(seed=3)
-    plain, _ = bare.reset(seed=3)
-    for _ in range(20):
-        assert env.observation_space.contains(observation)
-        assert observation["observation"] == plain
-        mask = observation["action_mask"]
-        assert mask.dtype == np.int8
-        np.testing.assert_array_equal(mask, info["action_mask"])
-        action = int(np.flatnonzero(mask)[-1])
-        observation, reward, _, _, info = env.step(action)
-        plain, expected, *_ = bare.step(action)
-        assert reward == expected
-    assert is_masked(env.observation_space)
 
 
 def test_masks_of_a_method_and_of_info():

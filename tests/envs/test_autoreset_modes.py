@@ -62,7 +62,11 @@ def test_arrays_that_environments_reuse(mode):
 
 @pytest.mark.parametrize(
     ("mode", "shared_memory"),
-    [(MODES[0], True), (MODES[1], False), (MODES[2], True)],
+    [
+        (MODES[1], False),
+        pytest.param(MODES[0], True, marks=pytest.mark.slow),
+        pytest.param(MODES[2], True, marks=pytest.mark.slow),
+    ],
 )
 def test_async_env(mode, shared_memory):
     expected = reference(counting, coin, 40, 2)

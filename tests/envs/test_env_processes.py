@@ -109,12 +109,10 @@ class TestAsking:
         assert answers == [("TimeLimit", 1), ("TransformReward", 2)]
         assert os.getpid() not in env_processes.ask(env, process_of)
 
-    def test_an_error_ends_nothing(self, made):
-        env = made([pendulum, pendulum])
+        # An error ends nothing.
         with pytest.raises(RuntimeError, match=r"no such.*environment 1"):
-            env_processes.ask(env.env, fails, [(0,), (1,)])
-        env.reset(seed=0)
-        play(env, 2)
+            env_processes.ask(env, fails, [(0,), (1,)])
+        assert env_processes.ask(env, kind_and, [(1,), (2,)]) == answers
 
     def test_a_worker_of_a_user_is_not_asked(self, made):
         env = made([pendulum], worker=gymnasium_worker)

@@ -174,19 +174,6 @@ def test_what_an_environment_raises_itself_is_left_alone():
     ]
 
 
-class OldReset(Lying):
-    """Takes no seed."""
-
-    def reset(self):
-        return RESET
-
-
-def test_a_reset_without_a_seed_is_told_what_it_takes():
-    with pytest.raises(TypeError, match="seed") as caught:
-        as_vector_env(SyncVectorEnv([OldReset, OldReset])).reset()
-    assert "`reset(seed=None, options=None)`" in caught.value.__notes__[0]
-
-
 def test_later_steps_of_another_shape():
     env = as_vector_env(Lying(step=step()))
     env.reset()

@@ -9,7 +9,6 @@ import time
 import weakref
 
 import gymnasium
-import keras
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
@@ -143,20 +142,6 @@ def kill(env, index):
     process.join()
 
 
-def test_a_hung_process_ends_within_the_timeout():
-    inner = failing_envs.in_processes(makers(failing_envs.hangs))
-    env = as_vector_env(
-        gymnasium.wrappers.vector.RecordEpisodeStatistics(inner)
-    )
-    env.limit_steps(_LIMIT)
-    said = str(error_of(env, WorkerError))
-    assert "within `step_timeout`" in said
-    assert "environment 1, which did not answer" in said
-    assert "step 4" in said
-    env.close()
-    assert not children()
-
-
 @pytest.fixture(scope="module")
 def server():
     """What multiprocessing begins once and for all."""
@@ -181,14 +166,14 @@ FAULTS = {
 @pytest.mark.parametrize(
     ("call", "name"),
     [
-        ("step", "raises_and_hangs"),
+        ("step", "hangs"),
         ("step", "raises_what_cannot_be_pickled"),
         ("reset", "raises_what_is_made_of_two"),
         ("make", "raises_what_cannot_be_pickled"),
         *(
             pytest.param(call, name, marks=pytest.mark.slow)
             for call, name in (
-                ("step", "hangs"),
+                ("step", "raises_and_hangs"),
                 ("step", "is_killed"),
                 ("step", "raises"),
                 ("reset", "raises_what_cannot_be_made_again"),
@@ -251,6 +236,9 @@ def test_each_fault_is_raised_in_time_and_leaves_nothing(
     else:
         assert "environment 1" in text
         assert env.failed.tolist() == [False, True, False]
+    if name == "hangs":
+        assert "within `step_timeout`" in text
+        assert "environment 1, which did not answer" in text
     del caught
     env.close()
     assert not children()
@@ -352,35 +340,3 @@ def test_an_environment_made_again_gets_a_new_adapter_by_its_id():
     np.testing.assert_array_equal(
         env.reset(seed=3), as_vector_env("CartPole-v1").reset(seed=3)
     )
-
-
-@pytest.mark.slow
-def test_thirty_cycles_leave_nothing():
-    agents = []
-
-    def cycle():
-        env = in_processes(failing_envs.raises, at=None)
-        if not agents:
-            agents.append(rl.A2C.for_env(env, hidden=(4,), seed=0))
-            agents[0].compile(keras.optimizers.SGD(0.01))
-        rollouts = rl.RolloutDataset(
-            env, horizon=16, passes=1, batch_size=None, seed=0
-        )
-        agents[0].fit(rollouts, epochs=1, verbose=0)
-        rollouts.close()
-
-    def left():
-        gc.collect()
-        with open("/proc/self/maps", encoding="utf-8") as maps:
-            shared = sum("/dev/shm" in line for line in maps)
-        descriptors = len(os.listdir("/proc/self/fd"))
-        threads = threading.active_count()
-        return threads, len(children()), descriptors, shared
-
-    # What TensorFlow and multiprocessing make once and for all.
-    for _ in range(2):
-        cycle()
-    before = left()
-    for _ in range(30):
-        cycle()
-    assert left() == before

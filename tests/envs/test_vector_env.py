@@ -10,14 +10,11 @@ from support.discrete import of_32_bits
 from support.probe_envs import ActionSpaceEnv
 from support.probe_envs import CountingEnv
 from support.probe_envs import NonFiniteEnv
-from support.probe_envs import TimeLimitProbe
-from support.transitions import assert_same
 from support.transitions import play
 from support.vector_envs import MODES
 from support.vector_envs import cart_pole
 from support.vector_envs import coin
 from support.vector_envs import counting
-from support.vector_envs import reference
 from support.vector_envs import sync
 from support.vector_envs import thunks
 
@@ -119,51 +116,6 @@ def test_same_step_without_the_final_observation_is_refused():
     adapter = as_vector_env(env)
     with pytest.raises(ValueError, match="final_obs"):
         play(adapter, 4, coin)
-
-
-def test_same_step_with_a_plain_array_of_final_observations():
-    env = SyncVectorEnv(
-        thunks(CountingEnv), autoreset_mode=AutoresetMode.SAME_STEP
-    )
-    step = env.step
-
-    def plain_step(action):
-        *rest, info = step(action)
-        if "final_obs" in info:
-            rows = [np.zeros(4) if o is None else o for o in info["final_obs"]]
-            info["final_obs"] = np.stack(rows)
-        return *rest, info
-
-    env.step = plain_step
-    expected = reference(CountingEnv, coin, 30)
-    actual = play(as_vector_env(env), 30, coin, seed=5)
-    for i in range(3):
-        assert_same(actual[i], expected[i], 30)
-
-
-def test_a_careless_reset_row_is_put_right():
-    env = SyncVectorEnv([TimeLimitProbe] * 2)
-    step = env.step
-
-    def careless_step(action):
-        observation, reward, terminated, truncated, info = step(action)
-        return (
-            observation,
-            reward + 1,
-            terminated | True,
-            truncated | True,
-            info,
-        )
-
-    env.step = careless_step
-    adapter = as_vector_env(env)
-    adapter.reset()
-    action = np.zeros(2, np.int32)
-    _, reward, _, truncated, _ = adapter.step(action)
-    assert (reward.tolist(), truncated.all()) == ([2.0, 2.0], True)
-    _, reward, terminated, truncated, _ = adapter.step(action)
-    assert reward.tolist() == [0.0, 0.0]
-    assert not (terminated | truncated | adapter.pending_reset).any()
 
 
 def test_state():

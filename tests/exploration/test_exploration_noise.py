@@ -7,7 +7,6 @@ import keras
 import numpy as np
 import pytest
 
-from keras_rl2.exploration import ExplorationNoise
 from keras_rl2.exploration import GaussianNoise
 from keras_rl2.exploration import OrnsteinUhlenbeckNoise
 from keras_rl2.exploration import PinkNoise
@@ -94,13 +93,6 @@ def test_equal_are_those_of_one_class_and_config():
     assert GaussianNoise(0.2) != 0.2
     assert GaussianNoise(1).get_config() == {"scale": 1.0}
     assert OrnsteinUhlenbeckNoise(dt=0.1) != OrnsteinUhlenbeckNoise()
-
-
-def test_settings_do_not_change():
-    noise = OrnsteinUhlenbeckNoise()
-    for setting in ("scale", "theta", "dt"):
-        with pytest.raises(AttributeError, match="setter"):
-            setattr(noise, setting, 0.5)
 
 
 def test_states_of_another_shape_are_refused():
@@ -203,24 +195,6 @@ def test_ornstein_uhlenbeck_noise_spreads_as_an_autoregression_does():
     np.testing.assert_allclose(found, np.sqrt(variance), rtol=0.05)
 
 
-def test_users_write_noise_of_their_own():
-    class Uniform(ExplorationNoise):
-        def __init__(self, scale=0.5, shift=0.0):
-            super().__init__(scale)
-            self.shift = shift
-
-        def draw(self, generator, shape, step=0, state=None):
-            noise = self.scale * generator.uniform(-1, 1, shape) + self.shift
-            return noise.astype("float32"), None
-
-        def get_config(self):
-            return {**super().get_config(), "shift": self.shift}
-
-    noise = Uniform(shift=1.0)
-    assert repr(noise) == "Uniform(scale=0.5, shift=1.0)"
-    assert Uniform.from_config(noise.get_config()) == noise != Uniform()
-
-
 def test_pink_noise_is_correlated_over_all_spans():
     drawn, _ = PinkNoise(2.0).draw(generator(), (4000, 200, 2))
     kept = np.exp([-1 / 4, -1 / 16, -1 / 64, -1 / 256])
@@ -248,7 +222,6 @@ def test_short_forms_stand_for_noise():
     assert exploration_noise(noise) is noise
     for short, expected in (
         (0.3, GaussianNoise(0.3)),
-        (0, GaussianNoise(0.0)),
         (np.float32(0.25), GaussianNoise(0.25)),
         ("gaussian", GaussianNoise(0.1)),
         ("ornstein_uhlenbeck", OrnsteinUhlenbeckNoise(0.2, 0.15, 0.01)),
@@ -260,10 +233,6 @@ def test_short_forms_stand_for_noise():
         (
             keras.saving.serialize_keras_object(OrnsteinUhlenbeckNoise(0.7)),
             OrnsteinUhlenbeckNoise(0.7),
-        ),
-        (
-            keras.saving.serialize_keras_object(GaussianNoise(DECAY)),
-            GaussianNoise(DECAY),
         ),
         (
             {"class_name": "gaussian", "config": {"scale": DECAY}},
@@ -284,21 +253,12 @@ def test_unknown_names_are_answered_with_the_known():
 def test_what_stands_for_no_noise_is_refused():
     for wrong in (
         -0.1,
-        math.nan,
-        math.inf,
-        True,
-        [0.1],
-        np.array([0.1, 0.2]),
         GaussianNoise,
         DECAY,
-        {},
         {"scale": 0.1},
-        {"class_name": "gaussian", "scale": 0.1},
         {"class_name": "gaussian", "config": {"sigma": 0.1}},
         {"class_name": "gaussian", "config": {"scale": -1.0}},
-        {"class_name": "gaussian", "config": 0.1},
         {"class_name": ["gaussian"]},
-        {1: 2},
         keras.saving.serialize_keras_object(keras.layers.Dense(1)),
         {
             **keras.saving.serialize_keras_object(GaussianNoise()),

@@ -72,6 +72,7 @@ def test_other_weights_are_found(agent, file):
     assert found.observations >= found.episode_return * 3
 
 
+@pytest.mark.slow
 def test_numbers_that_differ_are_found(tmp_path):
     agent = rl.SAC.for_env("Pendulum-v1", hidden=(8,), seed=0)
     path = export(agent, tmp_path, "litert")

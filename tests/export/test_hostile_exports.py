@@ -105,14 +105,6 @@ def _write(name, observation):
     return tf.io.write_file(name, "x")
 
 
-def _write_in_branch(name, observation):
-    def branch():
-        tf.io.write_file(name, "x")
-        return 1
-
-    return tf.cond(tf.reduce_sum(observation) > -1e9, branch, lambda: 0)
-
-
 def _nothing(name, observation):
     return None
 
@@ -137,7 +129,6 @@ def test_saved_models_that_would_do_something(saved_model, tmp_path):
     canary.parent.mkdir()
     for name, operation, add in [
         ("writes", _write, None),
-        ("writes_in_a_branch", _write_in_branch, None),
         ("table", _nothing, _table),
     ]:
         path = tmp_path / "policies" / name
@@ -210,27 +201,13 @@ def _large_constant(graph):
     tensor.float_val.append(1.0)
 
 
-def _no_signature_object(graph):
-    for each in graph.object_graph_def.nodes:
-        for child in each.children:
-            if child.local_name == SERVE:
-                child.local_name = "another"
-
-
-def _of_version_1(graph):
-    graph.ClearField("object_graph_def")
-
-
-def _missing_object(graph):
-    child = graph.object_graph_def.nodes[0].children.add()
-    child.local_name, child.node_id = "x", 10**6
-
-
 def test_saved_models_with_a_changed_graph(saved_model, tmp_path):
     content = (saved_model / "saved_model.pb").read_bytes()
     for change in (
-        *(_saver_as_object, _saver_takes_a_place, _doubles, _large_constant),
-        *(_no_signature_object, _of_version_1, _missing_object),
+        _saver_as_object,
+        _saver_takes_a_place,
+        _doubles,
+        _large_constant,
     ):
         path = tmp_path / change.__name__
         shutil.copytree(saved_model, path)
@@ -289,9 +266,6 @@ def test_saved_models_with_changed_files(saved_model, tmp_path):
         "slice_of_much": _slice_of_much,
         "endless": _endless,
         "pipe": _pipe,
-        "another_name": _manifest(
-            lambda manifest: manifest["inputs"][0].update(name="other")
-        ),
         "another_path": _manifest(
             lambda manifest: manifest["inputs"][0].update(path="x.y")
         ),
@@ -364,24 +338,11 @@ def _weights_of_a_branch(model):
     _external(tensor, "/etc/passwd")
 
 
-def _weights_of_a_function(model):
-    node = model.functions.add(name="f", domain="x").node.add(op_type="C")
-    _external(node.attribute.add(name="v").t, "/etc/passwd")
-
-
 EXTERNAL_WEIGHTS = {
     "above": _weights("../../../../etc/passwd"),
     "attribute": _weights_of_an_attribute,
     "branch": _weights_of_a_branch,
-    "function": _weights_of_a_function,
 }
-
-
-def _deep(model):
-    graph = model.graph
-    for _ in range(70):
-        node = graph.node.add(op_type="If", output=["x"])
-        graph = node.attribute.add(name="then_branch").g
 
 
 def _operation(model):
@@ -412,7 +373,7 @@ def changed_onnx(honest, change):
 
 def test_onnx_files(onnx, tmp_path):
     content = onnx.read_bytes()
-    changes = (_weights("/etc/passwd"), _deep, _operation, _large, _input_name)
+    changes = (_weights("/etc/passwd"), _operation, _large, _input_name)
     for index, made in enumerate(
         [
             *(changed_onnx(onnx, change) for change in changes),

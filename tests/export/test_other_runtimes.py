@@ -133,8 +133,7 @@ def slow(*values):
     ("form", "name", "env", "cell"),
     [
         ("tf_saved_model", "PPO", "hybrid_dict", "lstm"),
-        ("onnx", "PPO", "masked", "gru"),
-        ("litert", "PPO", "hybrid_tuple", "none"),
+        slow("onnx", "PPO", "masked", "gru"),
         slow("litert", "PPO", "hybrid_tuple", "attention"),
         slow("tf_saved_model", "TD3", "nested", "none"),
         slow("tf_saved_model", "PPO", "masked_switches", "attention"),
@@ -181,7 +180,11 @@ def test_serve_takes_noise_after_all_observations(acting, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "env"),
-    [("SAC", "picture"), ("DQN", "masked"), ("PPO", "hybrid_tuple")],
+    [
+        ("PPO", "hybrid_tuple"),
+        slow("SAC", "picture"),
+        slow("DQN", "masked"),
+    ],
 )
 def test_litert_policy_acts_as_its_agent(name, env, acting):
     agent = acting(name, env)

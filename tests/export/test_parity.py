@@ -13,23 +13,21 @@ from support.export_cases import env_of
 from support.export_cases import observations_of
 from support.exported import export
 
-# Each kind in each format, and each option with both at least once.
+# Each kind, each format and each option at least once.
 CASES = [
     ("PPO", "tf_saved_model", "several actions", False),
     ("PPO", "onnx", "memory", True),
-    ("PPO", "litert", "masks", False),
     ("SAC", "tf_saved_model", "trees", True),
-    ("SAC", "onnx", "plain", False),
-    ("SAC", "litert", "normalized", True),
-    ("TD3", "tf_saved_model", "plain", False),
     ("TD3", "onnx", "normalized", True),
-    ("TD3", "litert", "trees", True),
     ("DQN", "tf_saved_model", "masks", True),
     ("DQN", "onnx", "plain", False),
     ("DQN", "litert", "pictures", True),
 ]
 MORE_CASES = [
-    ("PPO", "tf_saved_model", "pictures", True),
+    ("PPO", "litert", "masks", False),
+    ("SAC", "litert", "normalized", True),
+    ("TD3", "tf_saved_model", "plain", False),
+    ("TD3", "litert", "trees", True),
     ("PPO", "litert", "several actions", True),
     ("PPO", "litert", "memory", False),
     ("SAC", "onnx", "masks", False),
@@ -93,7 +91,9 @@ DISTRIBUTIONS = {
 @pytest.mark.parametrize(
     "kind",
     [
-        *("discrete", "squashed", "epsilon"),
+        "discrete",
+        "epsilon",
+        pytest.param("squashed", marks=pytest.mark.slow),
         pytest.param("multi_binary", marks=pytest.mark.slow),
         pytest.param("box", marks=pytest.mark.slow),
     ],

@@ -25,9 +25,7 @@ def ppo():
 @pytest.mark.parametrize(
     ("option", "name"),
     [
-        ("plain", "PPO"),
         ("plain", "SAC"),
-        ("plain", "DQN"),
         ("normalized", "TD3"),
         ("pictures", "DQN"),
         ("trees", "SAC"),
@@ -49,9 +47,7 @@ def test_sixteen_bits_act_almost_alike(option, name, agents, tmp_path):
 @pytest.mark.parametrize(
     ("option", "name", "deterministic"),
     [
-        ("plain", "PPO", False),
         ("plain", "SAC", False),
-        ("plain", "DQN", True),
         ("normalized", "TD3", True),
         ("pictures", "DQN", True),
         ("trees", "SAC", True),

@@ -12,14 +12,6 @@ from support.exported import export
 
 
 @keras.saving.register_keras_serializable(package="test_refused")
-class Odd(keras.layers.Layer):
-    """Computes what only TensorFlow can."""
-
-    def call(self, inputs):
-        return ops.real(ops.fft((inputs, ops.zeros_like(inputs)))[0])
-
-
-@keras.saving.register_keras_serializable(package="test_refused")
 class Inverse(keras.layers.Layer):
     """Computes what neither LiteRT nor ONNX has."""
 

@@ -207,16 +207,6 @@ def test_nothing_written_is_nothing_replaced(file):
     assert file.read_text() == "old"
 
 
-def test_a_folder_that_cannot_be_renamed_comes_back(folder, monkeypatch):
-    def refuse(*_):
-        raise OSError("not now")
-
-    monkeypatch.setattr("os.replace", refuse)
-    with pytest.raises(OSError, match="not now"):
-        write_folder(folder)
-    assert (folder / "old").read_text() == "old"
-
-
 class TestKinds:
     def test_a_file_takes_no_folders_place(self, folder):
         with pytest.raises(IsADirectoryError) as refused:

@@ -1,8 +1,6 @@
 """A checkpoint is read as it was written, or not at all."""
 
-import json
 import random
-import shutil
 import warnings
 
 import numpy as np
@@ -142,12 +140,6 @@ def test_what_is_no_checkpoint_is_left_alone(tmp_path):
     ]
 
 
-def test_clear_leaves_nothing(tmp_path):
-    folder = fill(tmp_path / "folder")
-    folder.clear()
-    assert not list(tmp_path.iterdir())
-
-
 def test_what_is_no_plain_data_writes_nothing(tmp_path):
     folder = CheckpointFolder(tmp_path / "folder")
     with pytest.raises(TypeError):
@@ -205,15 +197,6 @@ def test_files_that_are_missing_or_cut(tmp_path):
             file.write_bytes(whole)
 
 
-def test_a_checkpoint_of_nothing(tmp_path):
-    folder = fill(tmp_path)
-    newest = folder.paths()[-1]
-    shutil.rmtree(newest)
-    newest.write_text("a file")
-    with pytest.warns(UserWarning, match="is skipped"):
-        check(folder.newest(), 1)
-
-
 def test_a_damaged_one_is_not_written_over(tmp_path):
     folder = fill(tmp_path)
     (folder.paths()[-1] / "state.json").write_text("{}")
@@ -260,15 +243,6 @@ def test_an_unreadable_disk_is_no_damage(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint_folder.json, "loads", refuse)
     with pytest.raises(OSError, match="Input/output"):
         folder.newest()
-
-
-def test_the_manifest_says_by_whom(tmp_path):
-    folder = fill(tmp_path, 1)
-    text = (folder.paths()[0] / "manifest.json").read_text()
-    said = json.loads(text)["content"]
-    assert said["format"] == checkpoint_folder.FORMAT
-    assert said["version"] == checkpoint_folder.__version__
-    assert said["members"].keys() == {"arrays.npz", "state.json"}
 
 
 def test_bad_arguments(tmp_path):

@@ -32,7 +32,7 @@ def no_flock(*_):
     raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
 
-@pytest.fixture(params=["flock", "lease"])
+@pytest.fixture(params=["flock", pytest.param("lease", marks=pytest.mark.slow)])
 def kind(request, monkeypatch):
     """A disk that has locks, and one that has none."""
     if request.param == "lease":

@@ -5,8 +5,6 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2.collecting.collector import Collector
-from keras_rl2.collecting.random_actor import random_actions
-from keras_rl2.collecting.random_actor import random_actor
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.graph.graph_actor import GraphActor
 from keras_rl2.graph.graph_collector import GraphCollector
@@ -27,35 +25,24 @@ def make_replay(num_envs: int = 3) -> rl.ReplayDataset:
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "at_random"),
-    [
-        ("CartPole-v1", False),
-        pytest.param("Pendulum-v1", True, marks=pytest.mark.slow),
-    ],
-)
-def test_a_rollout_equals_one_that_is_collected_step_by_step(name, at_random):
+def test_a_rollout_equals_one_that_is_collected_step_by_step():
     found = []
     for kind in (Collector, GraphCollector):
-        env = rl.envs.as_vector_env(rl.envs.GraphVectorEnv(name, num_envs=3))
+        env = rl.envs.as_vector_env(
+            rl.envs.GraphVectorEnv("CartPole-v1", num_envs=3)
+        )
         agent = rl.PPO.for_env(env, hidden=(8,), seed=0)
         collector = kind(env, 64, agent.policy_head)
         collector.reset(seed=5)
         actor = (collector.actor_kind or rl.data.ActorSnapshot)(agent, 3)
         generator = np.random.default_rng(0)
-        # The second is longer, as the rollouts before training are.
-        for steps in (64, 150 if at_random else 64):
-            shape = (steps, 3)
-            if at_random:
-                actor = random_actor
-                noise = random_actions(agent.policy_head, generator, shape)
-            else:
-                noise, _ = agent.draw_noise(generator, shape)
+        for _ in range(2):
+            noise, _ = agent.draw_noise(generator, (64, 3))
             found.append(collector.collect(actor, noise))
         assert env.steps == sum(len(each.reward) for each in found[-2:])
         found.append(list(collector.episodes.returns))
     for one, other in zip(found[:2], found[3:5], strict=True):
-        assert one.ended.any() or (name, len(one.reward)) == ("Pendulum-v1", 64)
+        assert one.ended.any()
         for key, value in one.arrays().items():
             for mine, its in zip(
                 leaves(value), leaves(other.arrays()[key]), strict=True

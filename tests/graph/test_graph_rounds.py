@@ -111,18 +111,6 @@ def test_rewards_are_scaled_as_python_scales_them() -> None:
         )
 
 
-def test_a_round_is_one_call() -> None:
-    data = rollouts()
-    agent = rl.PPO.for_env(data.env, hidden=(8,), seed=0)
-    agent.fit(data, epochs=3, verbose=0)
-    assert agent.round_size.rounds is data.graph_rounds() is not None
-    assert agent.env_steps == 3 * data.steps_per_round
-    assert data.env.steps == 0
-    # Python goes on where the graph has come to.
-    expected = data.env.env.observations()
-    np.testing.assert_array_equal(data.collect().observation[0], expected)
-
-
 def test_each_step_is_trained_on_once_in_a_pass() -> None:
     data = rollouts(horizon=7, passes=3, batch_size=10)
     agent = rl.PPO.for_env(data.env, hidden=(8,), seed=0)
@@ -149,19 +137,17 @@ class Failing(rl.envs.GraphEnv):
     observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,))
     action_space = gymnasium.spaces.Discrete(2)
 
-    def __init__(self, of_reward: bool) -> None:
-        self._of_reward = of_reward
+    def __init__(self, of_reward: bool, at: int = 68) -> None:
+        self._of_reward, self._at = of_reward, at
 
     def reset(self, seed: Tensor) -> tuple[Tensor, Tensor]:
-        """Begins with a random number."""
         observation = random_numbers.uniform(seed, (2,))
         return ops.zeros((), "int32"), observation
 
     def step(
         self, state: Tensor, action: Tensor, seed: Tensor
     ) -> tuple[Any, ...]:
-        """Fails in the 21st step."""
-        number = ops.where(state == 20, float("nan"), 1.0)
+        number = ops.where(state == self._at, float("nan"), 1.0)
         observation = random_numbers.uniform(seed, (2,))
         reward = ops.ones(())
         if self._of_reward:
@@ -174,11 +160,18 @@ class Failing(rl.envs.GraphEnv):
 @pytest.mark.parametrize(
     "of_reward", [False, pytest.param(True, marks=pytest.mark.slow)]
 )
-def test_a_number_that_is_not_finite_changes_no_weight(of_reward: bool) -> None:
+def test_a_round_is_one_call(of_reward: bool) -> None:
     env = rl.envs.GraphVectorEnv(Failing(of_reward), num_envs=2)
-    data = rl.RolloutDataset(env, horizon=16, passes=1, batch_size=None, seed=0)
-    agent = rl.A2C.for_env(env, hidden=(8,), seed=0)
-    agent.fit(data, epochs=1, verbose=0)
+    data = rl.RolloutDataset(env, horizon=16, passes=2, batch_size=16, seed=0)
+    agent = rl.PPO.for_env(env, hidden=(8,), seed=0)
+    agent.fit(data, epochs=3, verbose=0)
+    assert agent.round_size.rounds is data.graph_rounds() is not None
+    assert agent.env_steps == 3 * data.steps_per_round
+    assert data.env.steps == 0
+    # Python goes on where the graph has come to.
+    expected = data.env.env.observations()
+    np.testing.assert_array_equal(data.collect().observation[0], expected)
+    # A number that is not finite changes no weight.
     before, steps = agent.get_weights(), agent.env_steps
     what = "reward" if of_reward else "observation"
     with pytest.raises(
@@ -187,6 +180,37 @@ def test_a_number_that_is_not_finite_changes_no_weight(of_reward: bool) -> None:
         agent.fit(data, epochs=1, verbose=0)
     assert agent.env_steps == steps
     np.testing.assert_equal(before, agent.get_weights())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("on_policy", [True, False])
+def test_rounds_after_unusable_numbers_are_not_made(on_policy: bool) -> None:
+    found = []
+    for rounds in (1, 4):
+        env = rl.envs.GraphVectorEnv(Failing(True, 29), num_envs=2)
+        if on_policy:
+            data = rl.RolloutDataset(
+                env, horizon=8, passes=1, rounds_per_epoch=8, seed=0
+            )
+            agent = rl.A2C.for_env(env, hidden=(8,), seed=0)
+        else:
+            data = rl.ReplayDataset(
+                env,
+                steps_per_round=16,
+                rounds_per_epoch=8,
+                warm_up=0,
+                updates_per_round=1,
+                batch_size=4,
+                seed=0,
+            )
+            agent = rl.DQN.for_env(env, hidden=(8,), seed=0)
+        data.bind(agent)
+        agent.compile(steps_per_execution=rounds * data.updates_per_round)
+        with pytest.raises(ValueError, match=r"finite reward.*at step 5 of"):
+            agent.fit(data, verbose=0)
+        assert agent.env_steps == 3 * 16
+        found.append(agent.get_weights())
+    np.testing.assert_equal(*found)
 
 
 @pytest.mark.slow
@@ -227,7 +251,6 @@ class Masked(rl.envs.GraphEnv):
     max_episode_steps = 9
 
     def reset(self, seed: Tensor) -> tuple[Any, Any]:
-        """Begins with a random action forbidden."""
         state = {
             "time": ops.zeros(()),
             "last": random_numbers.integers(seed, (), 0, 3),
@@ -235,13 +258,11 @@ class Masked(rl.envs.GraphEnv):
         return state, self._observed(state)
 
     def step(self, state: Any, action: Tensor, seed: Tensor) -> tuple[Any, ...]:
-        """Pays 1, or -1 for a forbidden action."""
         reward = ops.where(action == state["last"], -1.0, 1.0)
         state = {"time": state["time"] + 1.0, "last": ops.cast(action, "int32")}
         return state, self._observed(state), reward, False, False
 
     def _observed(self, state: Any) -> Any:
-        """Returns the observation of a state."""
         return {
             "observation": {"time": state["time"][None], "last": state["last"]},
             "action_mask": ops.arange(3, dtype="int32") != state["last"],

@@ -19,8 +19,12 @@ def played(env, steps=40):
     return np.array(found)
 
 
-def test_a_seed_repeats_an_episode():
-    env = rl.envs.GraphVectorEnv("CartPole-v1", num_envs=3)
+@pytest.fixture(scope="module")
+def env():
+    return rl.envs.GraphVectorEnv("CartPole-v1", num_envs=3)
+
+
+def test_a_seed_repeats_an_episode(env):
     first, info = env.reset(seed=5)
     assert info == {}
     once = played(env)
@@ -56,10 +60,8 @@ def test_an_episode_ends_with_its_last_observation():
             assert (np.abs(observation) <= 0.05).all()
 
 
-def test_its_state_is_saved_and_restored_bit_for_bit():
-    env, other = (
-        rl.envs.GraphVectorEnv("CartPole-v1", num_envs=3) for _ in range(2)
-    )
+def test_its_state_is_saved_and_restored_bit_for_bit(env):
+    other = rl.envs.GraphVectorEnv("CartPole-v1", num_envs=3)
     env.reset(seed=3)
     played(env, 20)
     other.set_state(env.get_state())

@@ -4,16 +4,12 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import keras
 import numpy as np
 import pytest
-from keras import ops
 
 import keras_rl2 as rl
-from keras_rl2.basics.shapes import Tensor
 from keras_rl2.callbacks import Checkpoint
-from keras_rl2.envs.graph import random_numbers
 
 ROUNDS = 6
 
@@ -92,20 +88,21 @@ class Counting(keras.callbacks.Callback):
         self.updates: list[int] = []
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Keeps the number of the last update."""
         self.updates.append(batch)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "DQN",
-        *(
-            pytest.param(name, marks=pytest.mark.slow)
-            for name in ("PPO", "A2C", "SAC", "TD3")
-        ),
-    ],
-)
+def test_rounds_of_an_epoch_are_one_call() -> None:
+    agent, data = trained("DQN", None, epochs=1)
+    assert agent.steps_per_execution == ROUNDS * data.updates_per_round
+    assert agent.env_steps == 24 + ROUNDS * data.steps_per_round
+    # The oldest were overwritten, and Python goes on where the graph was.
+    assert len(data.buffer) <= 50 < data.buffer.steps == agent.env_steps
+    expected = data.env.env.observations()
+    np.testing.assert_array_equal(data.collect().observation[0], expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MADE)
 def test_they_equal_rounds_of_a_call_each(name: str) -> None:
     # It asks to be called after each round.
     counting = Counting()
@@ -175,77 +172,6 @@ def test_callbacks_that_wait_for_the_end_of_an_epoch(tmp_path: Path) -> None:
         rounds = ROUNDS if at_once else 1
         expected = rounds * data.updates_per_round
         assert agent.steps_per_execution == expected, callback
-
-
-class Watching(keras.callbacks.Callback):
-    """Observes an agent from the beginning of its training."""
-
-    def on_train_begin(self, logs: Any = None) -> None:
-        """Adds an observer."""
-        self.steps = 0
-        self.model.observers.add(self._see)
-
-    def _see(self, trajectory: Any) -> None:
-        self.steps += trajectory.reward.size
-
-
-@pytest.mark.slow
-def test_an_observer_that_comes_late_sees_all_steps() -> None:
-    watching = Watching()
-    agent, data = trained("DQN", None, callbacks=[watching])
-    # The warm-up is among them.
-    assert watching.steps == agent.env_steps
-    assert agent.env_steps == 24 + 2 * ROUNDS * data.steps_per_round
-
-
-class Failing(rl.envs.GraphEnv):
-    """Gives a reward that is not finite after some steps."""
-
-    observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,))
-    action_space = gymnasium.spaces.Discrete(2)
-
-    def reset(self, seed: Tensor) -> tuple[Tensor, Tensor]:
-        """Begins with a random number."""
-        return ops.zeros((), "int32"), random_numbers.uniform(seed, (2,))
-
-    def step(
-        self, state: Tensor, action: Tensor, seed: Tensor
-    ) -> tuple[Any, ...]:
-        """Fails in the 30th step."""
-        reward = ops.where(state == 29, float("nan"), 1.0)
-        observation = random_numbers.uniform(seed, (2,))
-        return state + 1, observation, reward, False, False
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("on_policy", [True, False])
-def test_rounds_after_unusable_numbers_are_not_made(on_policy: bool) -> None:
-    found = []
-    for rounds in (1, 4):
-        env = rl.envs.GraphVectorEnv(Failing, num_envs=2)
-        if on_policy:
-            data = rl.RolloutDataset(
-                env, horizon=8, passes=1, rounds_per_epoch=8, seed=0
-            )
-            agent = rl.A2C.for_env(env, hidden=(8,), seed=0)
-        else:
-            data = rl.ReplayDataset(
-                env,
-                steps_per_round=16,
-                rounds_per_epoch=8,
-                warm_up=0,
-                updates_per_round=1,
-                batch_size=4,
-                seed=0,
-            )
-            agent = rl.DQN.for_env(env, hidden=(8,), seed=0)
-        data.bind(agent)
-        agent.compile(steps_per_execution=rounds * data.updates_per_round)
-        with pytest.raises(ValueError, match=r"finite reward.*at step 5 of"):
-            agent.fit(data, verbose=0)
-        assert agent.env_steps == 3 * 16
-        found.append(agent.get_weights())
-    np.testing.assert_equal(*found)
 
 
 @pytest.mark.slow

@@ -131,36 +131,14 @@ def test_each_quantile_is_pulled_to_its_side():
     assert slope([[-9.0]]) == [[0.75, 0.25]]
 
 
-@pytest.mark.parametrize("delta", [0.0, 0.05])
-def test_quantiles_are_fitted(delta):
-    grid = np.linspace(-2.0, 2.0, 401)
+def test_quantiles_are_fitted():
+    grid = np.linspace(0.0, 2.0, 101)
     sample = np.random.default_rng(0).standard_normal(20_000)
     loss = losses.quantile_huber(
-        grid[:, None], [0.9], np.tile(sample, (401, 1)), delta
+        grid[:, None], [0.9], np.tile(sample, (101, 1)), 0.05
     )
     # The 0.9 quantile of the standard normal distribution.
     assert abs(grid[np.argmin(loss)] - 1.2816) < 0.04
-
-
-def test_the_same_taus_for_all_examples():
-    rng = np.random.default_rng(0)
-    quantiles, targets = rng.standard_normal((2, 3, 4))
-    taus = (np.arange(4) + 0.5) / 4
-    np.testing.assert_array_equal(
-        losses.quantile_huber(quantiles, taus, targets),
-        losses.quantile_huber(quantiles, np.tile(taus, (3, 1)), targets),
-    )
-
-
-def test_delta_may_be_a_tensor():
-    arrays = [[0.0, 2.0]], [0.25, 0.75], [[1.0, 5.0]]
-    for delta in (0.0, 0.5):
-        np.testing.assert_array_equal(
-            losses.quantile_huber(*arrays, delta),
-            losses.quantile_huber(*arrays, tf.constant(delta)),
-        )
-    with pytest.raises(ValueError, match="Expected rank 0 for delta"):
-        losses.quantile_huber(*arrays, [0.5, 0.5])
 
 
 def test_quantile_huber_refuses_what_does_not_fit():

@@ -30,19 +30,6 @@ def test_sampled_conservative_q_of_large_values():
     np.testing.assert_allclose(loss, [np.log(2.0)], rtol=1e-6)
 
 
-def test_gradients_of_sampled_conservative_q():
-    values, taken = tf.constant([[0.0, 1.0]]), tf.constant([0.5])
-    log_probs = tf.constant([[-1.0, -2.0]])
-    with tf.GradientTape() as tape:
-        tape.watch([values, taken, log_probs])
-        loss = losses.sampled_conservative_q(values, log_probs, taken)
-    slopes = tape.gradient(loss, [values, taken, log_probs])
-    share = np.exp([1.0, 3.0]) / np.exp([1.0, 3.0]).sum()
-    np.testing.assert_allclose(slopes[0], [share], rtol=1e-6)
-    np.testing.assert_allclose(slopes[1], [-1.0], rtol=1e-6)
-    assert slopes[2] is None
-
-
 @pytest.mark.parametrize("case", SAMPLED, ids=lambda case: case["id"])
 def test_published_penalty_of_sampled_actions(case):
     """TF-Agents' own numbers, whose random actions nobody has."""

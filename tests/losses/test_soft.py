@@ -1,5 +1,4 @@
 import numpy as np
-import tensorflow as tf
 
 from keras_rl2 import losses
 from support.gradients import gradient
@@ -10,24 +9,6 @@ def test_soft_value_by_hand():
     np.testing.assert_allclose(value, [2.0 + 1.0, 1.0 - 0.5])
 
 
-def test_soft_value_without_temperature_is_the_smaller_one():
-    first, second = np.random.default_rng(0).normal(size=(2, 9))
-    value = losses.soft_value(np.ones(9), [first, second], 0.0)
-    np.testing.assert_allclose(value, np.minimum(first, second))
-
-
-def test_gradient_of_soft_value_reaches_the_smaller_critic_only():
-    log_prob = tf.constant([0.5, 0.5])
-    first, second = tf.constant([1.0, 3.0]), tf.constant([2.0, 2.0])
-    with tf.GradientTape() as tape:
-        tape.watch([log_prob, first, second])
-        value = losses.soft_value(log_prob, [first, second], 0.25)
-    slopes = tape.gradient(value, [log_prob, first, second])
-    np.testing.assert_allclose(slopes[0], [-0.25, -0.25])
-    np.testing.assert_allclose(slopes[1], [1.0, 0.0])
-    np.testing.assert_allclose(slopes[2], [0.0, 1.0])
-
-
 def test_expected_soft_value_by_hand():
     log_probs = np.log([[0.25, 0.75]])
     value = losses.expected_soft_value(
@@ -35,16 +16,6 @@ def test_expected_soft_value_by_hand():
     )
     entropy = -(0.25 * np.log(0.25) + 0.75 * np.log(0.75))
     np.testing.assert_allclose(value, [0.25 * 4.0 + 2.0 * entropy])
-
-
-def test_expected_soft_value_is_the_mean_of_sampled_ones():
-    rng = np.random.default_rng(0)
-    logits, values = rng.normal(size=(2, 1, 5))
-    log_probs = logits - np.log(np.exp(logits).sum())
-    action = rng.choice(5, 200_000, p=np.exp(log_probs[0]))
-    sampled = losses.soft_value(log_probs[0, action], [values[0, action]], 0.7)
-    expected = losses.expected_soft_value(log_probs, [values], 0.7)
-    assert abs(np.mean(sampled) - float(expected[0])) < 0.01
 
 
 def test_temperature_loss_rises_with_too_little_entropy():

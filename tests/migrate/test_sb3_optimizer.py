@@ -96,13 +96,6 @@ def test_optimizers_by_name(tmp_path):
         assert {name: getattr(found, name) for name in expected} == expected
 
 
-def test_of_two_networks_both_have_it(tmp_path):
-    change = kwargs(optimizer_kwargs={"eps": 1e-4})
-    agent = migrated(rewritten(tmp_path, "td3", change))
-    agent.build_optimizer()
-    assert [part.epsilon for part in parts_of(agent.optimizer)] == [1e-4] * 2
-
-
 def test_a_rate_that_falls_does_so_over_the_updates(tmp_path):
     rollouts = {"n_envs": 4, "n_steps": 20}
     replay = {"learning_starts": 400}

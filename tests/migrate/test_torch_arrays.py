@@ -15,7 +15,6 @@ from support.torch_files import packed
 from support.torch_files import program
 from support.torch_files import saved
 from support.torch_files import tensor
-from support.torch_files import text
 
 TorchVersion = pytest.importorskip("torch.torch_version").TorchVersion
 SIX = np.arange(6, dtype="float32")
@@ -49,13 +48,6 @@ def test_strides_and_offsets_are_followed():
     np.testing.assert_array_equal(read_torch_arrays(last)["x"], [4.0, 5.0])
 
 
-def test_a_tensor_of_two_names_is_one():
-    same = tensor(0, 6, (6,))
-    content = packed(program({"x": same, "y": same}), {0: SIX})
-    found = read_torch_arrays(content)
-    assert found["x"] is found["y"]
-
-
 class _Calls:
     """Pickles as a call."""
 
@@ -64,41 +56,22 @@ class _Calls:
 
 
 UNREAD = "weights_only=True.* cannot read"
+# What is refused by PyTorch, and what by us.
 HOSTILE = {
     "a call": (packed(pickle.dumps({"x": _Calls()}, 2), {}), UNREAD),
     "a class of torch": (one(b"ctorch.nn\nLinear\n)R"), UNREAD),
-    "a newer protocol": (packed(pickle.dumps({"x": 1}, 4), {}), UNREAD),
-    "a storage that is called": (one(b"ctorch\nFloatStorage\n)R"), UNREAD),
     "a number": (one(number(3)), "which is no tensor"),
     "no dict": (packed(b"\x80\x02]q\x00.", {}), "no dict of them"),
-    "a half": (packed(program({"x": text("y")})[:-1], {}), UNREAD),
-    "no mark": (packed(b"\x80\x02t.", {}), UNREAD),
-    "a state": (one(text("y") + text("z") + b"b"), UNREAD),
     "a name that is a tuple": (
         packed(b"\x80\x02}(" + b")" * 2 + b"\x85\x85u.", {}),
         "which is no tensor",
     ),
     "more than there is": (one(tensor(0, 6, (7,))), UNREAD),
-    "beyond the end": (one(tensor(0, 6, (2,), offset=5)), UNREAD),
-    "before the start": (one(tensor(0, 6, (2,), offset=-1)), UNREAD),
-    "strides beyond": (one(tensor(0, 6, (2,), strides=(6,))), UNREAD),
-    "strides back": (one(tensor(0, 6, (2,), strides=(-1,))), UNREAD),
     "one number a million times": (
         one(tensor(0, 6, (10**6,), strides=(0,))),
         "4,000,000 bytes of weights",
     ),
-    "a size beyond all": (one(tensor(0, 2**60, (2**60,))), UNREAD),
-    "another size": (one(tensor(0, 5, (5,))), UNREAD),
-    "no such storage": (one(tensor(1, 6, (6,))), UNREAD),
     "a path": (one(tensor("../../x", 6, (6,))), UNREAD),
-    "a buffer of a terabyte": (
-        one(b"cbuiltins\nbytearray\n" + number(2**40) + b"\x85R"),
-        UNREAD,
-    ),
-    "code": (
-        one(tensor(0, 6, (6,)), **{"archive/constants.pkl": b"y"}),
-        UNREAD,
-    ),
     "no zip": (b"\x80\x02}q\x00.", "no file of PyTorch 1.6"),
 }
 

@@ -54,7 +54,7 @@ def test_normalisation_comes_first():
     assert model.layers[1].mean.shape == (2, 3)
 
 
-@pytest.mark.parametrize("shape", [(36, 36, 1), (44, 44, 4), (4, 44, 44)])
+@pytest.mark.parametrize("shape", [(36, 36, 1), (4, 44, 44)])
 def test_cnn(shape):
     model = networks.nature_cnn(shape, 5, seed=0)
     generator = np.random.default_rng(0)
@@ -154,14 +154,6 @@ def test_streams_of_images():
         widths = sorted(layer.units for layer in dense)
         assert widths == sorted([1, 6, own, own])
         assert model.output_shape == (None, 7)
-
-
-def test_networks_are_saved_as_plain_keras_models(tmp_path):
-    model = networks.mlp((4,), 2, normalize_observations=True, seed=0)
-    model.save(tmp_path / "model.keras")
-    again = keras.models.load_model(tmp_path / "model.keras")
-    x = np.ones((3, 4), "float32")
-    np.testing.assert_array_equal(again(x), model(x))
 
 
 BUILDERS = {
@@ -273,11 +265,10 @@ def test_inputs_of_dense_layers_are_normalised_over_the_batch(make):
     )
 
 
-@pytest.mark.parametrize("name", ["mlp", "pictures"])
-def test_hidden_weights_have_a_largest_singular_value_of_1(name):
+def test_hidden_weights_have_a_largest_singular_value_of_1():
     kinds = keras.layers.SpectralNormalization
     model, same = (
-        BUILDERS[name](seed=0, normalization="spectral") for _ in range(2)
+        BUILDERS["mlp"](seed=0, normalization="spectral") for _ in range(2)
     )
     wrapped = [each for each in model.layers if isinstance(each, kinds)]
     assert sorted({each.layer.units for each in wrapped}) == [6, 8]

@@ -158,17 +158,6 @@ def test_it_says_what_it_holds():
     assert rl.OfflineDataset(continuous()).describe()["action"]["max"][0] <= 2
 
 
-def test_it_says_what_it_streams():
-    for memory_limit in (1, STREAMED):
-        offline = rl.OfflineDataset(record(), memory_limit=memory_limit)
-        said = offline.describe()
-        assert said["streams"]
-        assert said["transitions"] == 20
-        # However little may be held, the first step is looked at.
-        assert said["action"]["min"] <= [record()["actions"][0]]
-        assert said["action"]["max"] >= [record()["actions"][0]]
-
-
 @pytest.mark.parametrize("memory_limit", [2**29, 1])
 def test_an_agent_learns_from_it(memory_limit):
     offline = rl.OfflineDataset(
@@ -181,15 +170,6 @@ def test_an_agent_learns_from_it(memory_limit):
     assert int(agent.updates) == 10
     assert history["env_steps"] == [0, 0]
     assert agent.env_steps == 0
-
-
-def test_an_agent_of_numbers_learns_from_it():
-    agent = rl.SAC.for_env("Pendulum-v1", hidden=(8,), seed=0)
-    agent.compile(keras.optimizers.SGD(0.01), run_eagerly=True)
-    agent.fit(
-        rl.OfflineDataset(continuous(), 16, updates_per_epoch=3), verbose=0
-    )
-    assert int(agent.updates) == 3
 
 
 def test_an_epoch_is_a_number_of_updates():

@@ -73,6 +73,7 @@ def test_a_policy_that_wanders_is_valued_as_it_is():
     assert found["wis_episodes"] == pytest.approx(400 * share, rel=0.3)
 
 
+@pytest.mark.slow
 def test_a_greedy_policy_has_no_ratios():
     agent = policy(0.6)
     # Right at the first place, where the hidden units are 0, then left: worth
@@ -182,7 +183,11 @@ def swings():
 
 
 @pytest.mark.parametrize(
-    ("kind", "deterministic"), [(rl.TD3, True), (rl.SAC, False)]
+    ("kind", "deterministic"),
+    [
+        (rl.SAC, False),
+        pytest.param(rl.TD3, True, marks=pytest.mark.slow),
+    ],
 )
 def test_numbers_for_actions(kind, deterministic, swings):
     agent = kind.for_env("Pendulum-v1", hidden=(4,), seed=0)

@@ -11,11 +11,10 @@ import keras_rl2 as rl
 from keras_rl2.data import ActorSnapshot
 from keras_rl2.policies import actors
 from support.agents import AGENTS
-from support.agents import SPACES
 from support.agents import make_agent
-from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_rollouts
+from support.agents import slow
 
 PPO = AGENTS["PPO"]
 
@@ -62,7 +61,22 @@ def assert_acts_alike(
 
 
 @pytest.mark.parametrize(
-    ("pair", "num_envs"), [*((pair, 3) for pair in SPACES), ("act_box", 1)]
+    ("pair", "num_envs"),
+    [
+        ("act_discrete_start", 3),
+        ("act_multi_discrete", 3),
+        ("act_box_matrix", 3),
+        ("observe_discrete", 3),
+        ("observe_image", 3),
+        ("act_box", 1),
+        *slow(
+            ("act_discrete", 3),
+            ("act_multi_binary", 3),
+            ("act_box_unbounded", 3),
+            ("observe_float64", 3),
+            ("observe_matrix", 3),
+        ),
+    ],
 )
 def test_actors_act_as_tensorflow(pair, num_envs, caplog):
     agent = make_agent(PPO, make_env(pair))
@@ -106,14 +120,11 @@ def test_layers_convert():
 
 def test_normalisation_layer_converts_and_follows():
     env = make_env("observe_float64")
-    agent = make_eager_agent(PPO, env, normalize_observations=True)
-    agent.fit(make_rollouts(env), verbose=0)
+    agent = make_agent(PPO, env, normalize_observations=True)
     layer = agent.actor.get_layer("normalization")
     actor = ActorSnapshot(agent, 3)
     assert actor.backend == "litert"
     with_loud_policy(agent)
-    actor.sync()
-    assert_acts_alike(actor, agent, 3)
     layer.mean.assign([100.0, -100.0, 7.0])
     actor.sync()
     assert_acts_alike(actor, agent, 3)
@@ -255,12 +266,7 @@ def test_what_computes_in_other_floats_is_not_tried(
     assert_acts_alike(actor, agent, 2, tolerance=tolerance)
 
 
-@pytest.mark.parametrize(
-    ("pair", "num_envs"), [("act_box", 1), ("act_discrete", 4)]
-)
-def test_a_conversion_that_acts_otherwise_is_not_used(
-    pair, num_envs, monkeypatch, caplog
-):
+def test_a_conversion_that_acts_otherwise_is_not_used(monkeypatch, caplog):
     make = actors.LiteRTRunner
 
     def wrong(*arguments):
@@ -277,10 +283,10 @@ def test_a_conversion_that_acts_otherwise_is_not_used(
     monkeypatch.setattr(actors, "LiteRTRunner", wrong)
     # What was found to act alike is not compared again.
     monkeypatch.setattr(actors, "_kept", {})
-    agent = make_agent(PPO, make_env(pair))
+    agent = make_agent(PPO, make_env("act_box"))
     with caplog.at_level(logging.WARNING):
-        actor = ActorSnapshot(agent, num_envs)
+        actor = ActorSnapshot(agent, 4)
     assert actor.backend == "tensorflow"
     (record,) = caplog.records
     assert "returned other actions" in record.message
-    assert_acts_alike(actor, agent, num_envs)
+    assert_acts_alike(actor, agent, 4)

@@ -72,9 +72,14 @@ def test_a_file_says_everything_and_is_found_by_its_name():
         assert preset.source, path
 
 
-def test_presets_are_taken_by_the_classes(tmp_path):
+@pytest.mark.parametrize(
+    "all_of_them", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
+def test_presets_are_taken_by_the_classes(all_of_them, tmp_path):
     made = 0
     for preset in presets.available():
+        if not all_of_them and preset.environment != "CartPole-v1":
+            continue
         data = tmp_path / preset.algorithm if preset.updates else None
         if data:
             rl.record("random", preset.environment, 300, data)
@@ -84,7 +89,7 @@ def test_presets_are_taken_by_the_classes(tmp_path):
             continue
         check(training, preset)
         made += 1
-    assert made >= 20
+    assert made >= (20 if all_of_them else 5)
 
 
 def check(training, preset):

@@ -43,12 +43,6 @@ def test_numbers_that_do_not_fit():
     env = make_env("act_discrete")
     for arguments, expected, received in (
         (
-            {"warm_up": -1},
-            "`warm_up` to be an integer of at least 0",
-            "warm_up=-1",
-        ),
-        ({"capacity": 7}, "`capacity` to be at least 8", "capacity=7"),
-        (
             {"n_step": 5, "capacity": 9},
             "`capacity` to be at least 10, .*n_step=5 in each of 2",
             "capacity=9",

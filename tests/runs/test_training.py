@@ -85,6 +85,7 @@ def test_an_off_policy_run_takes_its_schedules_to_the_end():
             np.testing.assert_array_equal(one.numpy(), other.numpy())
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_seeds_repeat():
     settings = {**REPLAY, "total_steps": 128}
     preset = preset_of("DQN", "CartPole-v1", settings)
@@ -269,6 +270,7 @@ def test_updates_want_data_and_steps_want_none(tmp_path):
 # Defaults.
 
 
+@pytest.mark.slow
 def test_every_algorithm_has_defaults_to_train_with():
     for algorithm in presets.ALGORITHMS:
         # What there is of several kinds takes Discrete actions too.

@@ -1,9 +1,4 @@
-"""Text 001: networks and gradients of plain Keras, brought to agents.
-
-How far does what one knows of Keras reach? A `Sequential` or a subclassed
-model, as pasted, is a network of DQN, PPO or REINFORCE; and in a loop of one's
-own, `GradientTape` differentiates our losses as it does any other.
-"""
+"""Networks and gradients of plain Keras, as users bring them to agents."""
 
 import gymnasium
 import keras
@@ -56,17 +51,6 @@ class ActionValues(tf.keras.Model):
         return self.values(self.second(self.first(observation)))
 
 
-def in_a_row(n_actions=2):
-    """Makes a `Sequential` that does not know its input yet."""
-    return tf.keras.Sequential(
-        [
-            tf.keras.layers.Dense(32, activation="relu"),
-            tf.keras.layers.Dense(32, activation="relu"),
-            tf.keras.layers.Dense(n_actions),
-        ]
-    )
-
-
 def share_right(agent):
     """Share of states in which the greedy action is the right one."""
     seen, right = states(500, seed=99)
@@ -97,37 +81,6 @@ def test_a_subclassed_model_learns_in_dqn():
         )
     ]
     assert 0.0 < max(apart) < 0.5
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param("PPO", marks=pytest.mark.slow), "REINFORCE"]
-)
-def test_a_sequential_learns_in_on_policy_agents(name):
-    keras.utils.set_random_seed(0)
-    critic = {"PPO": [in_a_row(1)], "REINFORCE": []}[name]
-    agent = getattr(rl, name)(in_a_row(), *critic, seed=0)
-    agent.compile(keras.optimizers.Adam(1e-2), jit_compile=False)
-    rollouts = rl.RolloutDataset(
-        gymnasium.vector.SyncVectorEnv([FirstNumber] * 32),
-        horizon=8,
-        passes=4 if name == "PPO" else 1,
-        batch_size=64 if name == "PPO" else None,
-        seed=0,
-    )
-    agent.fit(rollouts, epochs=10 if name == "PPO" else 60, verbose=0)
-    assert share_right(agent) > 0.9
-
-
-def test_a_critic_that_is_a_softmax_of_one_unit_is_warned_of():
-    critic = keras.Sequential(
-        [keras.Input((4,)), keras.layers.Dense(1, activation="softmax")]
-    )
-    actor = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
-    agent = rl.PPO(actor, critic)
-    with pytest.warns(
-        UserWarning, match=r"(?s)softmax of one unit.*no activation"
-    ):
-        agent.bind(FirstNumber.observation_space, FirstNumber.action_space)
 
 
 def test_a_softmax_policy_learns_by_reinforce_in_a_loop():
@@ -165,14 +118,3 @@ def test_a_softmax_policy_learns_by_reinforce_in_a_loop():
     ]
     assert np.mean(hits[:5]) < 0.75
     assert np.mean(hits[-10:]) > 0.85
-
-
-def test_mixed_precision():
-    for dtype in ("mixed_bfloat16", "mixed_float16"):
-        agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), dtype=dtype, seed=0)
-        assert agent.actor.compute_dtype == dtype.removeprefix("mixed_")
-        assert agent.actor.variable_dtype == "float32"
-        scaled = keras.optimizers.LossScaleOptimizer
-        scales = isinstance(agent.optimizer, scaled)
-        assert scales == (dtype == "mixed_float16")
-        assert agent.value(np.zeros((3, 4))).dtype == "float32"

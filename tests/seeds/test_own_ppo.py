@@ -1,4 +1,4 @@
-"""Text 003: a PPO written by hand around `GradientTape`, and its move to us.
+"""A PPO written by hand around `GradientTape`, and its move to an agent.
 
 `docs/from_your_ppo.md` is the answer. Its code is run by `tests/docs`; here its
 loop learns, and its batches and `fit` train one agent.
@@ -85,3 +85,31 @@ def test_fit_and_own_batches_take_turns():
         logs = agent.train_on_batch(minibatch, return_dict=True)
         assert np.isfinite(logs["loss"])
         assert int(agent.optimizer.iterations) == count
+
+
+class Counting(keras.layers.Layer):
+    """Counts the passes that are recorded for training, as they are traced."""
+
+    def __init__(self):
+        super().__init__()
+        self.recorded = 0
+
+    def call(self, inputs, training=False):
+        self.recorded += bool(training)
+        return inputs
+
+
+@pytest.mark.slow
+def test_our_updates_record_one_pass():
+    counting = Counting()
+    cell = keras.Input((4,))
+    trunk = keras.layers.Dense(8, activation="tanh")(counting(cell))
+    outputs = [keras.layers.Dense(units)(trunk) for units in (2, 1)]
+    agent = rl.PPO(keras.Model(cell, outputs))
+    agent.compile(jit_compile=False)
+    rollouts = rl.RolloutDataset(
+        "CartPole-v1", horizon=8, passes=1, batch_size=None, seed=0
+    )
+    agent.fit(rollouts, epochs=2, verbose=0)
+    # Policy and value: traced once, and never again.
+    assert counting.recorded == 1

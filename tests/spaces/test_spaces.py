@@ -198,28 +198,18 @@ HOSTILE = [
     *({**TUPLE, "spaces": inner} for inner in ([], {"a": DISCRETE})),
     {**TUPLE, "spaces": [{**BOX, "shape": [2**24]}] * 2},
 ]
-# fmt: off
 NAMED = [
-        ({"type": "Dict"}, "the keys"),
-    ({"type": "Dict", "spaces": {}, "more": 1}, "the keys"),
+    ({"type": "Dict"}, "the keys"),
     ({"type": "Dict", "spaces": {}}, "not empty"),
-    ({"type": "Tuple", "spaces": []}, "not empty"),
     ({"type": "Dict", "spaces": [DISCRETE]}, "a dict of spaces"),
     ({"type": "Tuple", "spaces": {"a": DISCRETE}}, "a list of spaces"),
-    ({"type": "Tuple", "spaces": "ab"}, "a list of spaces"),
-    ({"type": "Tuple", "spaces": None}, "a list of spaces"),
-    ({"type": "Dict", "spaces": 3}, "a dict of spaces"),
     ({"type": "Dict", "spaces": {1: DISCRETE}}, "strings as keys"),
     ({"type": "Dict", "spaces": {"a": None}}, "type among"),
-    ({"type": "Tuple", "spaces": [[DISCRETE]]}, "type among"),
-    ({"type": "Tuple", "spaces": [{"type": ["Box"]}]}, "type among"),
     ({"type": "Text", "max_length": 3}, "type among"),
-    ({"type": "Tuple", "spaces": [box(2, low=None)]}, "numbers"),
     ({"type": "Tuple", "spaces": [box(2, low=float("nan"))]}, "numbers"),
     ({"type": "Tuple", "spaces": [box(2, low=[0.0])]}, "bounds of shape"),
     ({"type": "Tuple", "spaces": [box(2.0)]}, "integers"),
 ]
-# fmt: on
 
 
 def test_hostile_configs_are_refused():

@@ -1,4 +1,4 @@
-"""Runs with checkpoints: what they are of, and processes that are killed.
+"""Runs with checkpoints, and processes that are killed.
 
 As a program, `python checkpointed.py CASE DIRECTORY KILLS`, it has one child
 after another train, and each but the last of a run killed at a random event:
@@ -10,10 +10,8 @@ import functools
 import json
 import os
 import random
-import shutil
 import signal
 import sys
-import tempfile
 import threading
 from pathlib import Path
 
@@ -27,29 +25,26 @@ from gymnasium.vector import AsyncVectorEnv
 import keras_rl2 as rl
 from keras_rl2.envs import VectorEnvAdapter
 from keras_rl2.files import plain_data
-from support import stock_callbacks
 from support.kept_envs import Walk
 from support.kept_envs import normalized_walk
 
 EPOCHS = 6
-# TD3 with Keras' own callbacks.
-STOCK = "stock"
 # What writes a checkpoint, in turn.
 WRITING = ("fsync", "replace", "rename", "mkdir", "rmdir", "unlink")
 
 
 def rollouts(env_id="CartPole-v1", **settings):
-    defaults = {"num_envs": 2, "horizon": 16, "passes": 2, "batch_size": 16}
+    sizes = {"num_envs": 2, "horizon": 16, "passes": 2, "batch_size": 16}
     return rl.RolloutDataset(
-        env_id, rounds_per_epoch=2, seed=0, **{**defaults, **settings}
+        env_id, rounds_per_epoch=2, seed=0, **sizes, **settings
     )
 
 
 def replay(env_id, **settings):
     # Smaller than what is stored, so that the oldest are overwritten.
-    defaults = {"capacity": 300, "batch_size": 16, "warm_up": 64}
+    sizes = {"capacity": 300, "batch_size": 16, "warm_up": 64}
     return rl.ReplayDataset(
-        env_id, rounds_per_epoch=2, seed=0, **{**defaults, **settings}
+        env_id, rounds_per_epoch=2, seed=0, **sizes, **settings
     )
 
 
@@ -99,39 +94,9 @@ def cql():
     return agent, data
 
 
-def ppo_in(env, **settings):
-    data = rollouts(env, **settings)
-    agent = rl.PPO.for_env(data.env, hidden=(8,), seed=0)
-    return agent, data
-
-
 def processes():
-    return ppo_in(AsyncVectorEnv([normalized_walk, Walk], context="fork"))
-
-
-def local_workers():
-    return ppo_in("CartPole-v1", workers=rl.LocalWorkers(2))
-
-
-@functools.cache
-def minari_folder():
-    """Returns a dataset in Minari's format; it goes with this process."""
-    folder = tempfile.TemporaryDirectory()
-    path = Path(folder.name) / "cartpole" / "random-v0"
-    rl.record("random", "CartPole-v1", 300, path, seed=1)
-    return folder, path
-
-
-def mixed():
-    agent = rl.DQN.for_env("CartPole-v1", hidden=(8,), seed=0)
-    # Some tens of rows at a time.
-    recorded = rl.OfflineDataset(minari_folder()[1], memory_limit=4000, seed=0)
-    return agent, rl.MixedDataset(recorded, replay("CartPole-v1"))
-
-
-def graph_dqn():
-    data = replay(rl.envs.GraphVectorEnv("CartPole-v1", num_envs=2))
-    return rl.DQN.for_env(data.env, hidden=(8,), seed=0), data
+    env = AsyncVectorEnv([normalized_walk, Walk], context="fork")
+    return rl.PPO.for_env(env, hidden=(8,), seed=0), rollouts(env)
 
 
 CASES = {
@@ -140,13 +105,6 @@ CASES = {
     "DQN": dqn,
     "SAC": sac,
     "CQL": cql,
-}
-# Where environments, or what was recorded, lie elsewhere.
-ELSEWHERE = {
-    "Processes": processes,
-    "GraphDQN": graph_dqn,
-    "LocalWorkers": local_workers,
-    "Minari": mixed,
 }
 
 
@@ -185,16 +143,12 @@ def fit_and_close(agent, data, folder, epochs, callbacks):
         )
         return outcome_of(agent, data, history)
     finally:
-        data.close()
+        if hasattr(data, "close"):
+            data.close()
 
 
 def counted(at_event):
-    """Has environments' steps, rounds, draws, and calls that write told of.
-
-    Args:
-        at_event: Callable. Called before each, while no other goes on:
-            checkpoints are written beside training.
-    """
+    """Has `at_event` called before each step, round, draw and writing call."""
     one_at_a_time = threading.RLock()
 
     process = os.getpid()
@@ -210,11 +164,9 @@ def counted(at_event):
 
         return call
 
-    # Of classes: what an instance has is copied with it.
     for owner, names in (
         (os, WRITING),
         (VectorEnvAdapter, ["step"]),
-        # Steps in a graph call no method.
         (rl.RolloutDataset, ["refresh"]),
         (rl.ReplayDataset, ["refresh"]),
         (rl.OfflineDataset, ["sample"]),
@@ -233,7 +185,7 @@ def train(case, directory, events):
             os.kill(os.getpid(), signal.SIGKILL)
 
     counted(count)
-    outcome = outcome_of_fit(case, *made(case), directory)
+    outcome = fit_and_close(*made(case), directory, EPOCHS, ())
     taken, arrays = plain_data.to_json(outcome)
     np.savez(directory / "outcome.npz", **arrays)
     (directory / "outcome.json").write_text(json.dumps(taken))
@@ -242,35 +194,10 @@ def train(case, directory, events):
 
 def made(case):
     """Makes an agent and its data."""
-    settings = {}
-    if case == STOCK:
-        agent, data = td3()
-        for name in ("optimizer", "critic_optimizer"):
-            settings[name] = keras.optimizers.Adam(use_ema=True, name=name)
-    else:
-        agent, data = {**CASES, **ELSEWHERE}[case]()
+    agent, data = {**CASES, "Processes": processes}[case]()
     # Compiling would take longer than all else.
-    agent.compile(**settings, jit_compile=False)
+    agent.compile(jit_compile=False)
     return agent, data
-
-
-def outcome_of_fit(case, agent, data, directory):
-    """Trains by `fit`, or goes on with it."""
-    stock = stock_callbacks.made(directory) if case == STOCK else []
-    if not any(directory.glob("checkpoint-*")):
-        # Nothing tells what a life without a checkpoint has added to files.
-        shutil.rmtree(directory / "board", ignore_errors=True)
-        (directory / "other.csv").unlink(missing_ok=True)
-    checkpoint = rl.callbacks.Checkpoint(directory, every_steps=1)
-    history = agent.fit(
-        data, epochs=EPOCHS, callbacks=[*stock, checkpoint], verbose=0
-    )
-    outcome = outcome_of(agent, data, history)
-    if hasattr(data, "close"):
-        data.close()
-    if stock:
-        outcome["stock"] = stock_callbacks.left_by(stock, directory)
-    return outcome
 
 
 def child(work, directory, *arguments):

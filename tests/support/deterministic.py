@@ -11,14 +11,28 @@ UNIT = spaces.Box(-1.0, 1.0, (1,), np.float32)
 # tanh of it is a half.
 ATANH_HALF = 0.5493061443340549
 
+#: A minibatch but for its actions. The second transition ends an episode.
+BATCH = {
+    "observation": np.array([[1.0], [-2.0], [0.5]]),
+    "next_observation": np.array([[0.5], [1.0], [-1.0]]),
+    "reward": np.array([1.0, -2.0, 0.5]),
+    "discount": np.array([0.9, 0.0, 0.5]),
+    "weight": np.array([1.0, 0.5, 2.0]),
+}
+
 
 def linear_actor(weight=0.0, bias=0.0):
     """An actor whose action is tanh(weight * observation + bias)."""
+    return linear_network([weight], [bias], "actor")
+
+
+def linear_network(kernel, bias, name="network"):
+    """A network from one number to as many as there are biases."""
     inputs = keras.Input((1,))
-    layer = keras.layers.Dense(1)
-    actor = keras.Model(inputs, layer(inputs), name="actor")
-    layer.set_weights([np.array([[weight]]), np.array([bias])])
-    return actor
+    layer = keras.layers.Dense(len(bias))
+    network = keras.Model(inputs, layer(inputs), name=name)
+    layer.set_weights([np.array([kernel]), np.array(bias)])
+    return network
 
 
 def linear_critic(observation=0.0, action=0.0, bias=0.0, name="critic"):
@@ -29,6 +43,14 @@ def linear_critic(observation=0.0, action=0.0, bias=0.0, name="critic"):
     critic = keras.Model(inputs, layer(both), name=name)
     layer.set_weights([np.array([[observation], [action]]), np.array([bias])])
     return critic
+
+
+def squashed_policy(outputs, noise):
+    """Actions and the logarithms of their densities, by NumPy."""
+    mean, log_std = np.split(outputs, 2, axis=1)
+    action = np.tanh(mean + np.exp(log_std) * noise)
+    log_prob = -0.5 * noise**2 - log_std - 0.5 * np.log(2 * np.pi)
+    return action, (log_prob - np.log(1 - action**2))[:, 0]
 
 
 def set_linear(network, *numbers):

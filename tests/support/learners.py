@@ -54,24 +54,13 @@ VARIANTS = {
         {"double": True, "dueling": True},
         {"prioritized": True, "n_step": 3},
     ),
-    "DQN categorical": (
-        "DQN",
-        "act_discrete",
-        {"distributional": "categorical", "atoms": 5},
-        {},
-    ),
 }
 for name, case in KINDS.items():
     VARIANTS[name] = (name, case.pairs[0], {}, {})
 
 
 def make(name, seed=0):
-    """Makes an agent and its dataset.
-
-    Args:
-        name: str. One of `VARIANTS`.
-        seed: int. Of the dataset.
-    """
+    """Makes an agent of `VARIANTS`, and its dataset with a seed."""
     kind, pair, settings, data = VARIANTS[name]
     case = KINDS[kind]
     env = environment(pair)
@@ -139,10 +128,6 @@ def of_two_devices(strategy, name, folder):
     acted = [
         agent.act(observations, deterministic=True) for agent in (two, loaded)
     ]
-    played = [
-        agent.evaluate(environment(pair), episodes=2, seed=0)
-        for agent in (one, two)
-    ]
     trained = [
         index
         for index, weight in enumerate(two.weights)
@@ -170,7 +155,6 @@ def of_two_devices(strategy, name, folder):
             sum(each["skipped_updates"]) for each in (logs, logs_of_two)
         ],
         "loaded acts alike": bool(np.array_equal(*acted)),
-        "evaluated": [each["episode_return"] for each in played],
     }
 
 

@@ -23,37 +23,26 @@ class Closing(rl.RolloutDataset):
         super().close()
 
 
-def make_dataset(seed, env="CartPole-v1"):
-    return Closing(env, horizon=16, batch_size=16, passes=2, seed=seed)
-
-
-def make_graph_dataset(seed):
-    return make_dataset(seed, rl.envs.GraphVectorEnv("CartPole-v1", 2))
-
-
-@pytest.mark.parametrize(
-    ("make_dataset", "at_once"),
-    [
-        (make_dataset, 3),
-        pytest.param(make_graph_dataset, 1, marks=pytest.mark.slow),
-    ],
-)
-def test_each_is_trained_as_alone(make_dataset, at_once):
-    datasets = []
-
-    def make(seed):
-        datasets.append(make_dataset(seed))
-        return datasets[-1]
-
-    trained = rl.train_seeds(
-        make_agent, make, (3, 1, 4), epochs=3, at_once=at_once
+def make_dataset(seed):
+    return Closing(
+        "CartPole-v1", horizon=16, batch_size=16, passes=2, seed=seed
     )
-    assert trained.seeds == [3, 1, 4]
-    assert [each.seed for each in trained.agents] == [3, 1, 4]
-    assert trained.history["loss"].shape == (3, 3)
+
+
+def keeping(make, kept):
+    """Returns a function that keeps what it makes for a seed."""
+    return lambda seed: kept.append(make(seed)) or kept[-1]
+
+
+def test_each_is_trained_as_alone():
+    datasets = []
+    make = keeping(make_dataset, datasets)
+    trained = rl.train_seeds(make_agent, make, (3, 1), epochs=2, at_once=2)
+    assert trained.seeds == [each.seed for each in trained.agents] == [3, 1]
+    assert trained.history["loss"].shape == (2, 2)
     # As the second of them is alone.
     agent = make_agent(1)
-    history = agent.fit(make_dataset(1), epochs=3, verbose=0).history
+    history = agent.fit(make_dataset(1), epochs=2, verbose=0).history
     for name in history.keys() - {"steps_per_second"}:
         np.testing.assert_array_equal(
             trained.history[name][1], history[name], err_msg=name
@@ -64,6 +53,7 @@ def test_each_is_trained_as_alone(make_dataset, at_once):
     assert all(each.closed for each in datasets)
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_callbacks_are_those_of_the_seed():
     class Stopping(keras.callbacks.Callback):
         def __init__(self, seed):
@@ -72,6 +62,8 @@ def test_callbacks_are_those_of_the_seed():
 
         def on_epoch_end(self, epoch, logs=None):
             seen.append((self.seed, epoch))
+            # That of the caller.
+            policies.add(keras.config.dtype_policy().name)
             if self.seed == 0:
                 self.model.stop_training = True
 
@@ -79,14 +71,20 @@ def test_callbacks_are_those_of_the_seed():
         kept[seed] = Stopping(seed)
         return [kept[seed]]
 
-    kept, seen = {}, []
-    trained = rl.train_seeds(
-        make_agent,
-        make_dataset,
-        range(2),
-        epochs=3,
-        make_callbacks=make_callbacks,
-    )
+    kept, seen, policies = {}, [], set()
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        trained = rl.train_seeds(
+            make_agent,
+            make_dataset,
+            range(2),
+            epochs=3,
+            make_callbacks=make_callbacks,
+        )
+    finally:
+        keras.config.set_dtype_policy(before)
+    assert policies == {"mixed_bfloat16"}
     assert sorted(seen) == [(0, 0), (1, 0), (1, 1), (1, 2)]
     assert [kept[s].model for s in (0, 1)] == trained.agents
     # The history is as wide as the longest.
@@ -96,49 +94,17 @@ def test_callbacks_are_those_of_the_seed():
     )
 
 
-def test_the_policy_for_dtypes_is_that_of_the_caller():
-    seen = []
-
-    class Look(keras.callbacks.Callback):
-        def on_train_begin(self, logs=None):
-            seen.append(keras.config.dtype_policy().name)
-
-    before = keras.config.dtype_policy()
-    keras.config.set_dtype_policy("mixed_bfloat16")
-    try:
-        rl.train_seeds(
-            make_agent,
-            make_dataset,
-            [0],
-            epochs=1,
-            make_callbacks=lambda seed: [Look()],
-        )
-    finally:
-        keras.config.set_dtype_policy(before)
-    assert seen == ["mixed_bfloat16"]
-
-
+@pytest.mark.usefixtures("eagerly")
 def test_an_error_names_its_seed_and_stops_the_others():
     class Failing(keras.callbacks.Callback):
         def on_epoch_end(self, epoch, logs=None):
             raise KeyError("of a user")
 
-    agents = []
-
-    def make(seed):
-        agents.append(make_agent(seed))
-        return agents[-1]
-
-    datasets = []
-
-    def make_data(seed):
-        datasets.append(make_dataset(seed))
-        return datasets[-1]
-
+    agents, datasets = [], []
     with pytest.raises(KeyError, match="of a user") as raised:
         rl.train_seeds(
-            make,
-            make_data,
+            keeping(make_agent, agents),
+            keeping(make_dataset, datasets),
             [7, 8, 9],
             epochs=10**6,
             make_callbacks=lambda seed: [Failing()] if seed == 8 else [],

@@ -28,22 +28,6 @@ def test_each_array_arrives_where_it_was():
     np.testing.assert_array_equal(given, [235.0, 235.0])
 
 
-@pytest.mark.usefixtures("as_users_run")
-def test_what_is_compiled_is_called_alike():
-    weights = tf.Variable([1.0, 2.0])
-
-    @tf.function(jit_compile=True)
-    def function(one_round):
-        weights.assign_add(one_round["b"])
-        return weights * tf.cast(one_round["a"][0], "float32")
-
-    call = RoundCall(function, compiled=True)
-    one_round = {"b": np.ones(2, "float32"), "a": (np.array([3, 4]),)}
-    np.testing.assert_array_equal(call(one_round), [6.0, 12.0])
-    np.testing.assert_array_equal(call(one_round), [9.0, 16.0])
-    np.testing.assert_array_equal(weights, [3.0, 4.0])
-
-
 def test_one_trace_of_each_form():
     traced = []
 
@@ -117,7 +101,10 @@ class Kept(keras.callbacks.Callback):
         self.told.append((batch, logs))
 
 
-@pytest.mark.parametrize(("eagerly", "verbose"), [(False, 1), (True, 0)])
+@pytest.mark.parametrize(
+    ("eagerly", "verbose"),
+    [(True, 1), pytest.param(False, 0, marks=pytest.mark.slow)],
+)
 def test_callbacks_are_told_numbers(eagerly, verbose, capsys):
     agent, dataset = made("PPO", run_eagerly=eagerly)
     kept = Kept()

@@ -78,24 +78,14 @@ def assert_same(found, expected):
 )
 def test_the_second_seed_trains_as_it_would_alone(name):
     programs = SharedPrograms()
-    first = trained(name, 1, programs)
+    agent, first, _ = trained(name, 1, programs)
     found = trained(name, 2, programs)
     assert programs.number == 1
+    assert shared_programs.PRESENT.get() is None
     assert_same(found, trained(name, 2))
     # Neither has touched the other.
-    assert any((a != b).any() for a, b in zip(first[1], found[1], strict=True))
-    assert_same(first, trained(name, 1))
-
-
-@pytest.mark.slow
-def test_a_stopped_round_is_that_of_the_agent_itself():
-    """`target_kl` is a variable outside of the networks."""
-    programs = SharedPrograms()
-    settings = {"target_kl": 1e-9}
-    trained("PPO", 1, programs, **settings)
-    found = trained("PPO", 2, programs, **settings)
-    assert programs.number == 1
-    assert_same(found, trained("PPO", 2, **settings))
+    assert any((a != b).any() for a, b in zip(first, found[1], strict=True))
+    np.testing.assert_equal(agent.get_weights(), first)
 
 
 def test_other_agents_are_other_programs():
@@ -120,7 +110,6 @@ def test_other_optimizers_are_other_programs():
     assert usual == program_by(adam(1e-2))
     for optimizer in (
         adam(1e-3, beta_1=0.5),
-        keras.optimizers.RMSprop(1e-3),
         adam(decay.PolynomialDecay(1e-3, 100)),
     ):
         assert usual != program_by(optimizer)
@@ -136,10 +125,11 @@ def test_other_optimizers_are_other_programs():
     ("optimizer", "settings", "number"),
     [
         (lambda: keras.optimizers.Adam(1e-3), {"max_gradient_norm": 0.1}, 2),
+        # A variable outside of the networks.
+        (lambda: keras.optimizers.Adam(1e-3), {"target_kl": 1e-9}, 2),
         (lambda: keras.optimizers.RMSprop(1e-3), {}, 2),
         (lambda: keras.optimizers.Adam(1e-2), {}, 1),
     ],
-    ids=["settings", "optimizer", "learning rate"],
 )
 def test_other_agents_train_as_they_would_alone(optimizer, settings, number):
     programs = SharedPrograms()
@@ -161,10 +151,6 @@ NUMBERS = {
     "A2C": (
         {"gamma": 0.5, "value_coefficient": 2.0},
         {"gae_lambda": 0.1, "entropy_coefficient": 0.5},
-    ),
-    "PPO": (
-        {"clip_ratio": 0.01, "gamma": 0.8, "entropy_coefficient": 0.1},
-        {"clip_ratio": 0.5, "value_coefficient": 5.0, "gae_lambda": 0.5},
     ),
     "DQN": ({"gamma": 0.5}, {"gamma": 0.8}),
 }
@@ -205,14 +191,8 @@ def trained_with(name, numbers, programs=None, in_graph=True):
     return agent.get_weights(), int(agent.optimizer.iterations)
 
 
-@pytest.mark.parametrize(
-    ("name", "in_graph"),
-    [
-        ("A2C", False),
-        pytest.param("PPO", True, marks=pytest.mark.slow),
-        pytest.param("DQN", True, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "in_graph"), [("A2C", False), ("DQN", True)])
 def test_agents_of_other_numbers_share_a_second_program(name, in_graph):
     programs = SharedPrograms()
     every = ({}, *NUMBERS[name])
@@ -284,10 +264,3 @@ def test_what_nobody_knows_is_not_shared():
             agent.fit(KINDS["PPO"].make_dataset(env), verbose=0)
         assert programs.number == 0
     assert int(counting.counted) > 0
-
-
-def test_programs_are_not_used_outside():
-    programs = SharedPrograms()
-    with programs.used():
-        assert shared_programs.PRESENT.get() is programs
-    assert shared_programs.PRESENT.get() is None

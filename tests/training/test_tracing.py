@@ -111,21 +111,6 @@ def test_one_trace_of_off_policy_agents(name, jit_compile, env, monkeypatch):
     assert (len(updates), len(policies)) == (1, 1)
 
 
-def test_same_steps_with_other_numbers_of_final_rows(monkeypatch):
-    env = as_vector_env(CountingEnv(lengths=(3, 1, 5)))
-    agent = make_agent(KINDS["PPO"], env)
-    preparations = counted(agent, "targets", monkeypatch)
-    rollouts = make_rollouts(env)
-    rollouts.bind(agent)
-    sizes = set()
-    for _ in range(20):
-        trajectory = rollouts.collect()
-        sizes.add(len(trajectory.final_index))
-        agent.prepare(trajectory)
-    assert len(sizes) > 1
-    assert len(preparations) == 1
-
-
 def test_act_is_traced_once_for_all_batches(env, monkeypatch):
     agent = make_agent(KINDS["PPO"], env)
     policies = counted(agent, "sample_action", monkeypatch)
@@ -135,9 +120,8 @@ def test_act_is_traced_once_for_all_batches(env, monkeypatch):
     assert len(policies) == 1
 
 
-@pytest.mark.parametrize(
-    "name", ["PPO", pytest.param("DQN", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["PPO", "DQN"])
 def test_no_graph_outlives_its_agent(name, env, graphs):
     """TensorFlow keeps some of those of a plain Keras model."""
 

@@ -30,19 +30,13 @@ def no_process(monkeypatch):
 def test_bad_numbers_of_workers_are_refused():
     for workers, arguments, text in [
         (rl.LocalWorkers, {"count": 0}, "count=0"),
-        (rl.LocalWorkers, {"count": 1.5}, "count=1.5"),
         (rl.LocalWorkers, {"envs_per_worker": 0}, "envs_per_worker=0"),
         (rl.LocalWorkers, {"min_workers": 0}, "min_workers=0"),
         (rl.LocalWorkers, {"min_workers": 3}, "min_workers=3"),
         (rl.LocalWorkers, {"timeout": 0}, "timeout=0"),
-        (rl.LocalWorkers, {"timeout": float("nan")}, "timeout=nan"),
         (rl.LocalWorkers, {"start_timeout": -1.0}, "start_timeout=-1.0"),
         (rl.RayWorkers, {"num_cpus_per_worker": -1}, "per_worker=-1"),
-        (rl.RayWorkers, {"num_cpus_per_worker": np.nan}, "per_worker=nan"),
         (rl.RayWorkers, {"options": {"max_restarts": 3}}, "['max_restarts']"),
-        (rl.RayWorkers, {"options": {"num_cpus": 3}}, "['num_cpus']"),
-        (rl.RayWorkers, {"min_workers": 3}, "min_workers=3"),
-        (rl.RayWorkers, {"timeout": 0}, "timeout=0"),
     ]:
         with pytest.raises(ValueError, match=r"Expected .* Received") as caught:
             workers(**{"count": 2, **arguments})
@@ -55,13 +49,11 @@ LOCK = threading.Lock()
 @pytest.mark.usefixtures("no_process")
 def test_environments_that_cannot_be_shared_or_sent():
     two, six = rl.LocalWorkers(2), rl.LocalWorkers(2, 3)
-    vector = gymnasium.vector.SyncVectorEnv([CountingEnv])
     lock = "cannot pickle '_thread.lock'"
     for env, arguments, text in [
         ("Acrobot-v1", {"num_envs": 3}, "multiple of the number of workers, 2"),
         ("Acrobot-v1", {"num_envs": 4, "workers": six}, "2 x 3"),
         (CountingEnv(), {}, "they make their own"),
-        (vector, {}, "they make their own"),
         (CountingEnv, {"env_kwargs": {"index": 1}}, "no `env_kwargs`"),
         (CountingEnv, {"wrappers": [gymnasium.Wrapper]}, "no `wrappers`"),
         ("Acrobot-v1", {"step_timeout": 1.0}, "step_timeout=1.0"),

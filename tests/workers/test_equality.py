@@ -174,6 +174,7 @@ def test_environments_that_reset_in_the_next_step(case, registered, tmp_path):
     assert_trees_equal(two, one)
 
 
+@pytest.mark.slow
 def test_a_second_agent_remembers_nothing_of_the_first(registered, tmp_path):
     env_id = registered("cue")
 

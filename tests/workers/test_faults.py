@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2.envs import WorkerError
 from support import worker_envs
 from support.watched_workers import HORIZON
 from support.watched_workers import NUM_ENVS
@@ -24,6 +23,7 @@ from support.workers_here import WorkersHere
 from support.workers_here import lose
 
 
+@pytest.mark.slow
 def test_one_that_is_killed_between_rounds_is_replaced(closing):
     agent, data = closing()
     watch = Watch(data, agent)
@@ -145,9 +145,3 @@ def test_one_that_dies_as_it_is_made_first_is_made_again(closing, tmp_path):
     data.collect()
     assert data.env.pool.losses == 1
     assert len(living(data)) == 2
-
-
-def test_what_can_never_be_made_is_an_error(tmp_path):
-    folder = processes(tmp_path / "made", 0)
-    with pytest.raises(WorkerError, match="at least 1 workers"):
-        made(functools.partial(MadeInFewProcesses, folder), rl.LocalWorkers(1))

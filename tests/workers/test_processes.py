@@ -231,15 +231,6 @@ def test_blocks_are_written_to_again(tmp_path):
     assert len([*tmp_path.iterdir()]) == 3
 
 
-def test_messages_of_nothing_much(tmp_path):
-    sender = SharedMemorySender(str(tmp_path), "a")
-    message = {"none": np.empty((0, 3)), "text": "x", "number": np.float64(2)}
-    given = SharedMemoryReceiver().unpack(sender.pack(message))
-    assert given["none"].shape == (0, 3)
-    assert (given["text"], given["number"]) == ("x", 2.0)
-    assert SharedMemoryReceiver().unpack(sender.pack("alone")) == "alone"
-
-
 def test_memory_is_given_back(tmp_path):
     """Windows removes no file that is in some memory."""
     sender = SharedMemorySender(str(tmp_path), "a")
@@ -268,31 +259,6 @@ def test_memory_is_a_file_where_there_is_no_other(tmp_path, monkeypatch):
     sender = SharedMemorySender(folder, "a")
     given = SharedMemoryReceiver().unpack(sender.pack(np.arange(10**5)))
     np.testing.assert_array_equal(given, np.arange(10**5))
-
-
-def test_ctrl_c_is_for_this_process_alone(monkeypatch):
-    given = []
-
-    def refuse(command, **kwargs):
-        given.append({*kwargs.items()} - {("stdin", subprocess.PIPE)})
-        raise OSError("too many processes")
-
-    monkeypatch.setattr(subprocess, "Popen", refuse)
-    monkeypatch.setattr(local_transport.fresh_python, "environ", lambda: None)
-    monkeypatch.setattr(
-        subprocess, "CREATE_NEW_PROCESS_GROUP", 512, raising=False
-    )
-    transport = LocalTransport()
-    for name in ("posix", "nt"):
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "name", name)
-            with pytest.raises(OSError, match="too many processes"):
-                transport.start(1, 1.0)
-    transport.close()
-    assert given == [
-        {("env", None), ("process_group", 0)},
-        {("env", None), ("creationflags", 512)},
-    ]
 
 
 # Programs of their own, with TensorFlow in them.

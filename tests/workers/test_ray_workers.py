@@ -11,20 +11,13 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium import spaces
 
 import keras_rl2 as rl
 from keras_rl2.envs import WorkerError
 from keras_rl2.files import fresh_python
 from keras_rl2.workers.ray_connection import RayConnection
-from support import worker_envs
-from support.datasets import episodes_of
-from support.worker_envs import LONGEST
-from support.worker_envs import SHORTEST
 from support.worker_envs import NumberedEnv
-from support.worker_envs import Once
 from support.worker_envs import ProcessEnv
-from support.worker_envs import WorkerEnvCrash
 from support.worker_processes import is_running
 from support.worker_processes import wait_until
 
@@ -136,22 +129,7 @@ def test_an_environment_that_only_the_driver_knows_is_sent():
     env.close()
 
 
-def test_one_that_is_lost_is_replaced(closing, tmp_path):
-    fail = Once(tmp_path / "once", worker_envs.dies, step=9)
-    agent, data = closing(functools.partial(NumberedEnv, fail))
-    before = pids(data.env)
-    agent.fit(data, epochs=3, verbose=0)
-    assert data.env.pool.losses == 1
-    after = pids(data.env)
-    [gone] = {*before} - {*after}
-    wait_until(lambda: not is_running(gone))
-    lengths = np.array(episodes_of(data)["episode_lengths"])
-    assert ((lengths >= SHORTEST) & (lengths <= LONGEST)).all()
-
-
-@pytest.mark.parametrize(
-    "min_workers", [2, pytest.param(1, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("min_workers", [2, 1])
 def test_where_there_is_no_room_for_another(min_workers):
     env = rl.RayWorkers(2, min_workers=min_workers).start(NumberedEnv, 2)
     env.pool._replace_seconds = 1.0
@@ -184,20 +162,6 @@ def test_more_than_there_is_room_for_are_an_error():
     env.close()
 
 
-def test_errors_keep_their_type(closing, tmp_path):
-    fail = Once(tmp_path / "once", worker_envs.raises, step=5)
-    agent, data = closing(functools.partial(NumberedEnv, fail))
-    with pytest.raises(WorkerEnvCrash) as caught:
-        agent.fit(data, epochs=1, verbose=0)
-    assert type(caught.value) is WorkerEnvCrash
-    notes = " ".join(caught.value.__notes__)
-    assert "In step 5 of environment" in notes
-    assert "In worker" in notes
-    assert "in raises" in notes
-    assert data.env.pool.losses == 0
-    agent.fit(data, epochs=1, verbose=0)
-
-
 def test_an_answer_that_cannot_be_sent_is_an_error_of_its_own():
     def make():
         env = NumberedEnv()
@@ -212,38 +176,6 @@ def test_an_answer_that_cannot_be_sent_is_an_error_of_its_own():
         assert env.pool.losses == 0
     finally:
         env.close()
-
-
-def test_arrays_are_not_copied_and_nothing_is_left_in_the_store():
-    def free():
-        return ray.available_resources()["object_store_memory"]
-
-    class Large(NumberedEnv):
-        def __init__(self):
-            super().__init__()
-            self.observation_space = spaces.Box(0, 1, (1 << 20,), np.float32)
-
-        def _observation(self):
-            return np.full(1 << 20, self.time, np.float32)
-
-    before = free()
-    env = rl.RayWorkers(1).start(Large, 1)
-    call = env.pool.submit(0, "reset", 0)
-    [observation] = env.pool.gather([call])
-    assert observation.shape == (1, 1 << 20)
-    # It lies in the store.
-    assert not observation.flags.writeable
-    assert not observation.flags.owndata
-    shared = env.pool.share([observation])
-    size = observation.nbytes
-    wait_until(lambda: free() <= before - 2 * size)
-    env.pool.release([call])
-    env.pool.forget(shared)
-    del observation, shared
-    wait_until(lambda: free() == before)
-    env.reset(0)
-    env.close()
-    wait_until(lambda: free() == before)
 
 
 def test_another_address_is_refused():
@@ -265,7 +197,6 @@ def run(name, folder):
     )
 
 
-@pytest.mark.slow
 def test_a_ray_of_our_own_ends_with_us(tmp_path):
     with run("takes turns", tmp_path) as program:
         processes = list(map(int, program.stdout.readline().split()))
@@ -277,7 +208,6 @@ def test_a_ray_of_our_own_ends_with_us(tmp_path):
     wait_until(lambda: not any(map(is_running, processes)))
 
 
-@pytest.mark.slow
 def test_a_machine_that_is_lost_is_done_without(tmp_path):
     with run("loses a machine", tmp_path) as program:
         printed, errors = program.communicate()

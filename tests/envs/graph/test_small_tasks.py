@@ -55,6 +55,7 @@ def test_a_bit_is_shown_once_and_asked_for_at_the_end() -> None:
     assert reward.tolist() == [-1.0] * 4 + [1.0] * 4
 
 
+@pytest.mark.slow
 def test_the_arm_of_the_highest_mean_is_rewarded() -> None:
     env = rl.envs.GraphVectorEnv("keras_rl2/GaussianBandit-v0", num_envs=4000)
     payoffs, _ = env.reset(seed=0)
