@@ -367,8 +367,8 @@ DISTRIBUTIONS = [
     Mutant(
         "stretched_to_the_wrong_middle",
         "policy_heads/box_head.py",
-        "action = action * half + centre",
-        "action = action * half - centre",
+        "action = action * self._half + self._centre",
+        "action = action * self._half - self._centre",
         "policy_heads/test_policy_heads.py::test_unit_box_is_stretched_to_the_bounds_by_hand",
     ),
     Mutant(
