@@ -157,9 +157,7 @@ class BoxHead(PolicyHead):
             ops.cast(action, "float32"), (-1, *self.action_shape)
         )
         if self.squash or self.scaled:
-            # A dimension with equal bounds has only one action.
-            half = np.where(self._half > 0, self._half, np.float32(1.0))
-            action = (action - self._centre) / half
+            action = self._in_own_units(action)
         return ops.clip(action, -1.0, 1.0) if self.squash else action
 
     def random_action(
@@ -189,10 +187,7 @@ class BoxHead(PolicyHead):
         action = _draw_within(generator, shape, low, high)
         lowest, highest = _float32_within(low, high)
         action = np.clip(action, lowest, highest).astype("float32")
-        if self.scaled:
-            half = np.where(self._half > 0, self._half, np.float32(1.0))
-            action = (action - self._centre) / half
-        return action
+        return self._in_own_units(action) if self.scaled else action
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments as plain JSON."""
@@ -204,6 +199,12 @@ class BoxHead(PolicyHead):
             "squash": self.squash,
             "scaled": self.scaled,
         }
+
+    def _in_own_units(self, action: Any) -> Any:
+        """Converts `[..., A]` from the environment's units."""
+        # A dimension with equal bounds has only one action.
+        half = np.where(self._half > 0, self._half, np.float32(1.0))
+        return (action - self._centre) / half
 
     def _units(
         self,

@@ -374,8 +374,8 @@ DISTRIBUTIONS = [
     Mutant(
         "recorded_actions_are_not_shifted_back",
         "policy_heads/box_head.py",
-        "ops.clip((action - centre) / half, -1.0, 1.0)",
-        "ops.clip(action / half, -1.0, 1.0)",
+        "(action - self._centre) / half",
+        "action / half",
         "policy_heads/test_policy_heads.py::test_from_environment_by_hand",
     ),
     Mutant(
