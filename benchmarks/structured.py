@@ -105,7 +105,7 @@ def make_env(case):
     """Returns what makes an environment of a case, and wrappers for ours."""
     import gymnasium as gym
 
-    from support.forbidden_choices import ForbiddenChoices
+    from benchmarks.forbidden_choices import ForbiddenChoices
     from support.memory_envs import PositionsOnly
 
     if case == "memory":

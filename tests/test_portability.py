@@ -1,7 +1,6 @@
 """What other systems than this one would trip over, as far as text says it."""
 
 import ast
-import re
 from pathlib import Path
 
 from support.sources import parsed
@@ -12,7 +11,6 @@ LIBRARY = [
     for folder in ("keras_rl2", "callbacks")
     for path in sorted((ROOT / folder).rglob("*.py"))
 ]
-_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
 
 
 def _printable(tree):
@@ -35,19 +33,3 @@ def test_messages_are_ascii():
     for path in LIBRARY:
         for text in _printable(parsed(path)):
             assert text.isascii(), (path, text)
-
-
-def test_names_of_files_are_allowed_everywhere():
-    names = [
-        path.relative_to(ROOT).as_posix()
-        for folder in ("keras_rl2", "callbacks", "tests", "docs", "examples")
-        for path in (ROOT / folder).rglob("*")
-        if "__pycache__" not in path.parts
-    ]
-    assert len(names) > 500
-    for name in names:
-        assert not re.search(r'[<>:"\\|?*]|[. ](/|$)', name), name
-        assert not any(map(_RESERVED.match, name.split("/"))), name
-        assert len(name) < 150, name
-    # macOS and Windows take `a` and `A` for one.
-    assert len({name.lower() for name in names}) == len(names)

@@ -9,23 +9,10 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2.callbacks import OptunaPruning
+from support.trainings import Trial
 from support.trainings import eager_dqn
 
 optuna = pytest.importorskip("optuna")
-
-
-class Trial:
-    """What the callback uses of a trial; prunes from a step on."""
-
-    def __init__(self, pruned_at=np.inf):
-        self.reports = []
-        self.pruned_at = pruned_at
-
-    def report(self, value, step):
-        self.reports.append((step, value))
-
-    def should_prune(self):
-        return self.reports[-1][0] >= self.pruned_at
 
 
 def test_evaluations_are_reported_over_environment_steps(

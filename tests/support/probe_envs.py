@@ -215,32 +215,6 @@ class CountingEnv(gymnasium.Env):
         return self._array if self._reuse else self._array.copy()
 
 
-class WalkEnv(gymnasium.Env):
-    """Discrete observations: a walk over n states, which ends at either end.
-
-    Actions are `start` (left) and `start + 1` (right); reaching the right end
-    gives 1.
-    """
-
-    def __init__(self, n=5, start=0):
-        self.observation_space = spaces.Discrete(n)
-        self.action_space = spaces.Discrete(2, start=start)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self._state = int(self.observation_space.n) // 2
-        return self._state, {}
-
-    def step(self, action):
-        if not self.action_space.contains(action):
-            raise AssertionError(f"{action!r} is not in {self.action_space}")
-        right = action == self.action_space.start + 1
-        self._state += 1 if right else -1
-        last = int(self.observation_space.n) - 1
-        ended = self._state in (0, last)
-        return self._state, float(self._state == last), ended, False, {}
-
-
 class ActionSpaceEnv(gymnasium.Env):
     """Takes actions of any space, refuses others, and is cut off at `limit`.
 

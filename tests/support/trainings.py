@@ -1,6 +1,7 @@
 """Trainings that tests of callbacks look at."""
 
 import keras
+import numpy as np
 
 import keras_rl2 as rl
 
@@ -36,3 +37,17 @@ def fit_plain_critic(agent, rollouts, callback):
         shuffle=False,
         verbose=0,
     )
+
+
+class Trial:
+    """What is used of a trial of Optuna; prunes from a step on."""
+
+    def __init__(self, pruned_at=np.inf):
+        self.reports = []
+        self.pruned_at = pruned_at
+
+    def report(self, value, step):
+        self.reports.append((step, value))
+
+    def should_prune(self):
+        return self.reports[-1][0] >= self.pruned_at
