@@ -134,18 +134,16 @@ class CompositeHead(PolicyHead):
 
     def to_environment(self, action: Tensor) -> Any:
         """Returns a dict or tuple of the parts' actions."""
-        parts = [
-            head.to_environment(
-                # [B, 1] -> [B] where it is one number
-                ops.cast(
-                    piece if head.action_shape else piece[..., 0],
-                    head.action_dtype,
-                )
-            )
-            for head, piece in zip(
-                self.heads, _cut(action, self._action_sizes), strict=True
-            )
-        ]
+        parts = []
+        for head, piece in zip(
+            self.heads, _cut(action, self._action_sizes), strict=True
+        ):
+            if not head.action_shape:
+                piece = piece[..., 0]  # [B, 1] -> [B]
+            if head.action_dtype != "float32":
+                # In eight bits a choice is not exact, and a cast cuts off.
+                piece = ops.cast(piece + 0.5, head.action_dtype)
+            parts.append(head.to_environment(piece))
         if self._keys is None:
             return tuple(parts)
         return dict(zip(self._keys, parts, strict=True))
