@@ -65,11 +65,11 @@ class LiteRTRunner:
         ]
         self._outputs = [d["index"] for d in interpreter.get_output_details()]
 
-    def set_weights(self, weights: list[np.ndarray]) -> None:
+    def set_weights(self, weights: Sequence[Any]) -> None:
         """Copies the weights into the interpreter's inputs."""
         for index, weight in zip(self._weights, weights, strict=True):
             if index is not None:
-                self._interpreter.set_tensor(index, weight)
+                self._interpreter.set_tensor(index, np.asarray(weight))
 
     def __call__(
         self, observation: Any, noise: Any, memory: Sequence[Any] = ()

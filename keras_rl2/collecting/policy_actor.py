@@ -22,10 +22,10 @@ Actor = Callable[[Any, Any], Actions]
 
 
 class PolicyRunner(Protocol):
-    """Runs a traced policy with its own copy of the weights."""
+    """Runs a traced policy with weights that updates do not change."""
 
-    def set_weights(self, weights: list[np.ndarray]) -> None:
-        """Copies the weights."""
+    def set_weights(self, weights: list[Any]) -> None:
+        """Takes over weights, which are arrays or tensors."""
 
     def __call__(
         self,
@@ -53,7 +53,7 @@ class PolicyActor:
             Defaults to `False`.
 
     Attributes:
-        set_weights: Function that takes a list of arrays, in the order of the
+        set_weights: Function that takes a list of weights, in the order of the
             policy's variables, and sets the weights of the next actions.
         state: tuple of `[B, ...]`. Recurrent state of each environment.
         begins: `[B]` float32. 1 where the next step is the first of an

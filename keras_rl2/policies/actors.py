@@ -15,6 +15,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_rl2.basics.direct_call import direct_call
 from keras_rl2.collecting.checks import check_weights
 from keras_rl2.collecting.litert import LiteRTPolicy
 from keras_rl2.collecting.litert import LiteRTRunner
@@ -103,29 +104,35 @@ class ActorSnapshot(PolicyActor):
         self.set_weights(weights_of(self.variables))
 
 
-def weights_of(variables: list[Any]) -> list[np.ndarray]:
+def weights_of(variables: list[Any]) -> list[tf.Tensor]:
     """Returns the values of the variables that actions depend on.
 
     Args:
         variables: list of `keras.Variable`.
 
     Returns:
-        list of arrays.
+        list of tensors, not copied: as long as one is kept, the next update of
+        its variable writes to new memory.
 
     Raises:
         ValueError: If they are not finite.
     """
     values = []
     for variable in variables:
-        # The operation itself: `numpy()` takes three times as long, and this
+        # The operation itself: the method takes three times as long, and this
         # is done once for every round.
         value = variable.value
         read = tf.raw_ops.ReadVariableOp(
             resource=value.handle, dtype=value.dtype
         )
-        values.append(read.numpy())
-    check_weights(variables, values)
+        values.append(read)
+    check_weights(variables, [*map(np.asarray, values)])
     return values
+
+
+def _copies(variables: list[Any]) -> list[np.ndarray]:
+    """Returns copies of the values, as arrays."""
+    return [*map(np.array, weights_of(variables))]
 
 
 def gives_numbers(agent: Policy) -> bool:
@@ -160,7 +167,7 @@ class SentActor:
         self, agent: Policy, num_envs: int, with_log_prob: bool = False
     ) -> None:
         self.variables = list(agent.acting_variables)
-        self.weights = weights_of(self.variables)
+        self.weights = _copies(self.variables)
         self.policy = sent_policy(agent, num_envs, with_log_prob)
 
     def sync(self) -> None:
@@ -169,7 +176,7 @@ class SentActor:
         Raises:
             ValueError: If they are not finite.
         """
-        self.weights = weights_of(self.variables)
+        self.weights = _copies(self.variables)
 
 
 def sent_policy(
@@ -230,8 +237,7 @@ def litert_policy(agent: Policy) -> LiteRTPolicy | None:
         return None
     return LiteRTPolicy(
         runner.converted,
-        # Copies: keeping a reference to an array makes each update allocate.
-        [np.array(weight) for weight in weights_of(variables)],
+        _copies(variables),
         runner.threads,
         agent.observation_spec,
         runner.observations,
@@ -252,13 +258,12 @@ class _TensorFlowRunner:
     backend = "tensorflow"
 
     def __init__(self, function: Any) -> None:
-        # Without TensorFlow's choice of a trace by the types of arguments.
-        self._function = function.get_concrete_function()
-        self._weights: list[Any] = []
+        self._call = direct_call(function.get_concrete_function())
+        self._weights: list[tf.Tensor] = []
 
-    def set_weights(self, weights: list[np.ndarray]) -> None:
-        """Copies the weights: `constant` may alias its argument."""
-        self._weights = [tf.constant(np.array(w)) for w in weights]
+    def set_weights(self, weights: list[tf.Tensor]) -> None:
+        """Keeps the weights: an update of the variables makes new ones."""
+        self._weights = weights
 
     def __call__(
         self,
@@ -271,8 +276,7 @@ class _TensorFlowRunner:
         if noise is not None:
             given.append(noise)
         given += memory
-        outputs = self._function(*map(tf.constant, given), *self._weights)
-        return [output.numpy() for output in outputs]
+        return [output.numpy() for output in self._call(given + self._weights)]
 
 
 def _make_runner(
@@ -325,7 +329,10 @@ def _make_runner(
     runner.set_weights(weights)
     fallback.set_weights(weights)
     for inputs in _example_inputs(agent, num_envs, deterministic):
-        if not _agree(runner(*inputs), fallback(*inputs)):
+        # A GPU may compute in TF32, which errs by 3e-4.
+        with tf.device("/CPU:0"):
+            expected = fallback(*inputs)
+        if not _agree(runner(*inputs), expected):
             logger.warning(
                 "The policy acts through tf.function (slower): its LiteRT "
                 "conversion returned other actions than TensorFlow."

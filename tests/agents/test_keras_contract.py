@@ -6,6 +6,7 @@ import gymnasium
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import layers
 
 import keras_rl2 as rl
@@ -413,7 +414,7 @@ DRAWING = {
 
 
 @pytest.mark.usefixtures("as_users_run")
-def test_layers_that_draw_random_numbers_are_not_compiled():
+def test_layers_that_draw_random_numbers_are_compiled_on_a_gpu(monkeypatch):
     for layer in LAYERS:
         assert bool(drawing_layers(network(layer, 3))) == (layer in DRAWING)
     agent = rl.DQN(
@@ -422,6 +423,8 @@ def test_layers_that_draw_random_numbers_are_not_compiled():
         action_space=gymnasium.spaces.Discrete(3),
     )
     assert not round_execution.pays_to_compile(agent, 256)
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [1])
+    assert round_execution.pays_to_compile(agent, 256)
     idle = [layers.Dropout(0.0), layers.LSTM(4), layers.GaussianNoise(0.0)]
     assert not drawing_layers(keras.Sequential(idle))
 

@@ -1,0 +1,57 @@
+"""Calls of traced functions without TensorFlow's Python code before them."""
+
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+
+def run_operation(
+    traced: Any, arrays: Sequence[Any], captured: Sequence[Any]
+) -> list[tf.Tensor]:
+    """Runs a traced function by the operation that a call of it runs.
+
+    Args:
+        traced: Concrete function.
+        arrays: Sequence of arrays or tensors, as its signature has them.
+        captured: Sequence of tensors. What takes the place of
+            `traced.captured_inputs`.
+
+    Returns:
+        list of tensors.
+    """
+    outputs: list[tf.Tensor] = tf.raw_ops.StatefulPartitionedCall(
+        args=[*arrays, *captured],
+        Tout=[output.dtype for output in traced.outputs],
+        f=traced,
+    )
+    return outputs
+
+
+def direct_call(traced: Any) -> Callable[[Sequence[Any]], list[tf.Tensor]]:
+    """Returns a function that calls a traced one in a fifth of the time.
+
+    With a GPU it is called as usual: only TensorFlow knows there which of the
+    arrays are to be copied.
+
+    Args:
+        traced: Concrete function.
+
+    Returns:
+        Function from a list of arrays to a list of tensors.
+
+    Example:
+
+    >>> spec = tf.TensorSpec((2,))
+    >>> double = tf.function(lambda x: 2.0 * x, input_signature=[spec])
+    >>> call = direct_call(double.get_concrete_function())
+    >>> call([np.ones(2, "float32")])[0].numpy().tolist()
+    [2.0, 2.0]
+    """
+    if tf.config.list_logical_devices("GPU"):
+        return lambda arrays: tf.nest.flatten(
+            traced(*map(tf.convert_to_tensor, arrays))
+        )
+    captured = traced.captured_inputs
+    return lambda arrays: run_operation(traced, arrays, captured)
