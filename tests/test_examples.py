@@ -89,7 +89,7 @@ def test_greenhouse(tmp_path):
 
 
 @pytest.mark.learning
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_ppo_cartpole(tmp_path, seed):
     score, folder = run("ppo_cartpole.py", tmp_path, seed)
     assert score >= 475
@@ -101,12 +101,11 @@ def test_ppo_cartpole(tmp_path, seed):
 
 
 @pytest.mark.learning
-@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     ("name", "least"), [("ppo_pendulum", -200), ("graph_ppo", 475)]
 )
-def test_ppo_of_several_seeds(tmp_path, name, least, seed):
-    score, folder = run(f"{name}.py", tmp_path, seed)
+def test_ppo_of_other_tasks(tmp_path, name, least):
+    score, folder = run(f"{name}.py", tmp_path)
     assert score >= least
     assert holds_events(folder)
     assert (folder / "agent.keras").exists()

@@ -529,9 +529,15 @@ def falling(rate, steps, dataset):
 
 
 @pytest.mark.learning
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("cell", LARGE)
-@pytest.mark.parametrize(("kind", "steps"), [("PPO", 200_000), ("DQN", 60_000)])
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    ("kind", "steps", "cell"),
+    [
+        ("PPO", 200_000, "lstm"),
+        ("PPO", 200_000, "attention"),
+        ("DQN", 60_000, "gru"),
+    ],
+)
 def test_a_cue_is_remembered(kind, steps, cell, seed):
     if kind == "PPO":
         dataset = rl.RolloutDataset(
@@ -568,24 +574,21 @@ def test_a_cue_is_remembered(kind, steps, cell, seed):
 
 
 @pytest.mark.learning
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize(("rate", "steps"), [(1e-3, 200_000), (3e-4, 300_000)])
 @pytest.mark.parametrize(
-    "cell",
+    ("cell", "rate", "steps"),
     [
-        keras.layers.LSTMCell,
-        keras.layers.GRUCell,
-        rl.networks.WindowAttentionCell,
-        None,
+        (keras.layers.LSTMCell, 1e-3, 200_000),
+        (keras.layers.GRUCell, 3e-4, 300_000),
+        (None, 1e-3, 200_000),
     ],
 )
-def test_cartpole_without_velocities(cell, rate, steps, seed):
+def test_cartpole_without_velocities(cell, rate, steps):
     """With nothing but a cell of 64 units, and a rate that many would try."""
     hidden = {"wrappers": [PositionsOnly], "num_envs": 8}
-    rollouts = rl.RolloutDataset("CartPole-v1", seed=seed, **hidden)
-    agent = rl.PPO.for_env(rollouts.env, memory=cell and cell(64), seed=seed)
+    rollouts = rl.RolloutDataset("CartPole-v1", seed=0, **hidden)
+    agent = rl.PPO.for_env(rollouts.env, memory=cell and cell(64), seed=0)
     agent.compile(keras.optimizers.Adam(rate))
     agent.fit(rollouts, total_steps=steps, verbose=0)
-    result = agent.evaluate("CartPole-v1", seed=seed, **hidden)
+    result = agent.evaluate("CartPole-v1", seed=0, **hidden)
     print(result["episode_return"])
     assert (result["episode_return"] >= 450) == (cell is not None)
