@@ -54,10 +54,9 @@ class Checkpoint(keras.callbacks.Callback):
     checkpoint in the directory, `fit` restores the agent, its optimizers, the
     dataset with its replay buffer, all random states, the environments and the
     callbacks, and trains the remaining epochs. The resulting weights and
-    `History` are those of an uninterrupted run, bit for bit, if the state of
-    the environments can be saved: those of Gymnasium that are written in
-    Python, MuJoCo's, and custom ones with methods `get_state()` and
-    `set_state(state)`. Others begin new episodes.
+    `History` are those of an uninterrupted run, bit for bit, in environments
+    of classic control, MuJoCo and Atari, and in custom ones with methods
+    `get_state()` and `set_state(state)`. Others begin new episodes.
 
     A checkpoint is made at the end of a Keras epoch, and is complete or does
     not exist; a damaged one is skipped in favor of the one before. It is

@@ -1,6 +1,5 @@
 """Stepping environments with a policy: the hottest loop of the library."""
 
-import functools
 import logging
 import operator
 from collections import deque
@@ -19,8 +18,8 @@ from keras_rl2.collecting.policy_actor import PolicyActor
 from keras_rl2.collecting.sent_policy import SendingActor
 from keras_rl2.collecting.trajectory import RolloutStorage
 from keras_rl2.collecting.trajectory import Trajectory
+from keras_rl2.envs import env_state
 from keras_rl2.envs.errors import MismatchError
-from keras_rl2.envs.state_keeper import StateKeeper
 from keras_rl2.envs.timed_env import TimedEnv
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.spaces.action_format import ActionFormat
@@ -379,22 +378,22 @@ class Collector:
         self.episodes.set_state(state)
         self.env_restarts = int(state.get("env_restarts", 0))
 
-    @functools.cached_property
-    def _keeper(self) -> StateKeeper:
-        """Reads and writes the state of the environments."""
-        return StateKeeper(self._adapter)
-
     def simulation(self) -> dict[str, Any] | None:
         """Returns the state of the environments, if it can be saved.
 
         If not, `not_saved` is the reason.
         """
-        kept = self._keeper.read()
-        self.not_saved = self._keeper.refusal
-        if kept is None:
+        self.not_saved = ""
+        try:
+            state = env_state.read(self._adapter)
+        except Exception as error:
+            # Environments may raise errors of any type.
+            self.not_saved = (
+                f"the state of {self._adapter.name} is not saved: "
+                f"{str(error) or repr(error)}"
+            )
             return None
-        # The key of all checkpoints so far.
-        return {"env": kept, "adrift": self.needs_reset}
+        return {"env": state, "adrift": self.needs_reset}
 
     def can_go_on(self, simulation: dict[str, Any]) -> bool:
         """Returns whether `go_on` supports the form of a simulation.
@@ -404,24 +403,19 @@ class Collector:
         """
         return "env" in simulation
 
-    def go_on(self, simulation: dict[str, Any], observation: Any) -> bool:
+    def go_on(self, simulation: dict[str, Any], observation: Any) -> None:
         """Continues the environments from the state of others.
 
         Args:
             simulation: dict, as returned by `simulation`.
             observation: `[B, ...]`. The last observations in that state.
-
-        Returns:
-            bool. False if they cannot continue, and begin new episodes.
         """
         self._resets_seen = -1
-        if not self._keeper.write(simulation["env"], observation):
-            return False
+        env_state.write(self._adapter, simulation["env"], observation)
         if not simulation["adrift"]:
             self.observation = observation
             self.has_begun = True
             self._resets_seen = self.env.resets
-        return True
 
 
 class EpisodeStatistics:

@@ -145,9 +145,9 @@ class EpisodeCollector(Collector):
         """Whether the environments must be reset: always."""
         return True
 
-    def go_on(self, simulation: dict[str, Any], observation: Any) -> bool:
+    def go_on(self, simulation: dict[str, Any], observation: Any) -> None:
         """Continues the environments from the state of others."""
-        return super().go_on({**simulation, "adrift": False}, observation)
+        super().go_on({**simulation, "adrift": False}, observation)
 
     def _run(
         self, actor: Actor, noise: StepNoise, storage: RolloutStorage

@@ -447,10 +447,9 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
     def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
         """Returns the state that later rounds depend on, as plain data.
 
-        It includes the environments' own state if they are reproducible from
-        it, which is tested the first time; see `keras_rl2.envs.state_keeper`.
-        Other environments begin new episodes after `set_state`, with one
-        warning.
+        It includes the state of environments that can be saved; see
+        `keras_rl2.envs.env_state`. Others begin new episodes after
+        `set_state`, with one warning.
         """
         return {
             "noise": self._noise.bit_generator.state,
@@ -502,16 +501,10 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         observation = state["collector"]["observation"]
         if isinstance(actor, SentActor):
             cast(WorkerCollector, self._collector).plan(actor)
-        if not self._collector.go_on(simulation, observation):
-            self._resets_before = self.env.num_envs * self.env.resets
-            self._warn_of_new_episodes(
-                f"{self.env.name} does not repeat itself with its saved state"
-            )
-        elif (
-            isinstance(actor, ActorSnapshot)
-            and simulation["memory"] is not None
-        ):
-            actor.set_state(simulation["memory"])
+        self._collector.go_on(simulation, observation)
+        memory = simulation["memory"]
+        if isinstance(actor, ActorSnapshot) and memory is not None:
+            actor.set_state(memory)
 
     def _warn_of_new_episodes(self, reason: str) -> None:
         """Warns once why a resumed training begins new episodes."""

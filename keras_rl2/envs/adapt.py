@@ -9,7 +9,6 @@ from typing import Any
 from typing import TypeGuard
 
 import gymnasium
-from gymnasium.vector import AsyncVectorEnv
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv
 
@@ -111,9 +110,6 @@ def as_vector_env(
         _ADAPTERS[id(env)] = adapter
     if remake is not None:
         adapter.remake = remake
-        # Processes may still be making theirs.
-        if not isinstance(adapter.env.unwrapped, AsyncVectorEnv):
-            adapter.watch()
     if num_envs not in (1, adapter.num_envs):
         raise ValueError(
             f"Expected an id, or a class or function, of which {num_envs} "

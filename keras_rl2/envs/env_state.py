@@ -1,416 +1,248 @@
-"""The state of environments: the changes since they were made.
+"""The state of environments, from which a resumed training continues.
 
-Gymnasium has no interface for it. Either an environment has methods of its
-own, `get_state()` and `set_state(state)`; or its future depends only on
-attributes that are plain data or known values, on a MuJoCo simulation, and on
-the random numbers of its spaces, as in all simulations of Gymnasium but those
-of Box2D. Attributes that have not changed are settings of the program: they are
-neither saved nor restored.
+Gymnasium has no interface for it. Either an environment has methods of its own,
+or it is of classic control, MuJoCo or Atari, in Gymnasium's wrappers. Nothing
+is guessed: any other one begins new episodes.
 """
 
-import copy
-import io
 import sys
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Any
+from typing import Protocol
+from typing import runtime_checkable
 
-import gymnasium
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv
 from gymnasium.vector import SyncVectorEnv
-from gymnasium.vector import VectorEnv
+from gymnasium.wrappers import PassiveEnvChecker
+from gymnasium.wrappers.utils import RunningMeanStd
 
 from keras_rl2.envs import env_processes
-from keras_rl2.envs import env_values
-from keras_rl2.envs.env_values import AllMade
-from keras_rl2.envs.env_values import Copyable
-from keras_rl2.envs.env_values import GymnasiumEnv
-from keras_rl2.envs.env_values import Made
-from keras_rl2.envs.env_values import Path
+from keras_rl2.envs.vector_env import GymnasiumEnv
+from keras_rl2.envs.vector_env import Observation
+from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.files import plain_data
+from keras_rl2.spaces.trees import map_leaves
 
-_ATTRIBUTES, _METHODS, _PROCESSES = "attributes", "own", "processes"
-# Spaces of a class may be shared by all its environments.
-_OF_CLASSES = ("action_space", "observation_space")
-_BATCHED = (*_OF_CLASSES, "_action_space", "_observation_space")
-# MuJoCo's results for constraints: their number varies from step to step.
-_OF_CONSTRAINTS = ("efc_", "efm_", "iefc_", "ifrc_", "iacc")
+# Attributes that change from step to step, by class (subclasses may have more).
+# Of two wrappers of a name, for single and vector environments, each has some.
+_ATTRIBUTES = {
+    "AcrobotEnv": "state",
+    "ActionMask": "",
+    "AtariPreprocessing": "obs_buffer lives game_over",
+    "CartPoleEnv": "state steps_beyond_terminated",
+    "CartPoleVectorEnv": "state steps prev_done",
+    "Continuous_MountainCarEnv": "state",
+    "FrameStackObservation": "obs_queue padding_value",
+    "MountainCarEnv": "state",
+    "NormalizeObservation": "obs_rms",
+    "NormalizeReward": "return_rms discounted_reward accumulated_reward"
+    " _prev_dones",
+    "OrderEnforcing": "_has_reset",
+    "PassiveEnvChecker": "",
+    "PendulumEnv": "state last_u",
+    "RecordEpisodeStatistics": "episode_count episode_returns episode_lengths "
+    "prev_dones time_queue return_queue length_queue",
+    "StickyAction": "last_action is_sticky_actions num_repeats repeats_taken",
+    "SyncVectorEnv": "_autoreset_envs",
+    "TimeAwareObservation": "timesteps",
+    "TimeLimit": "_elapsed_steps",
+}
+# Modules of wrappers that apply a function, and keep nothing.
+_FUNCTIONS = "gymnasium.wrappers.transform_", "gymnasium.wrappers.vector.vector"
+_PACKAGES = ("gymnasium", "keras_rl2")
+_MUJOCO, _ATARI = "gymnasium.envs.mujoco.", "ale_py.env"
 
 
-def read(env: GymnasiumEnv, made: AllMade | None = None) -> dict[str, Any]:
-    """Returns the state of an environment as far as it can be saved.
+@runtime_checkable
+class SavesState(Protocol):
+    """An environment, or a wrapper with all within it, that saves its state."""
+
+    def get_state(self) -> Any:
+        """Returns the state that later steps depend on, as plain data."""
+
+    def set_state(self, state: object) -> None:
+        """Restores a state that `get_state` returned."""
+
+
+def read(env: VectorEnvAdapter) -> list[Any]:
+    """Returns the state of environments and of their wrappers.
 
     Args:
-        env: `gymnasium.Env` or `gymnasium.vector.VectorEnv`.
-        made: dict, as returned by `env_values.as_made`. Attributes that have
-            not changed since are left out. Defaults to `None`: none is.
+        env: `VectorEnvAdapter`, which has been reset.
 
     Returns:
-        dict of plain data, copied.
+        list of plain data, copied.
+
+    Raises:
+        TypeError: If a class is unknown, or its own state is not plain data.
+
+    Example:
+
+    >>> from keras_rl2.envs.adapt import as_vector_env
+    >>> env, other = (as_vector_env("Pendulum-v1") for _ in range(2))
+    >>> observation = env.reset(seed=0)
+    >>> write(other, read(env), observation)
+    >>> all(other.env.unwrapped.state == env.env.unwrapped.state)
+    True
     """
-    taken: dict[str, Any] = plain_data.copied(
-        env_values.taken(_read(env, made or {}, ()))
-    )
-    return taken
+    return _read_env(env.env)
 
 
 def write(
-    env: GymnasiumEnv, state: dict[str, Any], made: AllMade | None = None
+    env: VectorEnvAdapter, state: list[Any], observation: Observation
 ) -> None:
     """Restores a state that `read` returned.
 
     Args:
-        env: An environment made in the same way as that of `read`.
-        state: dict, as returned by `read`.
-        made: dict, as returned by `env_values.as_made` for this environment.
-            Attributes that the state leaves out are reset to these values.
-            Defaults to `None`: they stay.
+        env: `VectorEnvAdapter` in its own state of then.
+        state: list, as returned by `read`.
+        observation: `[B, ...]`. The last observation before it was read.
 
     Raises:
-        ValueError: If the state belongs to another kind of environment.
+        ValueError: If it belongs to other environments or wrappers.
     """
-    put_back(env, made or {})
-    _write(env, plain_data.copied(state))
+    _write_env(env.env, state)
+    inner = env.env.unwrapped
+    if env_processes.can_be_asked(inner):
+        envs = range(env.num_envs)
+        rows = [map_leaves(itemgetter(i), observation) for i in envs]
+        env_processes.end_episodes(inner, env.pending_reset, rows)
 
 
-def put_back(env: GymnasiumEnv, made: AllMade) -> None:
-    """Resets attributes to their values when the environment was made.
-
-    Args:
-        env: `gymnasium.Env` or `gymnasium.vector.VectorEnv`.
-        made: dict, as returned by `env_values.as_made` for this environment.
-    """
-    for path, layer in env_values.layers(env):
-        if isinstance(layer, AsyncVectorEnv):
-            env_processes.ask(layer, _put_back_here)
-            continue
-        own = vars(layer)
-        for name, before in made.get(path, {}).items():
-            mark = env_values.mark(own.get(name))
-            if before.value and mark not in (None, before.mark):
-                [value] = env_values.given(plain_data.copied(before.value))
-                own[name] = env_values.replaced(own.get(name), value)
+def _read_env(env: GymnasiumEnv) -> list[Any]:
+    """Returns the state of an environment, its wrappers and those within."""
+    state: list[Any] = plain_data.copied([*map(_read, _layers(env))])
+    return state
 
 
-def kinds(env: GymnasiumEnv) -> list[Any]:
-    """Returns the names of the classes of an environment and of its wrappers.
-
-    Args:
-        env: `gymnasium.Env` or `gymnasium.vector.VectorEnv`.
-    """
-    return [
-        [*path, type(layer).__name__] for path, layer in env_values.layers(env)
-    ]
-
-
-def has_own_methods(env: GymnasiumEnv) -> bool:
-    """Returns whether an environment has methods for its state.
-
-    Args:
-        env: `gymnasium.Env` or `gymnasium.vector.VectorEnv`.
-    """
-    inner = env.unwrapped
-    if isinstance(inner, AsyncVectorEnv):
-        return all(env_processes.ask(inner, has_own_methods))
-    if isinstance(inner, SyncVectorEnv):
-        return all(map(has_own_methods, inner.envs))
-    return isinstance(inner, Copyable)
+def _write_env(env: GymnasiumEnv, state: list[Any]) -> None:
+    """Restores a state that `_read_env` returned."""
+    layers = [*_layers(env)]
+    kinds = [type(each).__name__ for each in layers]
+    given = [each["kind"] for each in state]
+    if kinds != given:
+        raise ValueError(f"Expected the state of {kinds}. Received: of {given}")
+    for layer, each in zip(layers, plain_data.copied(state), strict=True):
+        _write(layer, each)
 
 
-def all_spaces(env: GymnasiumEnv) -> list[gymnasium.Space[Any]]:
-    """Returns the spaces of an environment and of those within it.
-
-    Args:
-        env: `gymnasium.Env` or `gymnasium.vector.VectorEnv`. Environments in
-            other processes are left out.
-    """
-    return [
-        space
-        for _, layer in env_values.layers(env)
-        for space in _own_spaces(layer).values()
-    ]
+def _layers(env: Any) -> Iterator[Any]:
+    """Yields the wrappers from the outermost inwards, and the environment."""
+    yield env
+    if not isinstance(env, SavesState) and env is not env.unwrapped:
+        yield from _layers(env.env)
 
 
-def not_kept(env: GymnasiumEnv) -> list[str]:
-    """Returns the names of the attributes that cannot be saved.
-
-    Args:
-        env: `gymnasium.Env` or `gymnasium.vector.VectorEnv`.
-
-    Returns:
-        list of str, each once.
-    """
-    names: dict[str, None] = {}
-    for _, layer in env_values.layers(env):
-        if isinstance(layer, AsyncVectorEnv):
-            for each in env_processes.ask(layer, not_kept):
-                names.update(dict.fromkeys(each))
-        elif not isinstance(layer, Copyable):
-            for name, value in vars(layer).items():
-                if not (
-                    env_values.is_within(value)
-                    or _is_simulation(value)
-                    or env_values.is_inert(value)
-                ):
-                    names[f"{type(layer).__name__}.{name}"] = None
-    return [*names]
+def _read(layer: Any) -> dict[str, Any]:
+    """Returns the state of one wrapper, or of the environment itself."""
+    state: dict[str, Any] = {"kind": type(layer).__name__}
+    if isinstance(layer, SavesState):
+        return {**state, "own": layer.get_state(), "random": _random(layer)}
+    if isinstance(layer, AsyncVectorEnv):
+        return {**state, "envs": env_processes.ask(layer, _read_env)}
+    names = _names(layer)
+    own = {k: v for k, v in vars(layer).items() if k in names}
+    own |= {k: vars(v) for k, v in own.items() if type(v) is RunningMeanStd}
+    state["attributes"] = own
+    if isinstance(layer, SyncVectorEnv):
+        state["envs"] = [*map(_read_env, layer.envs)]
+    elif layer is layer.unwrapped:
+        state["random"] = _random(layer)
+    if type(layer).__module__.startswith(_MUJOCO):
+        state["simulation"] = _read_simulation(layer.model, layer.data)
+    if type(layer).__module__ == _ATARI:
+        state["console"] = _read_console(layer)
+    return state
 
 
-def writes_files(env: GymnasiumEnv) -> bool:
-    """Returns whether another environment like it would write to its files.
-
-    Args:
-        env: `gymnasium.Env` or `gymnasium.vector.VectorEnv`.
-    """
-    for _, layer in env_values.layers(env):
-        if isinstance(layer, AsyncVectorEnv):
-            if any(env_processes.ask(layer, writes_files)):
-                return True
-        # `gymnasium.wrappers.RecordVideo`, or any other open file.
-        elif hasattr(layer, "video_folder") or any(
-            isinstance(value, io.IOBase) for value in vars(layer).values()
-        ):
-            return True
-    return False
-
-
-def read_draws(space: gymnasium.Space[Any]) -> list[Any]:
-    """Returns the random states of a space and of the spaces within it.
-
-    Args:
-        space: `gymnasium.Space`.
-
-    Returns:
-        list of plain data, copied; None for a space that was neither seeded
-        nor sampled.
-    """
-    return [
-        copy.deepcopy(each.np_random.bit_generator.state)
-        # `np_random` makes one, which would differ from process to process.
-        if vars(each).get("_np_random") is not None
-        else None
-        for each in _with_inner_spaces(space)
-    ]
+def _write(layer: Any, state: dict[str, Any]) -> None:
+    """Restores the state of one wrapper, or of the environment itself."""
+    if "own" in state:
+        layer.set_state(state["own"])
+    if isinstance(layer, AsyncVectorEnv):
+        states = [*zip(state["envs"], strict=True)]
+        env_processes.ask(layer, _write_env, states)
+        return
+    if "envs" in state:
+        for env, its in zip(layer.envs, state["envs"], strict=True):
+            _write_env(env, its)
+    if isinstance(layer, PassiveEnvChecker):
+        # It would compare the next step with a reset that it has not seen.
+        layer.checked_reset = layer.checked_step = True
+        layer.checked_data_reuse = True
+    for name, value in state.get("attributes", {}).items():
+        before = getattr(layer, name, None)
+        if isinstance(before, RunningMeanStd):
+            vars(before).update(value)
+        else:
+            setattr(layer, name, value)
+    if "simulation" in state:
+        _write_simulation(layer.model, layer.data, state["simulation"])
+    if "console" in state:
+        console = state["console"].tobytes()
+        layer.restore_state(sys.modules["ale_py"].ALEState(console))
+    if state.get("random") is not None:
+        layer.np_random.bit_generator.state = state["random"]
 
 
-def write_draws(space: gymnasium.Space[Any], states: list[Any]) -> None:
-    """Restores the random states of a space and of the spaces within it.
-
-    Args:
-        space: `gymnasium.Space`.
-        states: list, as returned by `read_draws`.
-
-    Raises:
-        ValueError: If they belong to another space.
-    """
-    for each, state in zip(_with_inner_spaces(space), states, strict=True):
-        if state is not None:
-            each.np_random.bit_generator.state = state
+def _names(layer: Any) -> list[str]:
+    """Returns the attributes of a wrapper or environment that are its state."""
+    kind, module = type(layer).__name__, type(layer).__module__
+    if module.startswith((*_FUNCTIONS, _MUJOCO)) or module == _ATARI:
+        return []
+    if kind not in _ATTRIBUTES or module.split(".")[0] not in _PACKAGES:
+        raise TypeError(
+            f"{kind} has no methods `get_state()` and `set_state(state)`, and "
+            "is not among the environments and wrappers whose state is known"
+        )
+    return _ATTRIBUTES[kind].split()
 
 
-def read_simulation(model: Any, data: Any) -> dict[str, Any]:
-    """Returns the state of a MuJoCo simulation.
+def _random(layer: Any) -> Any:
+    """Returns the state of an environment's random generator, if it has one."""
+    generator = getattr(layer, "np_random", None)
+    return generator and generator.bit_generator.state
 
-    Args:
-        model: `mujoco.MjModel`.
-        data: `mujoco.MjData`.
 
-    Returns:
-        dict of arrays: the state by MuJoCo's definition, and the results that
-        MuJoCo computed from it. Between two steps, the results belong to the
-        moment before the last integration, and environments read them: they
-        cannot be computed again.
-    """
+def _read_simulation(model: Any, data: Any) -> dict[str, Any]:
+    """Returns the state of a MuJoCo simulation, and its last results."""
     mujoco: Any = sys.modules["mujoco"]
     kind = mujoco.mjtState.mjSTATE_INTEGRATION
     state = np.empty(mujoco.mj_stateSize(model, kind))
     mujoco.mj_getState(model, data, state, kind)
-    return {"state": state, "computed": _computed(data)}
+    return {"state": state, "results": _results(data)}
 
 
-def write_simulation(model: Any, data: Any, state: Any) -> None:
-    """Restores the state of a MuJoCo simulation.
-
-    Args:
-        model: `mujoco.MjModel`.
-        data: `mujoco.MjData`.
-        state: dict, as returned by `read_simulation`; or an array, in states
-            of earlier releases.
-    """
+def _write_simulation(model: Any, data: Any, state: dict[str, Any]) -> None:
+    """Restores the state of a MuJoCo simulation."""
     mujoco: Any = sys.modules["mujoco"]
     kind = mujoco.mjtState.mjSTATE_INTEGRATION
-    whole = isinstance(state, dict)
-    array = state["state"] if whole else state
-    mujoco.mj_setState(model, data, array, kind)
+    mujoco.mj_setState(model, data, state["state"], kind)
     mujoco.mj_forward(model, data)
-    # The computation has changed the warm start of the solver.
-    mujoco.mj_setState(model, data, array, kind)
-    for name, computed in _computed(data).items() if whole else ():
-        before = state["computed"].get(name)
-        if before is not None and before.shape == computed.shape:
-            computed[...] = before
+    # The computation has changed the solver's warm start. Results, which
+    # environments read, are from before the last integration.
+    mujoco.mj_setState(model, data, state["state"], kind)
+    for name, results in _results(data).items():
+        results[...] = state["results"][name]
 
 
-def _read(env: GymnasiumEnv, made: AllMade, path: Path) -> Any:
-    """Returns the state of an environment and of those within it."""
-    if isinstance(env, Copyable):
-        return {_METHODS: env.get_state()}
-    if isinstance(env, AsyncVectorEnv):
-        states = env_processes.ask(env, _read_here)
-        return {"kind": type(env).__name__, _PROCESSES: states}
-    attributes: dict[str, Any] = {}
-    shared: dict[str, str] = {}
-    within: dict[str, Any] = {}
-    simulated: dict[str, Any] = {}
-    own = made.get(path, {})
-    for name, value in vars(env).items():
-        if isinstance(value, gymnasium.Env | VectorEnv):
-            within[name] = _read(value, made, (*path, name))
-        elif env_values.is_within(value):
-            within[name] = [
-                _read(each, made, (*path, name, index))
-                for index, each in enumerate(value)
-            ]
-        elif _is_simulation(value):
-            simulated[name] = read_simulation(_model_of(env, value), value)
-        elif (same := _same_generator(attributes, value)) is not None:
-            shared[name] = same
-        elif _has_changed(value, own.get(name)):
-            attributes[name] = value
-    return {
-        "kind": type(env).__name__,
-        _ATTRIBUTES: attributes,
-        "shared": shared,
-        "drawn": {
-            name: read_draws(space) for name, space in _own_spaces(env).items()
-        },
-        "within": within,
-        "simulated": simulated,
-    }
+def _results(data: Any) -> dict[str, np.ndarray]:
+    """Returns the results of a simulation whose size does not vary."""
+    varying = ("_", "efc_", "efm_", "iefc_", "ifrc_", "iacc")
+    names = [name for name in dir(data) if not name.startswith(varying)]
+    values = {name: getattr(data, name) for name in names}
+    arrays = {k: v for k, v in values.items() if isinstance(v, np.ndarray)}
+    return {k: v for k, v in arrays.items() if v.dtype == np.float64}
 
 
-def _write(env: Any, state: dict[str, Any]) -> None:
-    """Restores the states of an environment and of those within it."""
-    if _METHODS in state:
-        env.set_state(env_values.given(state[_METHODS]))
-        return
-    if state["kind"] != type(env).__name__:
-        raise ValueError(
-            f"Expected the state of a {type(env).__name__}. "
-            f"Received: that of a {state['kind']}"
+def _read_console(env: Any) -> np.ndarray:
+    """Returns the state of an Atari console, as bytes `[N]` uint8."""
+    if env.ale.getFloat("repeat_action_probability"):
+        raise TypeError(
+            "its console does not save the action that it may repeat: "
+            "repeat_action_probability=0 can be saved"
         )
-    if _PROCESSES in state:
-        states = state[_PROCESSES]
-        env_processes.ask(env, _write_here, [(each,) for each in states])
-        return
-    for name, inner in state["within"].items():
-        value = getattr(env, name)
-        if isinstance(inner, list):
-            for each, its in zip(value, inner, strict=True):
-                _write(each, its)
-        else:
-            _write(value, inner)
-    for name, inner in state["simulated"].items():
-        simulation = getattr(env, name)
-        write_simulation(_model_of(env, simulation), simulation, inner)
-    own = vars(env)
-    for name, value in env_values.given(state[_ATTRIBUTES]).items():
-        own[name] = env_values.replaced(own.get(name), value)
-    # States of earlier releases have none.
-    for name, same in state.get("shared", {}).items():
-        own[name] = own[same]
-    spaces = _own_spaces(env)
-    for name, drawn in state.get("drawn", {}).items():
-        write_draws(spaces[name], drawn)
-
-
-def _model_of(env: Any, simulation: Any) -> Any:
-    """Returns the MuJoCo model of a simulation."""
-    # Simulations of earlier MuJoCo releases lack it; Gymnasium's environments
-    # have it.
-    model = getattr(simulation, "model", None)
-    return env.model if model is None else model
-
-
-def _same_generator(attributes: dict[str, Any], value: object) -> str | None:
-    """Returns the name of an attribute with the same random generator."""
-    if not isinstance(value, np.random.Generator):
-        return None
-    return next(
-        (name for name in attributes if attributes[name] is value), None
-    )
-
-
-def _has_changed(value: object, made: Made | None) -> bool:
-    """Returns whether an attribute can be saved, and has changed."""
-    mark = env_values.mark(value)
-    if not mark:
-        return mark is not None and env_values.is_kept(value)
-    # The state of a random generator is no setting.
-    drawn = isinstance(value, np.random.Generator)
-    return made is None or drawn or mark != made.mark
-
-
-def _read_here(env: GymnasiumEnv) -> dict[str, Any]:
-    """Returns the state of the environment of this process."""
-    return read(env, env_values.made_here)
-
-
-def _write_here(env: GymnasiumEnv, state: dict[str, Any]) -> None:
-    """Restores the state of the environment of this process."""
-    write(env, state, env_values.made_here)
-
-
-def _put_back_here(env: GymnasiumEnv) -> None:
-    """Resets the attributes of the environment of this process."""
-    put_back(env, env_values.made_here)
-
-
-def _own_spaces(env: GymnasiumEnv) -> dict[str, gymnasium.Space[Any]]:
-    """Returns the spaces of an environment, keyed by attribute.
-
-    Spaces of the environments within it are left out, and so are batched
-    spaces, which are never seeded.
-    """
-    batched = _BATCHED if isinstance(env, VectorEnv) else ()
-    of_class = {name: getattr(type(env), name, None) for name in _OF_CLASSES}
-    return {
-        name: value
-        for name, value in {**of_class, **vars(env)}.items()
-        if isinstance(value, gymnasium.Space) and name not in batched
-    }
-
-
-def _with_inner_spaces(
-    space: gymnasium.Space[Any],
-) -> Iterator[gymnasium.Space[Any]]:
-    """Yields a space, and the spaces that it consists of."""
-    yield space
-    for value in vars(space).values():
-        if isinstance(value, dict):
-            value = value.values()
-        elif not isinstance(value, list | tuple):
-            value = (value,)
-        for each in value:
-            if isinstance(each, gymnasium.Space):
-                yield from _with_inner_spaces(each)
-
-
-def _is_simulation(value: object) -> bool:
-    """Returns whether a value is a MuJoCo simulation."""
-    mujoco: Any = sys.modules.get("mujoco")
-    return mujoco is not None and isinstance(value, mujoco.MjData)
-
-
-def _computed(data: Any) -> dict[str, np.ndarray]:
-    """Returns the results of a simulation that exist at any time."""
-    named = {
-        name: getattr(data, name)
-        for name in dir(data)
-        if not name.startswith(("_", *_OF_CONSTRAINTS))
-    }
-    return {
-        name: value
-        for name, value in named.items()
-        if isinstance(value, np.ndarray) and value.dtype == np.float64
-    }
+    state = env.clone_state(include_rng=True)
+    return np.frombuffer(state.serialize(), np.uint8)

@@ -158,7 +158,6 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
         """Resets all environments."""
         if self._ended:
             self._make_again()
-            self.watch()
         try:
             if seed is not None:
                 seed_layers(self.env, seed)
@@ -210,7 +209,6 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
                 f"Received: {type(workers).__name__}, whose processes ended"
             )
         self._ended = False
-        self.made = None
         if self._seconds is not None:
             worker_processes.limit_steps(workers, self._seconds)
         if self._is_shielded:

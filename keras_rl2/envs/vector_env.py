@@ -16,7 +16,6 @@ from gymnasium.vector import SyncVectorEnv
 from gymnasium.vector import VectorEnv
 
 from keras_rl2.envs import env_processes
-from keras_rl2.envs import env_values
 from keras_rl2.envs.environment_checks import EnvironmentChecks
 from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.array_spec import ArraySpec
@@ -25,6 +24,9 @@ from keras_rl2.spaces.trees import map_leaves
 
 #: An array, or a dict or tuple of them.
 Observation = Tree[np.ndarray]
+
+#: An environment as Gymnasium has them, single or several in one.
+GymnasiumEnv: TypeAlias = gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]
 
 # observation, reward, terminated, truncated, final_observation
 Step = tuple[Any, np.ndarray, np.ndarray, np.ndarray, Any]
@@ -66,8 +68,6 @@ class VectorEnvAdapter(abc.ABC):
             them if that is not known.
         remake: function or None. Makes the environment again, if the library
             made it.
-        made: dict or None. The attributes of the environment before its first
-            reset, as returned by `env_values.as_made`; None until then.
 
     Raises:
         ValueError: If a space is not supported.
@@ -115,7 +115,6 @@ class VectorEnvAdapter(abc.ABC):
         self.steps = 0
         self.failed = np.zeros(num_envs, np.bool_)
         self.remake: Callable[[], Any] | None = None
-        self.made: env_values.AllMade | None = None
         self._checks = EnvironmentChecks(
             self.name,
             observation_space,
@@ -139,7 +138,6 @@ class VectorEnvAdapter(abc.ABC):
             MismatchError: If the observation does not fit its space.
             WorkerError: If a process of an environment is lost.
         """
-        self.watch()
         try:
             observation = self._reset(None if seed is None else int(seed))
         except BaseException as error:
@@ -203,14 +201,6 @@ class VectorEnvAdapter(abc.ABC):
         """
         return self.reset(seed if self._make_again() else None)
 
-    def watch(self) -> None:
-        """Notes the attributes of an environment that was never reset."""
-        if self.made is None:
-            self.made = {}
-            # Environments may raise errors of any type.
-            with contextlib.suppress(Exception):
-                self.made = env_values.as_made(self.env)
-
     def shielded(self) -> contextlib.AbstractContextManager[None]:
         """Protects processes of environments from signals to the whole job.
 
@@ -262,7 +252,6 @@ class VectorEnvAdapter(abc.ABC):
         with contextlib.suppress(Exception):
             self.env.close()
         self.env = self.remake()
-        self.made = None
         return True
 
     def _fail(self, error: BaseException, doing: str) -> None:
@@ -346,13 +335,13 @@ class VectorEnvAdapter(abc.ABC):
 #: An environment as users pass it; see `keras_rl2.envs.adapt`.
 GivenEnv: TypeAlias = (
     str
-    | env_values.GymnasiumEnv
+    | GymnasiumEnv
     | VectorEnvAdapter
     | Callable[[], gymnasium.Env[Any, Any]]
 )
 
 
-def seed_layers(env: env_values.GymnasiumEnv, seed: int) -> None:
+def seed_layers(env: GymnasiumEnv, seed: int) -> None:
     """Seeds `np_random` and the spaces of an environment and its wrappers.
 
     Gymnasium's `reset` seeds the innermost environment only, and only once its
@@ -402,7 +391,7 @@ def seed_layers(env: env_values.GymnasiumEnv, seed: int) -> None:
             inner.np_random = np.random.default_rng((seed, 0))
 
 
-def _spaces(env: env_values.GymnasiumEnv | None) -> Iterator[Space[Any]]:
+def _spaces(env: GymnasiumEnv | None) -> Iterator[Space[Any]]:
     """Yields the spaces of each layer, from the outermost inwards."""
     single = ("single_action_space", "single_observation_space")
     names = ("action_space", "observation_space")

@@ -197,7 +197,7 @@ class WorkerCollector(Collector):
 
     def go_on(
         self, simulation: dict[str, Any], observation: Tree[np.ndarray]
-    ) -> bool:
+    ) -> None:
         """Continues in the environments where others were."""
         calls = [
             self.pool.submit(share.index, "set_state", state, repeatable=True)
@@ -210,7 +210,6 @@ class WorkerCollector(Collector):
         self.has_begun = True
         if not simulation["adrift"]:
             self._resets_seen = self._adapter.resets
-        return True
 
 
 def _own(noise: StepNoise, share: Share) -> StepNoise:

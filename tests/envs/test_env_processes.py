@@ -13,7 +13,7 @@ from gymnasium.wrappers.vector import NormalizeReward
 
 from keras_rl2.envs import as_vector_env
 from keras_rl2.envs import env_processes
-from keras_rl2.envs.state_keeper import StateKeeper
+from keras_rl2.envs import env_state
 
 
 def pendulum():
@@ -73,18 +73,16 @@ def test_another_one_goes_on_where_it_was(
     env, other = make(), make()
     env.reset(seed=3)
     observation = play(env, steps)[-1][0]
-    kept, own = StateKeeper(env).read(), env.get_state()
-    assert kept["proven"]
+    state, own = env_state.read(env), env.get_state()
     pending = mode is AutoresetMode.NEXT_STEP and steps == 7
     assert own["pending_reset"].any() == pending
     expected = play(env)
     other.set_state(own)
-    assert StateKeeper(other).write(kept, observation)
+    env_state.write(other, state, observation)
     np.testing.assert_equal(play(other), expected)
 
 
 def test_a_wrapper_around_them(made):
-    """Nobody can make another one of it: it is tried when it is resumed."""
     make = functools.partial(
         made,
         [pendulum, pendulum],
@@ -93,11 +91,10 @@ def test_a_wrapper_around_them(made):
     env, other = make(), make()
     env.reset(seed=3)
     observation = play(env, 7)[-1][0]
-    kept, own = StateKeeper(env).read(), env.get_state()
-    assert not kept["proven"]
+    state, own = env_state.read(env), env.get_state()
     expected = play(env)
     other.set_state(own)
-    assert StateKeeper(other).write(kept, observation)
+    env_state.write(other, state, observation)
     assert other.get_state()["resets"] == own["resets"]
     np.testing.assert_equal(play(other), expected)
 
@@ -119,9 +116,8 @@ class TestAsking:
         with pytest.raises(ValueError, match="Gymnasium's own `worker`"):
             env_processes.ask(env.env, process_of)
         env.reset(seed=0)
-        keeper = StateKeeper(env)
-        assert keeper.read() is None
-        assert "worker" in keeper.refusal
+        with pytest.raises(ValueError, match="worker"):
+            env_state.read(env)
 
 
 def cart_pole_like_pendulum():

@@ -33,3 +33,11 @@ class AnySpaceEnv(gymnasium.Env):
         observation = self.observation_space.sample()
         reward = float(np.mean(action))
         return observation, reward, False, self._step == self._limit, {}
+
+    def get_state(self):
+        return self._step, self.observation_space.np_random
+
+    def set_state(self, state):
+        self._step, drawn = state
+        draw = self.observation_space.np_random
+        draw.bit_generator.state = drawn.bit_generator.state

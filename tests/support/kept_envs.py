@@ -10,7 +10,7 @@ from gymnasium.wrappers import NormalizeReward
 
 
 class Walk(gymnasium.Env):
-    """Walks at random; all of it is plain data, and `weight` a setting."""
+    """Walks at random, and says where it is; `weight` is a setting."""
 
     observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
@@ -31,17 +31,11 @@ class Walk(gymnasium.Env):
         seen = self.place.astype(np.float32)
         return seen, self.weight, False, self.steps == 9, {}
 
+    def get_state(self):
+        return {"place": self.place, "steps": self.steps}
 
-class Hidden(Walk):
-    """Keeps a count where nobody finds it."""
-
-    def __init__(self):
-        super().__init__()
-        self.counter = iter(range(10**6))
-
-    def step(self, action):
-        _, *rest = super().step(action)
-        return np.full(2, next(self.counter), np.float32), *rest
+    def set_state(self, state):
+        self.place, self.steps = state["place"], state["steps"]
 
 
 class Game:
@@ -51,11 +45,13 @@ class Game:
         self.moves = 0
 
 
-class Player(Walk):
+class Player(gymnasium.Env):
     """Has all that it depends on in an object, and begins always alike."""
 
+    observation_space = Walk.observation_space
+    action_space = Walk.action_space
+
     def __init__(self):
-        super().__init__()
         self.game = Game()
 
     def reset(self, *, seed=None, options=None):
@@ -85,6 +81,13 @@ class Masked(Walk):
         assert self.allowed[action], "an action that was not allowed"
         observation, *rest = super().step(action)
         return self._shown(observation), *rest
+
+    def get_state(self):
+        return {**super().get_state(), "allowed": self.allowed}
+
+    def set_state(self, state):
+        super().set_state(state)
+        self.allowed = state["allowed"]
 
     def _shown(self, observation):
         self.allowed = np.array([True, bool(self.np_random.integers(2))])

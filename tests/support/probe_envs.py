@@ -198,6 +198,12 @@ class CountingEnv(gymnasium.Env):
         self._step = 0
         return self._observation(), {}
 
+    def get_state(self):
+        return {"episode": self._episode, "step": self._step}
+
+    def set_state(self, state):
+        self._episode, self._step = state["episode"], state["step"]
+
     def step(self, action):
         kind = self._episode % len(self._lengths)
         if self._step == self._lengths[kind]:
