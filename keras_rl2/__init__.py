@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from keras_rl2 import networks
     from keras_rl2 import presets
     from keras_rl2 import returns
-    from keras_rl2 import tuning
     from keras_rl2.agents import A2C
     from keras_rl2.agents import APPO
     from keras_rl2.agents import CQL
@@ -78,7 +77,6 @@ _ROOMS = (
     "networks",
     "presets",
     "returns",
-    "tuning",
 )
 _HOMES = {
     **dict.fromkeys(ALGORITHMS, "keras_rl2.agents"),
@@ -141,7 +139,6 @@ __all__ = [
     "record",
     "returns",
     "train_seeds",
-    "tuning",
 ]
 
 

@@ -224,34 +224,13 @@ CALLS = {
         },
     ),
     # Trainings.
-    "tuning.fit_seeds": (
-        {
-            "trial": "=trial",
-            "runs": "=runs",
-            "total_steps": 64,
-            "episodes": "=episodes",
-        },
-        {
-            "runs": (*THING, [], [3], [(3, 3)]),
-            "episodes": THING,
-            "reports": (*COUNT, 10**6),
-            "aggregate": (None, "mean", 3),
-            "callbacks": ("x", 3, [3], [["x"]], [[], []]),
-        },
-    ),
     "presets.SearchSpace": (
         {"algorithm": "PPO", "ranges": {"agent.gamma": [0.9, 0.99]}},
         {
             "ranges": (
-                *("x", 3, [1], {}, {"agent.gama": [0.9, 0.99]}),
-                *(
-                    {"agent.gamma": each}
-                    for each in (0.9, [0.9], ["a"] * 2, [0.9] * 2)
-                ),
-                *(
-                    {"agent.gamma": {"low": low, "high": 0.9}}
-                    for low in (0.9, 2, "x")
-                ),
+                *("x", 3, [1], {"agent.gama": [0.9, 0.99]}),
+                *({"agent.gamma": each} for each in (0.9, [0.9], ["a"] * 2)),
+                {"agent.gamma": {"low": "x", "high": 0.9}},
             )
         },
     ),
@@ -332,8 +311,6 @@ CALLS = {
     "read_manifest": ({}, {}),
     "=policy.initial_state": ({}, {}),
     "presets.read": ({}, {}),
-    "presets.find_space": ({}, {}),
-    "presets.read_space": ({}, {}),
     "callbacks.Progress": ({}, {}),
     "envs.GaussianBanditVectorEnv": ({}, {}),
     "exploration.GaussianNoise": ({}, {}),
@@ -373,7 +350,6 @@ def things(tmp_path):
         ),
         exported=exported,
         policy=rl.PolicyFile(exported),
-        runs=[(agent, rollouts)],
     )
 
 
