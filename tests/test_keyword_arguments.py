@@ -21,7 +21,6 @@ HANDED_ON = {
     "ActionMask.reset",
     "MeanOfEach",
     "ObservationNormalization",
-    "WindowAttentionCell",
     "atari",
     "from_sb3",
 }

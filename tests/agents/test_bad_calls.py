@@ -289,21 +289,10 @@ CALLS = {
     ),
     "networks.nature_cnn": (IMAGE, {"units": UNITS, "scale": NUMBER}),
     "networks.impala_cnn": (IMAGE, {"units": UNITS, "scale": NUMBER}),
-    "networks.WindowAttentionCell": (
-        {"units": 8},
-        {"units": COUNT, "heads": (*COUNT, 3)},
-    ),
     "envs.RewardScaler": ({"gamma": 0.9, "num_envs": 2}, {"epsilon": SCALE}),
     "envs.RunningMoments": (
         {},
         {"epsilon": SCALE, "shape": ("x", (-1,), (1.5,))},
-    ),
-    "envs.GaussianBanditEnv": (
-        {},
-        {
-            "means": ("x", (NAN, 1.0), (), 3),
-            "deviations": ("x", (-1.0, 1.0), (NAN, 1.0), 3),
-        },
     ),
     "envs.as_vector_env": ({"env": "CartPole-v1"}, {"env": (None, 3)}),
     "envs.make_env": ({"env_id": "CartPole-v1"}, {"env_id": (None, 3)}),
@@ -312,7 +301,6 @@ CALLS = {
     "=policy.initial_state": ({}, {}),
     "presets.read": ({}, {}),
     "callbacks.Progress": ({}, {}),
-    "envs.GaussianBanditVectorEnv": ({}, {}),
     "exploration.GaussianNoise": ({}, {}),
     "exploration.OrnsteinUhlenbeckNoise": ({}, {"dt": (0.0, *NOISE)}),
     "exploration.exploration_noise": ({}, {"x": NOISE}),

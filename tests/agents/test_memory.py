@@ -25,7 +25,6 @@ LENGTH = 8
 LARGE = {
     "lstm": lambda: keras.layers.LSTMCell(32),
     "gru": lambda: keras.layers.GRUCell(32),
-    "attention": lambda: rl.networks.WindowAttentionCell(32, window=20),
 }
 
 
@@ -83,7 +82,6 @@ def acting(mode="SameStep", cell="lstm"):
     [
         ("lstm", "SameStep"),
         *slow(
-            ("attention", "SameStep"),
             ("stacked", "Disabled"),
             ("gru", "NextStep"),
         ),
@@ -200,7 +198,7 @@ def assert_memory_begins_anew(cell):
 
 
 def test_an_episode_begins_without_a_memory():
-    for cell in ("lstm", "attention"):
+    for cell in ("lstm", "stacked"):
         assert_memory_begins_anew(CELLS[cell])
 
 
@@ -572,12 +570,7 @@ def test_a_cue_is_remembered(kind, steps, cell, seed):
 @pytest.mark.parametrize(("rate", "steps"), [(1e-3, 200_000), (3e-4, 300_000)])
 @pytest.mark.parametrize(
     "cell",
-    [
-        keras.layers.LSTMCell,
-        keras.layers.GRUCell,
-        rl.networks.WindowAttentionCell,
-        None,
-    ],
+    [keras.layers.LSTMCell, keras.layers.GRUCell, None],
 )
 def test_cartpole_without_velocities(cell, rate, steps, seed):
     """With nothing but a cell of 64 units, and a rate that many would try."""
