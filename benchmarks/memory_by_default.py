@@ -35,7 +35,6 @@ UNITS, ENVS = 64, 8
 CELLS = {
     "LSTM": lambda rl, keras: keras.layers.LSTMCell(UNITS),
     "GRU": lambda rl, keras: keras.layers.GRUCell(UNITS),
-    "attention": lambda rl, keras: rl.networks.WindowAttentionCell(UNITS),
     "none": lambda rl, keras: None,
 }
 STEPS = {1e-3: 200_000, 3e-4: 300_000}

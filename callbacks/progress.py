@@ -11,7 +11,6 @@ from typing import TextIO
 
 import keras
 
-from keras_rl2.basics import notebook
 from keras_rl2.basics.arguments import check_above_zero
 from keras_rl2.basics.arguments import check_has
 from keras_rl2.basics.arguments import check_positive
@@ -25,8 +24,6 @@ from keras_rl2.callbacks.protocols import updates
 
 # Between two states of the line on a terminal: the eye follows no faster.
 _REDRAW_SECONDS = 0.1
-# In a browser each state comes through a socket.
-_NOTEBOOK_SECONDS = 0.5
 # Period of the displayed speed: rounds differ, and the first one compiles.
 _SPEED_SECONDS = 30.0
 
@@ -42,10 +39,9 @@ class Progress(keras.callbacks.Callback):
     takes no steps, it counts updates.
 
     On a terminal it is one line that is rewritten in place, at most ten times
-    a second; in a notebook a bar and the line, one output for all; elsewhere
-    (a file, a job's log) a new line at intervals of `seconds`. The last line
-    is a summary. Steps are known at the end of a round, so lines are no closer
-    together than rounds.
+    a second; elsewhere (a file, a notebook, a job's log) a new line at
+    intervals of `seconds`. The last line is a summary. Steps are known at the
+    end of a round, so lines are no closer together than rounds.
 
     Args:
         total_steps: int or None. Environment steps that the `fit` is to take;
@@ -54,8 +50,8 @@ class Progress(keras.callbacks.Callback):
             Defaults to `None`.
         stream: Text stream or None. The stream to write to; None for
             `sys.stdout`. Defaults to `None`.
-        seconds: float. Time from one line to the next if the stream is neither
-            a terminal nor a notebook. Defaults to `5.0`.
+        seconds: float. Time from one line to the next if the stream is no
+            terminal. Defaults to `5.0`.
         clock: Callable. Returns the time in seconds. Defaults to
             `time.monotonic`.
 
@@ -93,7 +89,7 @@ class Progress(keras.callbacks.Callback):
         self.stream = stream
         self.seconds = seconds
         self.clock = clock
-        self._line: _Line | _NotebookLine = _Line(sys.stdout)
+        self._line = _Line(sys.stdout)
         self._speed = _Speed()
         self._first_step = self._steps = 0
         self._started = self._drawn = 0.0
@@ -107,10 +103,7 @@ class Progress(keras.callbacks.Callback):
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Starts counting."""
-        if self.stream is None and notebook.is_running():
-            self._line = _NotebookLine()
-        else:
-            self._line = _Line(self.stream or sys.stdout)
+        self._line = _Line(self.stream or sys.stdout)
         self._speed = _Speed()
         self._unit = "steps" if takes_steps(rounds_of_fit(self)) else "updates"
         self._first_step = self._counted() or 0
@@ -186,7 +179,7 @@ class Progress(keras.callbacks.Callback):
             return
         total = self._total(to_come)
         share = min(max(1.0 - to_come / max(total, 1), 0.0), 1.0)
-        self._line.show(self._text(total, to_come, share), share)
+        self._line.show(self._text(total, to_come, share))
 
     def _count(self) -> None:
         """Reads the steps and the return so far."""
@@ -295,9 +288,8 @@ class _Line:
         self.redraw_seconds = _REDRAW_SECONDS if self.in_place else None
         self._length = 0
 
-    def show(self, text: str, share: float | None = None) -> None:
-        """Shows the text, which includes the share."""
-        del share
+    def show(self, text: str) -> None:
+        """Shows the text."""
         if not self.in_place:
             self._write(f"{text}\n")
             return
@@ -316,24 +308,6 @@ class _Line:
         """Writes and flushes."""
         self._stream.write(text)
         self._stream.flush()
-
-
-class _NotebookLine:
-    """A line of text with a bar, rewritten in the output of a cell."""
-
-    in_place = True
-    redraw_seconds = _NOTEBOOK_SECONDS
-
-    def __init__(self) -> None:
-        self._display = notebook.Display()
-
-    def show(self, text: str, share: float | None = None) -> None:
-        """Shows the text, and the share as a bar."""
-        self._display.show(text, notebook.line(text, share))
-
-    def end(self, text: str) -> None:
-        """Shows the last text, without the bar."""
-        self.show(text)
 
 
 def _duration(seconds: float) -> str:

@@ -11,7 +11,6 @@ from typing import Any
 
 import keras
 
-from keras_rl2.basics import notebook
 from keras_rl2.basics.arguments import check_above_zero
 from keras_rl2.basics.arguments import check_choice
 from keras_rl2.basics.arguments import check_path
@@ -44,9 +43,6 @@ class RecordVideo(keras.callbacks.Callback):
     TensorFlow, since the renderer of MuJoCo cannot run beside it on a machine
     without a GPU. The environment of a function is played in this process,
     except for MuJoCo.
-
-    A notebook shows the newest video below the cell in which `fit` runs, and
-    below one that ends with the callback.
 
     Args:
         env: str or Callable. The id of an environment that Gymnasium makes, or
@@ -132,12 +128,6 @@ class RecordVideo(keras.callbacks.Callback):
         self.fps = fps or recording.frames_per_second(self._made)
         self._writer: EventWriter | None = None
         self._looked = self._recorded = 0
-        self._newest: pathlib.Path | None = None
-        self._display = notebook.Display()
-
-    def _repr_html_(self) -> str | None:
-        """Returns the newest video for a notebook, which calls this method."""
-        return None if self._newest is None else notebook.video(self._newest)
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Makes the environment, and checks the agent against it."""
@@ -146,7 +136,6 @@ class RecordVideo(keras.callbacks.Callback):
                 "Expected a `keras_rl2.Agent`, which can act. "
                 f"Received: {type(self.model).__name__}"
             )
-        self._display = notebook.Display()
         if self._made is None:
             self._made = _make(self._make)
         self.model.bind(self._made.observation_space, self._made.action_space)
@@ -220,9 +209,6 @@ class RecordVideo(keras.callbacks.Callback):
             recorded = asked.play(self._made, recording.ActingHere(self.model))
         else:
             recorded = recording.record(self.model, self._make, asked)
-        self._newest = asked.path
-        if notebook.is_running():
-            self._display.show(str(asked.path), notebook.video(asked.path))
         if recorded.gif is not None:
             self._write_summary(recorded.gif, steps)
 

@@ -4,11 +4,6 @@ Names are imported on first use, so that a worker process or a command that only
 needs an environment does not import TensorFlow. (To load a saved agent with
 `keras.models.load_model` instead of `load`, import Keras first, or access the
 agent's class once: Keras must have registered it.)
-
-If TensorFlow is imported after this package, it prints its first lines and then
-only errors; the environment variable `TF_CPP_MIN_LOG_LEVEL=0` shows all
-messages. If it is imported earlier, e.g. by `import keras`, it keeps its own
-default.
 """
 
 import importlib
@@ -16,7 +11,6 @@ import sys
 from typing import TYPE_CHECKING
 from typing import Any
 
-from keras_rl2.basics import tensorflow_notes
 from keras_rl2.presets.algorithms import ALGORITHMS
 from keras_rl2.version import __version__
 
@@ -34,7 +28,6 @@ if TYPE_CHECKING:
     from keras_rl2 import networks
     from keras_rl2 import presets
     from keras_rl2 import returns
-    from keras_rl2 import tuning
     from keras_rl2.agents import A2C
     from keras_rl2.agents import APPO
     from keras_rl2.agents import CQL
@@ -78,7 +71,6 @@ _ROOMS = (
     "networks",
     "presets",
     "returns",
-    "tuning",
 )
 _HOMES = {
     **dict.fromkeys(ALGORITHMS, "keras_rl2.agents"),
@@ -141,7 +133,6 @@ __all__ = [
     "record",
     "returns",
     "train_seeds",
-    "tuning",
 ]
 
 
@@ -161,7 +152,6 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-tensorflow_notes.prepare()
 if "keras" in sys.modules:
     # Keras finds a saved agent's class only if it has been registered. If Keras
     # has been imported, registering it costs no import of TensorFlow.

@@ -267,8 +267,7 @@ def refuse_unknown(
         allowed: Collection of str. The known names.
 
     Raises:
-        TypeError: If one is unknown. The message has the name here for an
-            argument of another library, or else the nearest names, or all
+        TypeError: If one is unknown. The message has the nearest names, or all
             where none is near.
 
     Example:
@@ -282,15 +281,6 @@ def refuse_unknown(
     for name, value in given.items():
         if name in allowed:
             continue
-        # Only an error needs the names of other libraries.
-        from keras_rl2.basics import foreign_names
-
-        answer = foreign_names.answer(name, allowed)
-        if answer is not None:
-            raise TypeError(
-                f"Expected an argument that {owner} takes: {answer}. "
-                f"Received: {name}={value!r}"
-            )
         near = difflib.get_close_matches(name, sorted(allowed), cutoff=0.7)
         choices = f"one of {', '.join(sorted(allowed))}"
         if near:
@@ -362,11 +352,11 @@ def refusing_unknown(function: Function) -> Function:
     >>> @refusing_unknown
     ... def rollouts(horizon: int = 128) -> int:
     ...     return horizon
-    >>> rollouts(n_steps=64)
+    >>> rollouts(horizn=64)
     Traceback (most recent call last):
     ...
-    TypeError: Expected an argument that rollouts takes: `n_steps` is `horizon`
-    here. Received: n_steps=64
+    TypeError: Expected an argument that rollouts takes, perhaps `horizon`.
+    Received: horizn=64
     """
     names = frozenset(inspect.signature(function).parameters)
 

@@ -1,21 +1,19 @@
-"""The checks of `doctor`: pure functions of spaces and random rollouts."""
+"""The checks of `doctor`: Gymnasium's own, and what learning needs."""
 
-import operator
+import argparse
+import re
+import warnings
+from collections.abc import Iterator
 from typing import Any
 from typing import NamedTuple
 
-import gymnasium
 import numpy as np
-from gymnasium import Space
 from gymnasium.spaces import Box
-from gymnasium.spaces import Discrete
-from gymnasium.spaces import MultiBinary
-from gymnasium.spaces import MultiDiscrete
+from gymnasium.utils.env_checker import check_env
 
-from keras_rl2.cli.random_rollout import RandomRollout
-from keras_rl2.cli.random_rollout import random_action
+from keras_rl2.cli import environments
 from keras_rl2.envs.action_mask import where_mask_is
-from keras_rl2.envs.vector_env import Observation
+from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.presets import ALGORITHMS
 from keras_rl2.spaces import supported as spaces
@@ -23,392 +21,207 @@ from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
 
+_NUM_ENVS = 2
+_MOST_NUMBERS = 16
 # Networks begin with weights that expect inputs and targets of about 1.
 _LARGE_OBSERVATION = 10.0
 _LARGE_REWARD = 100.0
 _SMALL_DEVIATION = 0.01
-# Beyond the rewards of nearly all environments; a single bonus may be 100.
-_FAR_OFF = 1e4
-#: Name of the finding that advises to normalise observations.
-SCALE = "observation scale"
 
 
 class Finding(NamedTuple):
-    """The result of one check.
-
-    Attributes:
-        name: str. The property that was checked.
-        ok: bool. Whether the check passed.
-        text: str. The observation, with advice if the check failed.
-    """
+    """The result of one check: whether it is well, and what was seen."""
 
     name: str
     ok: bool
     text: str
 
 
-def check_spaces(observation: Space[Any], action: Space[Any]) -> Finding:
-    """Lists the algorithms that support the spaces.
+def of_environment(arguments: argparse.Namespace) -> Iterator[Finding]:
+    """Yields what is found out about an environment by random steps.
 
     Args:
-        observation: `gymnasium.Space` of one environment.
-        action: `gymnasium.Space` of one environment.
+        arguments: argparse.Namespace. Those of `keras-rl2 doctor`.
 
-    Returns:
+    Yields:
         `Finding`.
-
-    Example:
-
-    >>> check_spaces(Box(-1, 1, (3,)), Discrete(2)).text
-    'Box([-1, 1], (3,), float32), Discrete(2): A2C, ... SAC; with a memory A2C,
-    ... REINFORCE'
     """
+    env_id, seed = arguments.environment, arguments.seed
+    env_kwargs = dict(arguments.env_kwargs)
+    graph_env = environments.graph_env_class(env_id)
+    made: Any = env_id
+    if graph_env is None:
+        with environments.make(env_id, env_kwargs) as env:
+            yield from _of_gymnasium(env)
+            yield from _masks(env, seed)
+            limit = env.spec.max_episode_steps
     try:
-        spaces.check_observation_space(observation)
-        spaces.check_action_space(action)
-    except ValueError as error:
-        return Finding("spaces", False, " ".join(str(error).split()))
-    kinds = {kind.__name__ for kind in type(action).mro()}
-    able = [
-        name
-        for name, known in ALGORITHMS.items()
-        if known.actions is None or kinds.intersection(known.actions)
-    ]
-    unbounded = isinstance(action, Box) and not action.is_bounded()
-    bound = [n for n in able if unbounded and ALGORITHMS[n].actions is not None]
-    names = [name for name in able if name not in bound]
-    masked = spaces.is_masked(observation)
-    if masked:
-        # Imports Keras, which most environments do not need.
-        from keras_rl2.policy_heads import policy_head
+        if graph_env is not None:
+            from keras_rl2.graph.graph_vector_env import GraphVectorEnv
 
+            made = GraphVectorEnv(graph_env(**env_kwargs), _NUM_ENVS)
+            env_kwargs, limit = {}, graph_env.max_episode_steps
+        together = as_vector_env(made, _NUM_ENVS, env_kwargs=env_kwargs or None)
+        yield from _spaces(together)
+        observation, reward, *ends = _play(together, arguments.steps, seed)
+        together.close()
+    except ValueError as error:
+        text = " ".join(str(error).split())
+        yield Finding("environment", False, text)
+        return
+    yield from _observations(together.observation_space, observation)
+    is_step, terminated, truncated = ends
+    yield _rewards(reward[is_step])
+    yield _ends(is_step, terminated, truncated, limit)
+
+
+def _of_gymnasium(env: Any) -> Iterator[Finding]:
+    """Yields what Gymnasium's own checker finds."""
+    if spaces.is_masked(env.observation_space) or not env.spec.entry_point:
+        # Its random actions may be forbidden ones, or there is a vector only.
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         try:
-            size = policy_head(action).mask_size
-            spaces.check_mask_space(observation, size)
-        except ValueError as error:
-            return Finding("spaces", False, " ".join(str(error).split()))
-    seen = f"{spaces.describe(observation)}, {spaces.describe(action)}"
-    remember = sorted(
-        name for name in names if ALGORITHMS[name].learns_with_memory(kinds)
-    )
-    text = (
-        f"{seen}: {', '.join(sorted(names))}; "
-        f"with a memory {', '.join(remember)}"
-    )
-    if masked:
-        text += "; with action masks"
-    if bound:
-        text += f" ({', '.join(bound[:-1])} and {bound[-1]} need finite bounds)"
-    return Finding("spaces", True, text)
+            check_env(env.spec.make().unwrapped, skip_render_check=True)
+            yield Finding("check_env", True, "Gymnasium's checks have passed")
+        # It asserts, raises errors of its own, and those of environments.
+        except Exception as error:
+            text = " ".join(f"{type(error).__name__}: {error}".split())
+            yield Finding("check_env", False, text)
+    for text in dict.fromkeys(str(each.message) for each in caught):
+        plain = re.sub("\x1b\\[[0-9;]*m", "", text).removeprefix("WARN: ")
+        yield Finding("check_env", True, " ".join(plain.split()))
 
 
-def check_masks(env: gymnasium.Env[Any, Any], seed: int) -> list[Finding]:
-    """Points to an action mask that agents do not see.
+def _masks(env: Any, seed: int) -> Iterator[Finding]:
+    """Points to an action mask that agents do not see."""
+    where = where_mask_is(env, env.reset(seed=seed)[1])
+    if where is not None and not spaces.is_masked(env.observation_space):
+        text = f"in `{where}`: `wrappers=[keras_rl2.envs.ActionMask]` puts it "
+        text += "into the observation, and agents act by it"
+        yield Finding("action mask", True, text)
 
-    Args:
-        env: `gymnasium.Env`. Is reset.
-        seed: int. Seeds it.
 
-    Returns:
-        list of `Finding`, empty if there is nothing to report.
-
-    Example:
-
-    >>> (finding,) = check_masks(gymnasium.make("Taxi"), seed=0)
-    >>> finding.text
-    'info has an action mask: `wrappers=[keras_rl2.envs.ActionMask]` puts it
-    into the observation, and agents act by it'
-    """
-    _, info = env.reset(seed=seed)
-    where = where_mask_is(env, info)
-    if where is None or spaces.is_masked(env.observation_space):
-        return []
-    source = "info has" if where == "info" else f"`{where}()` gives"
-    return [
-        Finding(
-            "action mask",
-            True,
-            f"{source} an action mask: `wrappers=[keras_rl2.envs.ActionMask]` "
-            "puts it into the observation, and agents act by it",
-        )
+def _spaces(env: VectorEnvAdapter) -> Iterator[Finding]:
+    """Yields the algorithms that act in the space, and bounds of actions."""
+    space = env.action_space
+    kinds = {kind.__name__ for kind in type(space).mro()}
+    unbounded = isinstance(space, Box) and not space.is_bounded()
+    names = [
+        name
+        for name, known in sorted(ALGORITHMS.items())
+        if known.actions is None
+        or (kinds.intersection(known.actions) and not unbounded)
     ]
-
-
-def check_observations(
-    rollout: RandomRollout, space: Space[Any]
-) -> list[Finding]:
-    """Checks the range of observations.
-
-    Args:
-        rollout: `RandomRollout`.
-        space: `gymnasium.Space` of one observation.
-
-    Returns:
-        list of `Finding`.
-    """
-    findings = []
-    for (path, leaf), values in zip(
-        named_leaves(spaces.space_tree(space)),
-        leaves(rollout.observation),
-        strict=True,
-    ):
-        where = f"{path}: " if path else ""
-        if values.dtype.kind == "f" and not np.isfinite(values).all():
-            text = "NaN or infinity was observed: mend the environment"
-            return [Finding("observations", False, where + text)]
-        if path != spaces.ACTION_MASK:
-            found = _scale_of(leaf, values)
-            findings.append(found._replace(text=where + found.text))
-    return [_inside(rollout, space), *findings]
-
-
-def _scale_of(space: Space[Any], values: np.ndarray) -> Finding:
-    """Looks at the range of one array of the observations."""
-    states = None
-    if isinstance(space, Discrete):
-        states = int(space.n)
-    if isinstance(space, MultiDiscrete):
-        states = int(space.nvec.sum())
-    if states is not None:
-        text = f"{states} states, which networks see as one-hot vectors"
-        return Finding(SCALE, True, text)
-    if isinstance(space, MultiBinary):
-        return Finding(SCALE, True, "switches, zeros and ones")
-    return _far_off(SCALE, values) or _scale(
-        values.astype(np.float64), values.dtype
-    )
-
-
-def _inside(rollout: RandomRollout, space: Space[Any]) -> Finding:
-    """Returns whether observations were members of their space."""
-    if not rollout.outside:
-        text = "all were members of their space"
-        return Finding("observations", True, text)
+    memory = [n for n in names if ALGORITHMS[n].learns_with_memory(kinds)]
     text = (
-        f"{rollout.outside} of {len(rollout.reward) + 1} were no members of "
-        "the observation space: mend its shape, dtype, low or high"
+        f"{spaces.describe(env.observation_space)}, {spaces.describe(space)}: "
+        f"{', '.join(names)}; with a memory {', '.join(memory)}"
     )
-    for (path, leaf), array in zip(
-        named_leaves(spaces.space_tree(space)),
-        leaves(rollout.stranger),
-        strict=True,
-    ):
-        if not leaf.contains(array):
-            where = f"{path}, " if path else ""
-            text += f" ({where}{array.dtype} of shape {array.shape}, in {leaf})"
-    return Finding("observations", False, text)
+    if unbounded:
+        text += "; others need finite bounds"
+    yield Finding("spaces", True, text)
+    for path, leaf in named_leaves(spaces.space_tree(space)):
+        if isinstance(leaf, Box):
+            text = f"bounds {_pairs(leaf.low, leaf.high)}"
+            yield Finding(f"action {path}".strip(), True, text)
 
 
-def _far_off(name: str, values: np.ndarray) -> Finding | None:
-    """Looks for values `[N, ...]` of another size than nearly all others."""
-    columns = values.reshape(len(values), -1).astype(np.float64)
-    low, middle, high = np.quantile(columns, [0.01, 0.5, 0.99], axis=0)
-    # A constant has no scale to compare with.
-    reach = np.where(high > low, _FAR_OFF * (high - low), np.inf)
-    found = np.argwhere(np.abs(columns - middle) > reach)
-    if not len(found):
-        return None
-    step, place = found[0]
-    number = f" (number {place})" if columns.shape[1] > 1 else ""
-    return Finding(
-        name,
-        False,
-        f"{len(found)} far off, first {columns[step, place]:.3g} at step "
-        f"{step}{number}, where 98% lie from {low[place]:.3g} to "
-        f"{high[place]:.3g}: mend or clip it in the environment",
-    )
+def _pairs(low: np.ndarray, high: np.ndarray) -> str:
+    """Returns the lowest and highest value of each dimension, if few."""
+    if low.size > _MOST_NUMBERS:
+        return f"[{low.min():.3g}, {high.max():.3g}] of {low.size} numbers"
+    pairs = zip(low.ravel(), high.ravel(), strict=True)
+    return " ".join(f"[{least:.3g}, {most:.3g}]" for least, most in pairs)
 
 
-def _scale(values: np.ndarray, dtype: np.dtype[Any]) -> Finding:
-    """Looks at mean and deviation of observations `[N + 1, ...]`."""
-    largest = float(np.abs(values).max())
-    mean = float(np.abs(values.mean(axis=0)).max())
-    deviation = values.std(axis=0)
-    seen = (
-        f"up to {largest:.3g}, |mean| up to {mean:.3g}, deviation "
-        f"{deviation.min():.3g} to {deviation.max():.3g}"
-    )
-    if dtype == np.uint8:
-        return Finding(SCALE, True, f"images or bytes, {seen}")
-    # A constant is neither large nor small.
-    smallest = deviation[deviation > 0.0].min(initial=np.inf)
-    if largest > _LARGE_OBSERVATION:
-        advice = f"observations reach {largest:.0e}: "
-    elif smallest < _SMALL_DEVIATION:
-        advice = f"some observations deviate by {smallest:.0e} only: "
-    else:
-        return Finding(SCALE, True, seen)
-    return Finding(
-        SCALE, False, f"{advice}use normalize_observations=True ({seen})"
-    )
-
-
-def check_rewards(rollout: RandomRollout) -> Finding:
-    """Checks the range of rewards.
-
-    Args:
-        rollout: `RandomRollout`.
+def _play(env: VectorEnvAdapter, steps: int, seed: int) -> tuple[Any, ...]:
+    """Takes random steps of environments together.
 
     Returns:
-        `Finding`.
+        tuple: a tree of observations `[T, B, ...]`, and `[T, B]` of rewards,
+        of whether a step was one, and no reset, of terminated and truncated.
     """
-    reward = rollout.reward
-    name = "rewards"
+    # Imports Keras.
+    from keras_rl2.policy_heads import policy_head
+
+    head, generator = policy_head(env.action_space), np.random.default_rng(seed)
+    observation: Any = env.reset(seed=seed)
+    rows = []
+    for _ in range(-(-steps // env.num_envs)):
+        mask, is_step = None, ~env.pending_reset
+        if spaces.is_masked(env.observation_space):
+            # The last observation of an episode may allow no action.
+            mask = np.array(observation[spaces.ACTION_MASK])
+            mask[~is_step] = 1
+        drawn = head.random_action(generator, (env.num_envs,), mask)
+        action = map_leaves(np.asarray, head.to_environment(drawn))
+        seen = map_leaves(np.array, observation)
+        observation, reward, *ends, _ = env.step(action)
+        rows.append((seen, np.array(reward), is_step, *map(np.array, ends)))
+    return tuple(
+        map_leaves(lambda *each: np.stack(each), *part)
+        for part in zip(*rows, strict=True)
+    )
+
+
+def _observations(space: Any, observation: Any) -> Iterator[Finding]:
+    """Yields the bounds, range and scale of each array of observations."""
+    named = named_leaves(spaces.space_tree(space))
+    for (path, leaf), seen in zip(named, leaves(observation), strict=True):
+        if not isinstance(leaf, Box) or path == spaces.ACTION_MASK:
+            continue
+        values = seen.reshape(-1, *leaf.shape).astype(np.float64)
+        low, high = values.min(axis=0), values.max(axis=0)
+        spread = values.std(axis=0)
+        advice = ""
+        if not np.isfinite(values).all():
+            advice = "NaN or infinity: mend the environment: "
+        elif (low < leaf.low).any() or (high > leaf.high).any():
+            advice = "outside of its bounds: mend low or high: "
+        elif seen.dtype != np.uint8 and (
+            np.abs(values).max() > _LARGE_OBSERVATION
+            or ((spread > 0.0) & (spread < _SMALL_DEVIATION)).any()
+        ):
+            advice = "far from size 1: use normalize_observations=True: "
+        text = f"bounds {_pairs(leaf.low, leaf.high)}, seen {_pairs(low, high)}"
+        yield Finding(f"observation {path}".strip(), not advice, advice + text)
+
+
+def _rewards(reward: np.ndarray) -> Finding:
+    """Looks at the range of rewards."""
+    advice = ""
     if not np.isfinite(reward).all():
-        text = "NaN or infinity was received: mend the environment"
-        return Finding(name, False, text)
-    far_off = _far_off(name, reward)
-    if far_off is not None:
-        return far_off
-    largest = float(np.abs(reward).max())
-    seen = (
-        f"{reward.min():.3g} to {reward.max():.3g}, mean {reward.mean():.3g}, "
-        f"deviation {reward.std():.3g}"
-    )
-    if largest == 0.0:
-        text = (
-            f"none in {len(reward)} random steps: reward progress as well, or "
-            "exploration has nothing to go by"
-        )
-        return Finding(name, False, text)
-    if largest > _LARGE_REWARD:
-        text = (
-            f"rewards reach {largest:.0e}: use scale_rewards=True of "
-            f"RolloutDataset, or divide them in the environment ({seen})"
-        )
-        return Finding(name, False, text)
-    return Finding(name, True, seen)
+        advice = "NaN or infinity: mend the environment: "
+    elif not reward.any():
+        advice = "none: reward progress too, or exploration has no direction: "
+    elif np.abs(reward).max() > _LARGE_REWARD:
+        advice = "large: use scale_rewards=True of RolloutDataset: "
+    text = f"{reward.min():.3g} to {reward.max():.3g}, mean {reward.mean():.3g}"
+    return Finding("rewards", not advice, advice + text)
 
 
-def check_determinism(first: RandomRollout, second: RandomRollout) -> Finding:
-    """Compares two runs with the same seed and the same actions.
-
-    Args:
-        first: `RandomRollout`.
-        second: `RandomRollout`. From another environment of the same id.
-
-    Returns:
-        `Finding`.
-    """
-    name = "determinism"
-    found = []
-    for key in ("observation", "reward", "terminated", "truncated"):
-        pairs = zip(
-            named_leaves(getattr(first, key)),
-            leaves(getattr(second, key)),
-            strict=True,
-        )
-        for (path, a), b in pairs:
-            if a.shape == b.shape and _equal(a, b):
-                continue
-            place = f"{key} {path}" if path else key
-            found.append((_first_difference(a, b), place))
-    if found:
-        # The first difference is nearest to the cause.
-        step, place = min(found, key=operator.itemgetter(0))
-        text = (
-            f"{place} differs at step {step} of two runs with one seed: "
-            "draw from self.np_random only, after super().reset(seed=seed)"
-        )
-        return Finding(name, False, text)
-    text = f"two runs of {len(first.reward)} steps with one seed are equal"
-    return Finding(name, True, text)
-
-
-def _equal(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether arrays are equal; NaN is a matter of floats."""
-    return np.array_equal(a, b, equal_nan=np.asarray(a).dtype.kind == "f")
-
-
-def _first_difference(a: np.ndarray, b: np.ndarray) -> int:
-    """Returns the index of the first row that differs."""
-    for index, (one, other) in enumerate(zip(a, b, strict=False)):
-        if not _equal(one, other):
-            return index
-    return min(len(a), len(b))
-
-
-def check_ends(rollout: RandomRollout, max_steps: int | None) -> Finding:
-    """Checks the ends of episodes.
-
-    Args:
-        rollout: `RandomRollout`.
-        max_steps: int or None. The time limit of the environment, if any.
-
-    Returns:
-        `Finding`.
-    """
-    name = "ends"
-    lengths = rollout.episode_lengths
+def _ends(
+    is_step: np.ndarray,
+    terminated: np.ndarray,
+    truncated: np.ndarray,
+    max_steps: int | None,
+) -> Finding:
+    """Looks at the lengths of episodes."""
+    ended = is_step & (terminated | truncated)
+    taken = np.cumsum(is_step, axis=0)
+    counts = zip(taken.T, ended.T, strict=True)
+    lengths = np.concatenate([np.diff(t[e], prepend=0) for t, e in counts])
     if not len(lengths):
-        steps = len(rollout.reward)
-        if max_steps is not None:
-            text = f"no episode in {steps} steps, time limit {max_steps}"
-            return Finding(name, True, text)
-        text = (
-            f"no episode ended in {steps} steps and there is no time limit: "
-            "register it with max_episode_steps, or no return is ever known"
-        )
-        return Finding(name, False, text)
-    alike = len(lengths) > 2 and lengths.min() == lengths.max() > 1
-    if alike and not rollout.truncated.any():
-        text = (
-            f"all {len(lengths)} episodes terminated after {lengths[0]} steps: "
-            "if that is a time limit, return truncated=True instead, or "
-            "values are learned as if nothing came after it"
-        )
-        return Finding(name, False, text)
-    text = (
-        f"{len(lengths)} episodes of {lengths.min()} to {lengths.max()} steps, "
-        f"{int(rollout.terminated.sum())} terminated, "
-        f"{int(rollout.truncated.sum())} truncated"
-    )
-    return Finding(name, True, text)
-
-
-def check_autoreset(env: VectorEnvAdapter, steps: int, seed: int) -> Finding:
-    """Steps environments together past the ends of their episodes.
-
-    Args:
-        env: `VectorEnvAdapter`. The environments, adapted as for training.
-        steps: int. Steps of each environment.
-        seed: int. Seeds environments and actions.
-
-    Returns:
-        `Finding`.
-    """
-    name = "autoreset"
-    env.action_space.seed(seed)
-    ends = 0
-    try:
-        observation = env.reset(seed=seed)
-        for _ in range(steps):
-            action = _random_actions(env, observation)
-            observation, _, terminated, truncated, _ = env.step(action)
-            ends += int(np.count_nonzero(terminated | truncated))
-    except ValueError as error:
-        reason = " ".join(str(error).split())
-        text = (
-            f"{env.num_envs} environments cannot be stepped together: {reason}"
-        )
-        return Finding(name, False, text)
-    text = (
-        f"{env.num_envs} environments stepped together, {ends} episodes ended "
-        "and others began"
-    )
-    return Finding(name, True, text)
-
-
-def _random_actions(env: VectorEnvAdapter, observation: Observation) -> Any:
-    """Draws an allowed action for each environment."""
-    seen = spaces.space_tree(env.observation_space)
-    actions = []
-    for index in range(env.num_envs):
-        own = map_leaves(operator.itemgetter(index), observation)
-        if env.pending_reset[index] and spaces.is_masked(env.observation_space):
-            # Its last observation may allow no action, and none is taken.
-            own = map_leaves(lambda _, array: np.ones_like(array), seen, own)
-        actions.append(
-            random_action(env.action_space, env.observation_space, own)
-        )
-    return map_leaves(lambda *rows: np.stack(rows), *actions)
+        text = f"no episode in {is_step.sum()} steps, time limit {max_steps}"
+        if max_steps is None:
+            text += ": register it with max_episode_steps"
+        return Finding("ends", max_steps is not None, text)
+    least, most = lengths.min(), lengths.max()
+    text = f"{len(lengths)} episodes of {least} to {most} steps, "
+    text += f"{terminated.sum()} terminated, {truncated.sum()} truncated"
+    alike = len(lengths) > 2 and least == most > 1 and not truncated.any()
+    if alike:
+        text += ": is that a time limit? Return truncated=True then"
+    return Finding("ends", not alike, text)

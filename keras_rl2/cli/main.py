@@ -64,6 +64,8 @@ def _run(argv: Sequence[str]) -> int:
     """Runs one command, and turns its error into an exit code."""
     # Before pygame is imported, or it greets on each start.
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+    # Before TensorFlow is imported, of which only errors are shown.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     try:
         arguments = make_parser().parse_args(argv)
         return int(arguments.run(arguments))

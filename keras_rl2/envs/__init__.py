@@ -1,12 +1,9 @@
 """Environments: one interface over all of them, and reward scaling.
 
 Nothing here imports TensorFlow or Keras, so that worker processes stay light.
-Importing it registers `keras_rl2/GaussianBandit-v0` with Gymnasium.
 """
 
 from typing import TYPE_CHECKING
-
-import gymnasium
 
 from keras_rl2.basics.lazy import lazy
 
@@ -14,8 +11,6 @@ if TYPE_CHECKING:
     from keras_rl2.envs.action_mask import ActionMask
     from keras_rl2.envs.adapt import as_vector_env
     from keras_rl2.envs.atari_env import atari
-    from keras_rl2.envs.bandits import GaussianBanditEnv
-    from keras_rl2.envs.bandits import GaussianBanditVectorEnv
     from keras_rl2.envs.errors import MismatchError
     from keras_rl2.envs.errors import WorkerError
     from keras_rl2.envs.graph.graph_env import GraphEnv
@@ -30,8 +25,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ActionMask",
     "EnvWrapper",
-    "GaussianBanditEnv",
-    "GaussianBanditVectorEnv",
     "GraphEnv",
     "GraphVectorEnv",
     "MismatchError",
@@ -50,8 +43,6 @@ __getattr__, __dir__ = lazy(
     {
         "ActionMask": "keras_rl2.envs.action_mask",
         "as_vector_env": "keras_rl2.envs.adapt",
-        "GaussianBanditEnv": "keras_rl2.envs.bandits",
-        "GaussianBanditVectorEnv": "keras_rl2.envs.bandits",
         "GraphEnv": "keras_rl2.envs.graph.graph_env",
         "GraphVectorEnv": "keras_rl2.graph.graph_vector_env",
         "MismatchError": "keras_rl2.envs.errors",
@@ -64,10 +55,4 @@ __getattr__, __dir__ = lazy(
         "TimedEnv": "keras_rl2.envs.timed_env",
         "VectorEnvAdapter": "keras_rl2.envs.vector_env",
     },
-)
-
-gymnasium.register(
-    id="keras_rl2/GaussianBandit-v0",
-    entry_point="keras_rl2.envs.bandits:GaussianBanditEnv",
-    vector_entry_point="keras_rl2.envs.bandits:GaussianBanditVectorEnv",
 )

@@ -14,12 +14,10 @@ from keras_rl2.networks.mlp import mlp
 from keras_rl2.networks.pictures import impala_cnn
 from keras_rl2.networks.pictures import nature_cnn
 from keras_rl2.networks.pictures import small_cnn
-from keras_rl2.networks.window_attention_cell import WindowAttentionCell
 from keras_rl2.spaces.supported import is_image
 
 __all__ = [
     "MemoryNetwork",
-    "WindowAttentionCell",
     "critic_for",
     "encoder_for",
     "impala_cnn",

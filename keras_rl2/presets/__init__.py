@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from keras_rl2.presets.loading import read
     from keras_rl2.presets.preset import Preset
     from keras_rl2.presets.search_space import SearchSpace
-    from keras_rl2.presets.search_space import find_space
-    from keras_rl2.presets.search_space import read_space
 
 __all__ = [
     "ALGORITHMS",
@@ -30,10 +28,8 @@ __all__ = [
     "available",
     "default",
     "find",
-    "find_space",
     "on_recorded_data",
     "read",
-    "read_space",
 ]
 
 __getattr__, __dir__ = lazy(
@@ -47,7 +43,5 @@ __getattr__, __dir__ = lazy(
         "read": "keras_rl2.presets.loading",
         "Preset": "keras_rl2.presets.preset",
         "SearchSpace": "keras_rl2.presets.search_space",
-        "find_space": "keras_rl2.presets.search_space",
-        "read_space": "keras_rl2.presets.search_space",
     },
 )

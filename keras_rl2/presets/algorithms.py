@@ -164,7 +164,7 @@ _CRITICS: Mapping[str, Any] = {
     "networks.hidden": [[64, 64], [256, 256], [400, 300]],
 }
 _TAU: Mapping[str, Any] = {"agent.tau": [0.001, 0.005, 0.01, 0.02, 0.05]}
-_NOISES: Mapping[str, Any] = {"agent.exploration": {"low": 0.05, "high": 0.5}}
+_NOISES: Mapping[str, Any] = {"agent.exploration": [0.05, 0.1, 0.2, 0.3, 0.5]}
 _ADAM = {"name": "Adam", "learning_rate": 3e-4}
 _DQN_ADAM = {"name": "Adam", "learning_rate": 5e-4}
 _FAST_ADAM = {"name": "Adam", "learning_rate": 1e-3}

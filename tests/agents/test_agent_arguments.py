@@ -267,8 +267,6 @@ def test_an_unknown_argument_names_the_nearest():
     assert not {"actor", "critic", "action_space"}.intersection(
         str(caught.value).replace(",", " ").split()
     )
-    with pytest.raises(TypeError, match=r"`agent.compile\(keras.optimizers"):
-        kind.for_env(env, learning_rate=1e-3)
 
 
 def test_what_an_algorithm_settles_itself_is_not_taken():

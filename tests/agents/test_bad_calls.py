@@ -224,34 +224,13 @@ CALLS = {
         },
     ),
     # Trainings.
-    "tuning.fit_seeds": (
-        {
-            "trial": "=trial",
-            "runs": "=runs",
-            "total_steps": 64,
-            "episodes": "=episodes",
-        },
-        {
-            "runs": (*THING, [], [3], [(3, 3)]),
-            "episodes": THING,
-            "reports": (*COUNT, 10**6),
-            "aggregate": (None, "mean", 3),
-            "callbacks": ("x", 3, [3], [["x"]], [[], []]),
-        },
-    ),
     "presets.SearchSpace": (
         {"algorithm": "PPO", "ranges": {"agent.gamma": [0.9, 0.99]}},
         {
             "ranges": (
-                *("x", 3, [1], {}, {"agent.gama": [0.9, 0.99]}),
-                *(
-                    {"agent.gamma": each}
-                    for each in (0.9, [0.9], ["a"] * 2, [0.9] * 2)
-                ),
-                *(
-                    {"agent.gamma": {"low": low, "high": 0.9}}
-                    for low in (0.9, 2, "x")
-                ),
+                *("x", 3, [1], {"agent.gama": [0.9, 0.99]}),
+                *({"agent.gamma": each} for each in (0.9, [0.9], ["a"] * 2)),
+                {"agent.gamma": {"low": "x", "high": 0.9}},
             )
         },
     ),
@@ -310,21 +289,10 @@ CALLS = {
     ),
     "networks.nature_cnn": (IMAGE, {"units": UNITS, "scale": NUMBER}),
     "networks.impala_cnn": (IMAGE, {"units": UNITS, "scale": NUMBER}),
-    "networks.WindowAttentionCell": (
-        {"units": 8},
-        {"units": COUNT, "heads": (*COUNT, 3)},
-    ),
     "envs.RewardScaler": ({"gamma": 0.9, "num_envs": 2}, {"epsilon": SCALE}),
     "envs.RunningMoments": (
         {},
         {"epsilon": SCALE, "shape": ("x", (-1,), (1.5,))},
-    ),
-    "envs.GaussianBanditEnv": (
-        {},
-        {
-            "means": ("x", (NAN, 1.0), (), 3),
-            "deviations": ("x", (-1.0, 1.0), (NAN, 1.0), 3),
-        },
     ),
     "envs.as_vector_env": ({"env": "CartPole-v1"}, {"env": (None, 3)}),
     "envs.make_env": ({"env_id": "CartPole-v1"}, {"env_id": (None, 3)}),
@@ -332,10 +300,7 @@ CALLS = {
     "read_manifest": ({}, {}),
     "=policy.initial_state": ({}, {}),
     "presets.read": ({}, {}),
-    "presets.find_space": ({}, {}),
-    "presets.read_space": ({}, {}),
     "callbacks.Progress": ({}, {}),
-    "envs.GaussianBanditVectorEnv": ({}, {}),
     "exploration.GaussianNoise": ({}, {}),
     "exploration.OrnsteinUhlenbeckNoise": ({}, {"dt": (0.0, *NOISE)}),
     "exploration.exploration_noise": ({}, {"x": NOISE}),
@@ -373,7 +338,6 @@ def things(tmp_path):
         ),
         exported=exported,
         policy=rl.PolicyFile(exported),
-        runs=[(agent, rollouts)],
     )
 
 

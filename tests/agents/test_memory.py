@@ -25,7 +25,6 @@ LENGTH = 8
 LARGE = {
     "lstm": lambda: keras.layers.LSTMCell(32),
     "gru": lambda: keras.layers.GRUCell(32),
-    "attention": lambda: rl.networks.WindowAttentionCell(32, window=20),
 }
 
 
@@ -83,7 +82,6 @@ def acting(mode="SameStep", cell="lstm"):
     [
         ("lstm", "SameStep"),
         *slow(
-            ("attention", "SameStep"),
             ("stacked", "Disabled"),
             ("gru", "NextStep"),
         ),
@@ -200,7 +198,7 @@ def assert_memory_begins_anew(cell):
 
 
 def test_an_episode_begins_without_a_memory():
-    for cell in ("lstm", "attention"):
+    for cell in ("lstm", "stacked"):
         assert_memory_begins_anew(CELLS[cell])
 
 
@@ -534,7 +532,7 @@ def falling(rate, steps, dataset):
     ("kind", "steps", "cell"),
     [
         ("PPO", 200_000, "lstm"),
-        ("PPO", 200_000, "attention"),
+        ("PPO", 200_000, "gru"),
         ("DQN", 60_000, "gru"),
     ],
 )

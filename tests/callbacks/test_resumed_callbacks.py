@@ -463,7 +463,7 @@ class TestOurs:
         for key in ("steps", "rules", "weights"):
             np.testing.assert_equal(again[2][key], whole[2][key])
 
-    def test_videos_and_reports_that_were_due(self, tmp_path, monkeypatch):
+    def test_videos_that_were_due(self, tmp_path, monkeypatch):
         """In the round after which the run was killed."""
         films = []
         monkeypatch.setattr(
@@ -472,27 +472,12 @@ class TestOurs:
             lambda self: films.append(self.model.env_steps),
         )
 
-        class Trial:
-            """Of Optuna, which is told of each step once."""
-
-            def __init__(self):
-                self.steps = []
-
-            def report(self, value, step):
-                self.steps.append(step)
-
-            def should_prune(self):
-                return False
-
-        trials = {"whole": Trial(), "run": Trial()}
-
         def filmed(name, *more):
             env = gymnasium.make("CartPole-v1", render_mode="rgb_array")
             film = rl.callbacks.RecordVideo(
                 lambda: env, tmp_path / "films", every=100
             )
-            pruning = rl.callbacks.OptunaPruning(trials[name], "loss")
-            fit(tmp_path / name, film, pruning, *more, epochs=4)
+            fit(tmp_path / name, film, *more, epochs=4)
 
         filmed("whole")
         whole = [*films]
@@ -501,7 +486,6 @@ class TestOurs:
             filmed("run", Hook(3, interrupt))
         filmed("run")
         assert films == whole
-        assert trials["run"].steps == trials["whole"].steps
 
 
 def test_states_of_the_last_release(tmp_path):

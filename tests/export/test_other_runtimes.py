@@ -14,7 +14,6 @@ import pytest
 import tensorflow as tf
 from ai_edge_litert.interpreter import Interpreter
 
-import keras_rl2 as rl
 from keras_rl2.policies.policy_function import input_specs
 from keras_rl2.spaces.supported import action_spec
 from keras_rl2.spaces.trees import leaves
@@ -56,7 +55,6 @@ CELLS = {
     "none": lambda: None,
     "lstm": lambda: keras.layers.LSTMCell(6),
     "gru": lambda: keras.layers.GRUCell(5),
-    "attention": lambda: rl.networks.WindowAttentionCell(4, window=3, heads=2),
 }
 
 
@@ -134,12 +132,12 @@ def slow(*values):
     [
         ("tf_saved_model", "PPO", "hybrid_dict", "lstm"),
         slow("onnx", "PPO", "masked", "gru"),
-        slow("litert", "PPO", "hybrid_tuple", "attention"),
+        slow("litert", "PPO", "hybrid_tuple", "gru"),
         slow("tf_saved_model", "TD3", "nested", "none"),
-        slow("tf_saved_model", "PPO", "masked_switches", "attention"),
+        slow("tf_saved_model", "PPO", "masked_switches", "gru"),
         slow("onnx", "SAC", "picture", "none"),
         slow("onnx", "PPO", "hybrid_tuple", "lstm"),
-        slow("onnx", "PPO", "masked_choices", "attention"),
+        slow("onnx", "PPO", "masked_choices", "lstm"),
         slow("litert", "DQN", "masked", "lstm"),
         slow("litert", "PPO", "hybrid_dict", "gru"),
     ],

@@ -72,7 +72,6 @@ def test_missing_files_are_named(tmp_path):
     for read in (
         rl.load,
         rl.presets.read,
-        rl.presets.read_space,
         rl.read_manifest,
         rl.PolicyFile,
         rl.migrate.from_sb3,

@@ -11,7 +11,6 @@ import runpy
 import subprocess
 import sys
 
-import gymnasium
 import keras
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ import keras_rl2 as rl
 
 ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "bandit_actor_critic.py"
-BANDIT = "keras_rl2.envs:keras_rl2/GaussianBandit-v0"
+BANDIT = "keras_rl2/GaussianBandit-v0"
 PULLS, EPOCHS = 100, 1000
 
 UPDATES = {
@@ -29,8 +28,6 @@ UPDATES = {
     "PPO": {"passes": 4, "batch_size": PULLS},
 }
 """What each agent makes of an epoch's pulls, as its own page says."""
-
-FORMS = {"contextual": True, "constant": False}
 
 
 class StopWhenSolved(keras.callbacks.Callback):
@@ -46,9 +43,9 @@ class StopWhenSolved(keras.callbacks.Callback):
             self.model.stop_training = True
 
 
-def learn(name, form, seed, callbacks=()):
+def learn(name, seed, callbacks=()):
     """Returns the share of the best arm in each epoch."""
-    env = gymnasium.make_vec(BANDIT, num_envs=PULLS, contextual=FORMS[form])
+    env = rl.envs.GraphVectorEnv(BANDIT, num_envs=PULLS)
     rollouts = rl.RolloutDataset(env, horizon=1, seed=seed, **UPDATES[name])
     agent = getattr(rl, name).for_env(env, seed=seed)
     history = agent.fit(
@@ -60,17 +57,16 @@ def learn(name, form, seed, callbacks=()):
 
 
 def test_ppo_solves_the_bandit():
-    shares = learn("PPO", "contextual", seed=0, callbacks=[StopWhenSolved()])
+    shares = learn("PPO", seed=0, callbacks=[StopWhenSolved()])
     assert np.mean(shares[:5]) < 0.8
     assert len(shares) < EPOCHS // 2
     assert np.mean(shares[-10:]) >= 0.95
 
 
 @pytest.mark.learning
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", UPDATES)
-def test_agents_stay_at_the_best_arm(name, form):
-    shares = learn(name, form, seed=0)
+def test_agents_stay_at_the_best_arm(name):
+    shares = learn(name, seed=0)
     assert len(shares) == EPOCHS
     assert np.mean(shares[-10:]) >= 0.95
 

@@ -3,7 +3,6 @@
 import keras
 import numpy as np
 
-import keras_rl2 as rl
 from keras_rl2.spaces.trees import map_leaves
 
 CELLS = {
@@ -12,7 +11,6 @@ CELLS = {
     "stacked": lambda: keras.layers.StackedRNNCells(
         [keras.layers.LSTMCell(4), keras.layers.GRUCell(3)]
     ),
-    "attention": lambda: rl.networks.WindowAttentionCell(4, window=3, heads=2),
 }
 
 

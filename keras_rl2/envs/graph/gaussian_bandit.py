@@ -15,8 +15,7 @@ class GaussianBandit(GraphEnv):
     """A bandit whose payoffs are seen before an arm is chosen.
 
     Each episode is one choice. The observation is a payoff of each arm, drawn
-    anew; the reward is 1 for the arm of the highest mean, and 0 for others. It
-    equals `keras_rl2/GaussianBandit-v0`.
+    anew; the reward is 1 for the arm of the highest mean, and 0 for others.
 
     Args:
         means: Sequence of float. Mean payoff of each arm. Defaults to

@@ -1,0 +1,151 @@
+"""The study of `keras-rl2 tune`: Optuna keeps and drives it."""
+
+import contextlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
+
+import numpy as np
+
+from keras_rl2.cli.errors import CommandError
+from keras_rl2.cli.run_folder import write_json
+from keras_rl2.data.evaluation import EvaluationDataset
+from keras_rl2.presets import Preset
+from keras_rl2.presets import SearchSpace
+from keras_rl2.runs.training import Training
+from keras_rl2.training.shared_programs import SharedPrograms
+
+if TYPE_CHECKING:
+    import optuna
+
+_REPORTS = 10
+
+
+def tune(
+    preset: Preset,
+    space: SearchSpace,
+    seeds: list[int],
+    name: str,
+    storage: str,
+    trials: int,
+) -> None:
+    """Runs trials until there are enough, and writes the best preset.
+
+    Args:
+        preset: `Preset`. The first trial.
+        space: `SearchSpace`. The settings that other trials change.
+        seeds: list of int. The seeds of each trial.
+        name: str. The name of the study, and of the best preset's file.
+        storage: str. URL of a database.
+        trials: int. Trials in the end, with those of other processes.
+    """
+    import optuna
+    from optuna.trial import TrialState
+
+    space, first = _with_preset(space, preset)
+    ended = (TrialState.COMPLETE, TrialState.PRUNED)
+    study = optuna.create_study(
+        storage=storage,
+        study_name=name,
+        direction="maximize",
+        load_if_exists=True,
+    )
+    study.pruner = optuna.pruners.MedianPruner(5, preset.total_steps // 5)
+    plan = [preset.to_dict(), dict(space.ranges), seeds]
+    if study.user_attrs.get("plan", plan) != plan:
+        raise CommandError(
+            f"{storage} holds trials of {name} with other settings: --study "
+            "gives another name"
+        )
+    study.set_user_attr("plan", plan)
+    if not any(each.state != TrialState.FAIL for each in study.trials):
+        study.enqueue_trial(first, {"preset": True})
+
+    def objective(trial: optuna.Trial) -> float:
+        # A resumed study draws the values that it would have drawn, and
+        # processes that share a study draw different ones.
+        study.sampler = optuna.samplers.TPESampler(seed=seeds[0] + trial.number)
+        try:
+            return _train(trial, _settings(preset, space, trial), seeds)
+        except FloatingPointError as error:
+            raise optuna.TrialPruned(str(error)) from error
+
+    enough = optuna.study.MaxTrialsCallback(trials, states=ended)
+    try:
+        if len(study.get_trials(states=ended)) < trials:
+            study.optimize(objective, callbacks=[enough])
+    finally:
+        if study.get_trials(states=ended[:1]):
+            best = study.best_trial
+            data = _settings(preset, space, best).to_dict()
+            data["source"] = f"tune, trial {best.number}: {best.value:.1f}"
+            data["notes"] = "Other seeds will do worse: the best of many."
+            write_json(Path(f"{name}.json"), data)
+            print(f"{name}.json: {data['source']}")
+
+
+def _train(trial: "optuna.Trial", preset: Preset, seeds: list[int]) -> float:
+    """Trains all seeds in turns, and returns their mean return."""
+    import optuna
+
+    score = float("nan")
+    with contextlib.ExitStack() as stack:
+        # The seeds of a trial differ in nothing that is compiled.
+        stack.enter_context(SharedPrograms().used())
+        episodes = EvaluationDataset(
+            preset.environment,
+            20,
+            num_envs=20,
+            seed=seeds[0],
+            env_kwargs=preset.env_kwargs,
+        )
+        stack.callback(episodes.env.close)
+        trainings = [Training.from_preset(preset, seed=seed) for seed in seeds]
+        for training in trainings:
+            stack.callback(training.close)
+        warm_up = trainings[0].dataset.steps_before_first_round
+        for part in range(1, _REPORTS + 1):
+            steps = preset.total_steps * part // _REPORTS
+            if part < _REPORTS and steps <= warm_up:
+                continue
+            returns = []
+            for training in trainings:
+                # With whole rounds it may have taken more already.
+                if training.agent.env_steps < steps:
+                    training.run(total_steps=steps)
+                found = training.agent.evaluate(episodes, verbose=0)
+                returns.append(found["episode_return"])
+            score = float(np.mean(returns))
+            trial.report(score, steps)
+            if part < _REPORTS and trial.should_prune():
+                raise optuna.TrialPruned(f"{score:.6g} after {steps} steps")
+    return score
+
+
+def _settings(preset: Preset, space: SearchSpace, trial: Any) -> Preset:
+    """Returns the settings of a trial, the first of which is the preset."""
+    values = space.suggest(trial)
+    first = "preset" in trial.user_attrs
+    return preset if first else space.apply(preset, values)
+
+
+def _with_preset(
+    space: SearchSpace, preset: Preset
+) -> tuple[SearchSpace, dict[str, Any]]:
+    """Returns the space with the preset in it, and the preset's values."""
+    with contextlib.closing(Training.from_preset(preset)) as training:
+        config, dataset = training.agent.get_config(), training.dataset
+    ranges, first = dict(space.ranges), {}
+    for name, given in space.ranges.items():
+        section, _, key = name.rpartition(".")
+        made = config.get(key, getattr(dataset, key, None))
+        own = getattr(preset, section).get(key, made)
+        own = own.get("initial") if isinstance(own, dict) else own
+        if isinstance(given, list):
+            own = own if own in given else "preset"
+            ranges[name] = given if own in given else [*given, own]
+            first[name] = json.dumps(own)
+        elif own is not None:
+            first[name] = min(max(own, given["low"]), given["high"])
+    return SearchSpace(space.algorithm, ranges), first
