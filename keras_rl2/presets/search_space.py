@@ -230,7 +230,7 @@ def find_space(algorithm: str) -> SearchSpace:
 
 
 def read_space(path: str | os.PathLike[str]) -> SearchSpace:
-    """Reads a search space from a file of unknown origin.
+    """Reads a search space from a file.
 
     Args:
         path: str or path. A file of JSON, with the fields of `SearchSpace`.
