@@ -18,6 +18,8 @@ from pathlib import Path
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
+import numpy as np
+
 import keras_rl2 as rl
 from benchmarks.marked import write_between
 from keras_rl2.cli.run_folder import RunFolder
@@ -51,9 +53,11 @@ def trained(runs, algorithm, env):
 def row(agent, algorithm, env, episodes, folder):
     """Returns a line of the table."""
     cells, checks = [], {}
+    parts = [rl.record(each, env, 1000).rows for each in (agent, "random")]
+    played = np.concatenate([part.observation for part in parts])
     for name, quantize in BITS.items():
         path = folder / f"{name}.tflite"
-        seen = env if quantize == "int8" else None
+        seen = played if quantize == "int8" else None
         agent.export(path, "litert", quantize=quantize, representative=seen)
         checks[name] = agent.check_export(
             path, env, episodes=episodes, num_envs=20, seed=1000

@@ -409,7 +409,7 @@ class ActingModel(keras.Model, abc.ABC):
         *,
         deterministic: bool = True,
         quantize: Literal["float16", "int8"] | None = None,
-        representative: str | GivenEnv | Tree[npt.ArrayLike] | None = None,
+        representative: Tree[npt.ArrayLike] | None = None,
         batch_size: int | None = None,
         accept: Callable[[Path], None] | None = None,
         verbose: bool | None = None,
@@ -435,10 +435,9 @@ class ActingModel(keras.Model, abc.ABC):
             quantize: str or None. For `"litert"`: `"float16"` keeps weights in
                 16 bits; `"int8"` keeps weights and computes in 8 bits, which
                 costs some of the return. Defaults to `None`.
-            representative: For `"int8"`, representative observations, by which
-                ranges are chosen: an environment or its id, played partly at
-                random; or observations `[N, ...]`, some hundreds, e.g. of a
-                dataset. Defaults to `None`.
+            representative: `[N, ...]` or None. For `"int8"`, some hundreds of
+                observations, by which ranges are chosen, e.g. of
+                `keras_rl2.record`. Defaults to `None`.
             batch_size: int or None. Number of observations per call; 1 for
                 microcontrollers and browsers, where LiteRT requires a fixed
                 number. Defaults to `None`: any number.
@@ -542,8 +541,8 @@ class ActingModel(keras.Model, abc.ABC):
         with the same seeds.
 
         Args:
-            filepath: str or path. A file written by `export`, of this release
-                or an earlier one.
+            filepath: str or path. A file written by `export`; it is run, so
+                check files that you trust.
             env: An environment or id string.
             tolerance: float or None. Maximum difference between numbers of an
                 action, and maximum share of observations with another choice;

@@ -77,7 +77,7 @@ class AgentFile(keras.callbacks.Callback):
 
 
 def load(path: Path) -> Agent:
-    """Loads a saved agent of unknown origin.
+    """Loads a saved agent.
 
     Args:
         path: Path. A `.keras` file.
@@ -86,7 +86,7 @@ def load(path: Path) -> Agent:
         `keras_rl2.Agent`, compiled as it was.
 
     Raises:
-        CommandError: If the file holds no agent, or cannot be trusted.
+        CommandError: If the file holds no agent, or is damaged.
     """
     try:
         return load_agent(path)

@@ -16,6 +16,7 @@ from keras_rl2.export import formats
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
+from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ _WRITING = (
 )
 # Environments that are stepped together, at most.
 _MOST_ENVS = 20
+# Steps of each half of what int8 finds its ranges in.
+_RECORDED = 1000
 
 
 class _NotAlike(Exception):
@@ -68,8 +71,8 @@ def _add_file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quantize",
         choices=formats.QUANTIZATIONS,
-        help="with litert: weights in 16 bits, or all in 8, with ranges as "
-        "they are found playing",
+        help="with litert: weights in 16 bits, or all in 8, with ranges of "
+        "episodes, half of them random",
     )
     parser.add_argument(
         "--batch-size",
@@ -198,7 +201,7 @@ def _export(
             format=arguments.format,
             deterministic=not arguments.stochastic,
             quantize=arguments.quantize,
-            representative=_representative(env, arguments),
+            representative=_representative(agent, env, arguments),
             batch_size=arguments.batch_size,
             accept=accept if arguments.check else None,
         )
@@ -218,16 +221,27 @@ def _export(
 
 
 def _representative(
-    env: tuple[str, dict[str, Any]] | None, arguments: argparse.Namespace
+    agent: "Agent",
+    env: tuple[str, dict[str, Any]] | None,
+    arguments: argparse.Namespace,
 ) -> Any:
-    """Makes the environment in which int8 finds its ranges."""
+    """Records the observations in which int8 finds its ranges.
+
+    A trained policy sees little besides its own path, and its ranges would not
+    cover the way back to it: so half of the steps are random.
+    """
     if arguments.quantize != formats.INT8 or env is None:
         return None
-    from keras_rl2.envs.adapt import as_vector_env
-    from keras_rl2.export.quantizing import NUM_ENVS
+    import numpy as np
 
-    env_id, env_kwargs = env
-    return as_vector_env(env_id, NUM_ENVS, env_kwargs=env_kwargs)
+    from keras_rl2.offline.recorder import record
+
+    seen = []
+    for policy in (agent, "random"):
+        played = record(policy, env[0], _RECORDED, env_kwargs=env[1])
+        assert played.rows is not None
+        seen.append(played.rows.observation)
+    return map_leaves(lambda *each: np.concatenate(each), *seen)
 
 
 def _played(

@@ -128,6 +128,7 @@ def _record(file: Path, env: "IdEnv", asked: "Recording") -> None:
 
 def _record_dataset(arguments: argparse.Namespace) -> int:
     """Records steps, and prints a description of the data set."""
+    errors.require_modules("--dataset", "pip install minari[hdf5]", "minari")
     policy: Any = None
     env_id, env_kwargs = arguments.env, dict(arguments.env_kwargs)
     file = None

@@ -9,7 +9,6 @@ from typing import Any
 from keras_rl2.cli.errors import CommandError
 from keras_rl2.files.atomic_files import replacing
 from keras_rl2.files.plain_files import read_json
-from keras_rl2.presets import limits
 
 #: Help of the argument of commands that take a saved agent.
 AGENT_PATH_HELP = (
@@ -126,9 +125,6 @@ class RunFolder:
     ) -> tuple[str, dict[str, Any]]:
         """Returns the environment to play the agent in.
 
-        The folder may be of unknown origin. No module that its preset names
-        is imported: an id of the form `module:id` must be typed.
-
         Args:
             asked: str or None. The id of `--env`; None for the one
                 that the agent was trained in. Defaults to `None`.
@@ -140,8 +136,7 @@ class RunFolder:
             tuple: the id, and the arguments of the environment.
 
         Raises:
-            CommandError: If its environment is unknown, or a module would have
-                to be imported that was not typed.
+            CommandError: If its environment is unknown.
         """
         try:
             preset = self.read_preset()
@@ -155,13 +150,7 @@ class RunFolder:
             return asked, env_kwargs or {}
         if asked not in (None, trained):
             return str(asked), env_kwargs or {}
-        if asked is None and limits.imports_module(trained):
-            raise CommandError(
-                f"{self.preset} asks for {trained!r}, which runs code of a "
-                f"module: if it is to be trusted, give it with --env {trained}"
-            )
-        kept = limits.check_env_kwargs(preset.get("env_kwargs", {}))
-        return trained, kept | (env_kwargs or {})
+        return trained, preset.get("env_kwargs", {}) | (env_kwargs or {})
 
     def write_preset(self, preset: dict[str, Any]) -> None:
         """Writes the settings of the training, as JSON."""

@@ -14,19 +14,14 @@ from keras_rl2.collecting.policy_actor import Actions
 from keras_rl2.collecting.policy_actor import PolicyActor
 from keras_rl2.data.evaluation import EvaluationDataset
 from keras_rl2.envs.vector_env import GivenEnv
-from keras_rl2.export.export_manifest import manifest_of
-from keras_rl2.export.formats import format_of
-from keras_rl2.export.manifest import has_manifest
 from keras_rl2.export.policy_file import PolicyFile
-from keras_rl2.export.runtimes import runtime_of
+from keras_rl2.policies.actors import ActorSnapshot
 from keras_rl2.policies.policy import ModelPolicy
 from keras_rl2.spaces.supported import action_spec
 from keras_rl2.spaces.supported import check_same
-from keras_rl2.spaces.supported import same_space
 from keras_rl2.spaces.supported import space_tree
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
-from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.training.evaluating import refuse_settings
 
 # Tolerated differences of an action: by the order of operations, and by weights
@@ -100,54 +95,34 @@ def check_export(
     loss: float,
     **kwargs: Any,
 ) -> ExportCheck:
-    """Plays an exported policy against its agent; see `Agent.check_export`.
-
-    Args:
-        agent: `ModelPolicy`. The agent that was exported.
-        filepath: str or path. The exported file or folder.
-        env: An environment or id string.
-        tolerance: float or None. See `Agent.check_export`.
-        loss: float. See `Agent.check_export`.
-        **kwargs: Arguments of an `EvaluationDataset`.
-
-    Returns:
-        `ExportCheck`.
-
-    Raises:
-        TypeError: If there is an unknown argument.
-        ValueError: If the file is of another agent or environment.
-    """
+    """Plays an exported policy against its agent; see `Agent.check_export`."""
     check_in_range(loss=(loss, 0.0, _MOST))
     if tolerance is not None:
         check_in_range(tolerance=(tolerance, 0.0, _MOST))
     refuse_settings(
         "`check_export`", EvaluationDataset, kwargs, "env", "deterministic"
     )
-    file = _open(agent, filepath)
-    for own, other in (
-        (agent.observation_space, file.observation_space),
-        (agent.action_space, file.action_space),
-    ):
-        if not same_space(own, other):
-            raise ValueError(
-                f"Expected the export of an agent with the space {own}. "
-                f"Received: {filepath}, of {file.manifest['algorithm']} with "
-                f"{other}"
-            )
+    file = PolicyFile(filepath, trusted=True)
+    check_same(
+        str(filepath),
+        observation=(file.observation_space, agent.observation_space),
+        action=(file.action_space, agent.action_space),
+    )
     kwargs = {"seed": 0, **kwargs, "deterministic": file.deterministic}
     dataset = EvaluationDataset(env, **kwargs)
-    check_same(
-        type(agent).__name__,
-        observation=(agent.observation_space, dataset.env.observation_space),
-        action=(agent.action_space, dataset.env.action_space),
-    )
     count = dataset.env.num_envs
-    watched = _Compared(agent, file, count)
+    player = PolicyActor(
+        _FileRunner(file),
+        action_spec(file.action_space),
+        file.initial_state(count),
+        count,
+        gives_numbers=False,
+    )
+    watched = _Compared(agent, player, file.deterministic)
     ours = dataset.play(agent, watched)
-    theirs = dataset.play(agent, _file_actor(file, count))
-    quantization = file.manifest.get("quantization")
+    theirs = dataset.play(agent, player)
     if tolerance is None:
-        tolerance = _TOLERANCES.get(quantization)
+        tolerance = _TOLERANCES.get(file.manifest["quantization"])
     return ExportCheck(
         manifest=file.manifest,
         observations=watched.observations,
@@ -158,36 +133,6 @@ def check_export(
         tolerance=tolerance,
         loss=loss,
     )
-
-
-def _open(agent: ModelPolicy, filepath: str | os.PathLike[str]) -> PolicyFile:
-    """Opens a file; describes one of an earlier release by the agent."""
-    if has_manifest(filepath):
-        return PolicyFile(filepath)
-    runtime = runtime_of(filepath, format_of(filepath))
-    deterministic = "noise" not in runtime.inputs
-    names = runtime.inputs, runtime.outputs
-    return PolicyFile(filepath, manifest_of(agent, names, deterministic))
-
-
-class _FunctionRunner:
-    """Runs the agent's policy by TensorFlow, as `act` does."""
-
-    def __init__(self, agent: ModelPolicy, deterministic: bool) -> None:
-        self._function = agent.policy_function(deterministic)
-
-    def set_weights(self, weights: list[npt.NDArray[Any]]) -> None:
-        """Does nothing: the function uses the agent's weights."""
-
-    def __call__(
-        self,
-        observation: Tree[np.ndarray],
-        noise: npt.NDArray[Any] | None,
-        memory: Sequence[npt.NDArray[Any]] = (),
-    ) -> list[npt.NDArray[Any]]:
-        """Calls the function."""
-        given = [*leaves(observation), *([] if noise is None else [noise])]
-        return [each.numpy() for each in self._function(*given, *memory)]
 
 
 class _FileRunner:
@@ -206,49 +151,25 @@ class _FileRunner:
         memory: Sequence[npt.NDArray[Any]] = (),
     ) -> list[npt.NDArray[Any]]:
         """Returns the environment's actions, and the state."""
-        if not memory:
-            action = self._file.act(observation, noise=noise)
-            return _as_outputs(action)
-        begins, *state = memory
+        begins, state = memory[:1], memory[1:]
         # A file has no input for the begin of episodes: zeros are the state.
         state = [
             np.where(np.reshape(begins, (-1, *[1] * (each.ndim - 1))), 0, each)
             for each in state
         ]
         action, after = self._file.act(observation, state, noise)
-        return [*_as_outputs(action), *after]
+        arrays = leaves(action)
+        return [arrays[0], *arrays, *after]
 
 
-def _as_outputs(action: Tree[np.ndarray]) -> list[npt.NDArray[Any]]:
-    """Returns an action in the order of a policy's outputs."""
-    arrays = leaves(action)
-    return [arrays[0], *arrays]
-
-
-def _file_actor(file: PolicyFile, num_envs: int) -> PolicyActor:
-    """Returns an actor that runs a file, with its state."""
-    return PolicyActor(
-        _FileRunner(file),
-        action_spec(file.action_space),
-        file.initial_state(num_envs),
-        num_envs,
-        gives_numbers=False,
-    )
-
-
-class _Compared(PolicyActor):
+class _Compared(ActorSnapshot):
     """Acts by the agent, and compares each action with that of the file."""
 
     def __init__(
-        self, agent: ModelPolicy, file: PolicyFile, num_envs: int
+        self, agent: ModelPolicy, file: PolicyActor, deterministic: bool
     ) -> None:
-        spec = action_spec(agent.action_space)
-        runner = _FunctionRunner(agent, file.deterministic)
-        super().__init__(
-            runner, spec, agent.initial_state(num_envs), num_envs, False
-        )
-        self._other = _file_actor(file, num_envs)
-        self._spec = spec
+        super().__init__(agent, file.num_envs, deterministic)
+        self._file = file
         self._spaces = leaves(space_tree(agent.action_space))
         self.observations = 0
         self.disagreed = 0
@@ -261,24 +182,7 @@ class _Compared(PolicyActor):
     ) -> Actions:
         """Runs both, and returns the agent's action."""
         own, action = super().__call__(observation, noise)
-        _, other = self._other(observation, noise)
-        self._compare(action, other)
-        action = map_leaves(
-            lambda one, array: array.astype(one.dtype, copy=False),
-            self._spec,
-            action,
-        )
-        return own, action
-
-    def begin(self, envs: npt.NDArray[Any]) -> None:
-        """Begins episodes in both."""
-        super().begin(envs)
-        self._other.begin(envs)
-
-    def _compare(
-        self, action: Tree[np.ndarray], other: Tree[np.ndarray]
-    ) -> None:
-        """Updates the largest difference and the disagreements."""
+        _, other = self._file(observation, noise)
         same = np.ones(self.num_envs, np.bool_)
         for space, ours, theirs in zip(
             self._spaces, leaves(action), leaves(other), strict=True
@@ -291,3 +195,9 @@ class _Compared(PolicyActor):
                 same &= equal.reshape(self.num_envs, -1).all(axis=-1)
         self.observations += self.num_envs
         self.disagreed += int((~same).sum())
+        return own, action
+
+    def begin(self, envs: npt.NDArray[Any]) -> None:
+        """Begins episodes in both."""
+        super().begin(envs)
+        self._file.begin(envs)

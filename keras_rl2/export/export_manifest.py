@@ -12,6 +12,7 @@ import tensorflow as tf
 from keras_rl2.collecting.litert import for_environment
 from keras_rl2.export import formats
 from keras_rl2.export import manifest as manifests
+from keras_rl2.export.runtimes import litert_runner
 from keras_rl2.export.runtimes import runtime_of
 from keras_rl2.policies.policy import ModelPolicy
 from keras_rl2.policies.policy_function import input_specs
@@ -91,8 +92,8 @@ def names_in_file(
         outputs = [*_described_outputs(agent, deterministic)]
         return names, outputs if len(outputs) > 1 else [_ONLY_OUTPUT]
     if format == formats.LITERT:
-        runtime = runtime_of(path, format)
-        return runtime.inputs, runtime.outputs
+        runner = litert_runner(str(path))
+        return [*runner.get_input_details()], [*runner.get_output_details()]
     import onnx
 
     model = onnx.load(path)

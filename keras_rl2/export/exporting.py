@@ -20,7 +20,6 @@ from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import refuse_unknown
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.litert import for_environment
-from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.export import formats
 from keras_rl2.export.export_manifest import manifest_of
 from keras_rl2.export.export_manifest import name_batch_axes
@@ -28,8 +27,8 @@ from keras_rl2.export.export_manifest import names_in_file
 from keras_rl2.export.export_manifest import policy_inputs
 from keras_rl2.export.export_manifest import run_once
 from keras_rl2.export.manifest import write_manifest
+from keras_rl2.export.quantizing import check_bits
 from keras_rl2.export.quantizing import converter_arguments
-from keras_rl2.export.quantizing import refuse_eight_bits
 from keras_rl2.files.atomic_files import replacing
 from keras_rl2.policies.policy import ModelPolicy
 from keras_rl2.saving.saving import require_replaceable
@@ -130,7 +129,7 @@ def export(
     format: str,
     deterministic: bool,
     quantize: str | None = None,
-    representative: str | GivenEnv | Tree[npt.ArrayLike] | None = None,
+    representative: Tree[npt.ArrayLike] | None = None,
     batch_size: int | None = None,
     accept: Callable[[Path], None] | None = None,
     **kwargs: Any,
@@ -164,17 +163,14 @@ def export(
     _check_of_writer(format, kwargs)
     if batch_size is not None:
         check_positive(batch_size=batch_size)
-    if quantize == formats.INT8:
-        refuse_eight_bits(agent, deterministic)
+    check_bits(agent, deterministic, quantize)
     inputs = policy_inputs(agent, deterministic, batch_size)
     # Users who choose the operations know the runtimes that have them.
     asked = frozenset(kwargs)
     kwargs = {
         "verbose": False,
         "input_signature": inputs,
-        **converter_arguments(
-            agent, quantize, representative, inputs, deterministic
-        ),
+        **converter_arguments(agent, deterministic, quantize, representative),
         **kwargs,
     }
     policy = ExportedPolicy(agent, deterministic)
@@ -204,7 +200,7 @@ def check_arguments(
     filepath: str | os.PathLike[str],
     format: str,
     quantize: str | None,
-    representative: str | GivenEnv | Tree[npt.ArrayLike] | None,
+    representative: Tree[npt.ArrayLike] | None,
 ) -> None:
     """Checks the arguments of an export before anything is written.
 

@@ -7,7 +7,6 @@ model are not affected.
 """
 
 import json
-import math
 import os
 import zipfile
 from pathlib import Path
@@ -15,8 +14,7 @@ from typing import Any
 
 from keras_rl2.basics.arguments import check_path
 from keras_rl2.export import formats
-from keras_rl2.export.onnx_model import OnnxModel
-from keras_rl2.files.plain_files import MOST_BYTES
+from keras_rl2.export.runtimes import onnx_session
 from keras_rl2.files.plain_files import parse_json
 from keras_rl2.files.plain_files import read_json
 
@@ -24,30 +22,11 @@ from keras_rl2.files.plain_files import read_json
 NAME = "keras_rl2.json"
 #: Kind of manifest, and its newest version that this release supports.
 KIND, NEWEST = "keras_rl2 policy", 1
-# Types of the entries that are needed to run a policy.
-_REQUIRED: dict[str, type | tuple[type, ...]] = {
-    "algorithm": str,
-    "deterministic": bool,
-    "observation_space": dict,
-    "action_space": dict,
-    "inputs": list,
-    "outputs": list,
-}
-# Roles of arrays.
-_ROLES = {
-    "inputs": ("observation", "noise", "state"),
-    "outputs": ("action", "next_state"),
-}
-_NUMBERED = ("state", "next_state")
-_DTYPES = frozenset(
-    [
-        *("bool", "float16", "float32", "float64"),
-        *("int8", "int16", "int32", "int64"),
-        *("uint8", "uint16", "uint32", "uint64"),
-    ]
+# The entries that are needed to run a policy.
+_REQUIRED = (
+    *("algorithm", "deterministic", "observation_space", "action_space"),
+    *("inputs", "outputs", "states"),
 )
-# As for spaces: a few bytes could ask for any amount of memory.
-_MOST_AXES, _MOST_ELEMENTS = 32, 2**24
 # The earliest date of zip archives: equal manifests make equal files.
 _FIRST_DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -55,7 +34,8 @@ _FIRST_DATE = (1980, 1, 1, 0, 0, 0)
 def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Returns the manifest of an exported policy.
 
-    Reading it needs the standard library only.
+    That of an ONNX file is read by `onnxruntime`, the others by the standard
+    library.
 
     Args:
         path: str or path. The result of `agent.export`: a `.tflite` or
@@ -97,98 +77,30 @@ def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
             "`agent.export` of keras_rl2 0.2 or later writes. "
             f"Received: {path}, which has none"
         )
-    return check(content, str(path))
+    return _check(content, path)
 
 
-def has_manifest(path: str | os.PathLike[str]) -> bool:
-    """Returns whether an exported policy holds a manifest, valid or not.
-
-    Args:
-        path: str or path. See `read_manifest`.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If it is damaged, or not an exported policy.
-    """
-    return _READERS[formats.format_of(path)](Path(path)) is not None
-
-
-def check(manifest: object, name: str) -> dict[str, Any]:
-    """Checks that a manifest is valid.
-
-    Args:
-        manifest: plain data.
-        name: str. Its origin, for error messages.
-
-    Returns:
-        dict: the same.
-
-    Raises:
-        ValueError: If it is not a manifest of a supported version.
-    """
+def _check(manifest: Any, path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Returns a manifest; raises an error for one that cannot be used."""
     if not isinstance(manifest, dict) or manifest.get("kind") != KIND:
         raise ValueError(
-            f"Expected a manifest of kind {KIND!r}. Received: {name}, with one "
+            f"Expected a manifest of kind {KIND!r}. Received: {path}, with one "
             "of another kind"
         )
     version = manifest.get("version")
-    if version not in range(1, NEWEST + 1):
+    if version != NEWEST:
         raise ValueError(
-            f"Expected a manifest of a version up to {NEWEST}: it may have "
-            f"been written by a newer release of keras_rl2. Received: {name}, "
-            f"of version {version!r}"
+            f"Expected a manifest of version {NEWEST}: it may have been "
+            "written by a newer release of keras_rl2. Received: "
+            f"{path}, of version {version!r}"
         )
-    for key, kind in _REQUIRED.items():
-        if not isinstance(manifest.get(key), kind):
-            raise ValueError(
-                f"Expected a manifest with {key!r}. Received: {name}, where it "
-                f"is {manifest.get(key)!r}"
-            )
-    for key, roles in _ROLES.items():
-        for each in manifest[key]:
-            _check_array(each, roles, f"{name}: {key}")
-    states = manifest.get("states", [])
-    if not isinstance(states, list):
+    missing = [key for key in _REQUIRED if key not in manifest]
+    if missing:
         raise ValueError(
-            f"Expected a manifest with a list of states. Received: {name}: "
-            f"{states!r:.200}"
+            f"Expected a manifest with {', '.join(_REQUIRED)}. Received: "
+            f"{path}, without {', '.join(missing)}"
         )
-    for each in states:
-        _check_array(
-            {"name": "", "role": "state", **_dict(each)}, ("state",), name
-        )
-    for each in [*manifest["inputs"], *manifest["outputs"]]:
-        known = range(len(states))
-        if each["role"] in _NUMBERED and each.get("index") not in known:
-            raise ValueError(
-                f"Expected the number of a state. Received: {name}: {each}"
-            )
     return manifest
-
-
-def _dict(value: object) -> dict[str, Any]:
-    """Returns a dict, and an empty one for anything else."""
-    return value if isinstance(value, dict) else {}
-
-
-def _check_array(each: object, roles: tuple[str, ...], where: str) -> None:
-    """Checks the description of an array that is to be allocated."""
-    each = _dict(each)
-    shape, name = each.get("shape"), each.get("name")
-    if (
-        not isinstance(name, str)
-        or not isinstance(each.get("path", ""), str)
-        or each.get("role") not in roles
-        or each.get("dtype") not in _DTYPES
-        or not isinstance(shape, list)
-        or not 1 <= len(shape) <= _MOST_AXES
-        or not all(type(size) is int and size > 0 for size in shape[1:])
-        or math.prod(shape[1:]) > _MOST_ELEMENTS
-    ):
-        raise ValueError(
-            "Expected name, role, dtype and shape of an array. "
-            f"Received: {where}: {each!r:.200}"
-        )
 
 
 def write_manifest(
@@ -222,21 +134,10 @@ def _read_litert(path: Path) -> Any:
     """Returns the content of the appended archive; None without one."""
     if not zipfile.is_zipfile(path):
         return None
-    try:
-        with zipfile.ZipFile(path) as archive, archive.open(NAME) as file:
-            content = file.read(MOST_BYTES + 1)
-    except KeyError:
-        return None
-    # Errors of any type: unknown compression, a password, damaged data.
-    except Exception as error:
-        reason = f"a damaged archive: {error}"
-        raise formats.no_policy(path, reason) from error
-    if len(content) > MOST_BYTES:
-        raise ValueError(
-            f"Expected a manifest of at most {MOST_BYTES:,} bytes. Received: "
-            f"{path}, with a larger one"
-        )
-    return parse_json(content, str(path))
+    with zipfile.ZipFile(path) as archive:
+        if NAME not in archive.namelist():
+            return None
+        return parse_json(archive.read(NAME), str(path))
 
 
 def _write_litert(path: Path, text: str) -> None:
@@ -249,8 +150,14 @@ def _write_litert(path: Path, text: str) -> None:
 
 def _read_onnx(path: Path) -> Any:
     """Returns an entry of the metadata; None without one."""
-    text = OnnxModel(path).metadata.get(NAME)
-    return None if text is None else parse_json(text, str(path))
+    try:
+        session = onnx_session(str(path))
+    except ImportError:
+        raise
+    except Exception as error:
+        raise formats.no_policy(path, error) from error
+    text = session.get_modelmeta().custom_metadata_map.get(NAME)
+    return None if text is None else parse_json(text.encode(), str(path))
 
 
 def _write_onnx(path: Path, text: str) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.export import formats
 from keras_rl2.export import manifest as manifests
 from keras_rl2.export.runtimes import runtime_of
-from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.batches import as_batch
 from keras_rl2.spaces.space_configs import space_from_config
 from keras_rl2.spaces.supported import action_spec
@@ -21,7 +21,6 @@ from keras_rl2.spaces.supported import observation_spec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import is_leaf
 from keras_rl2.spaces.trees import leaves
-from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
 from keras_rl2.spaces.trees import with_leaves
 
@@ -31,14 +30,13 @@ class PolicyFile:
 
     Its format determines the runtime: LiteRT, which comes with keras_rl2;
     `onnxruntime`; or TensorFlow for a SavedModel. The first two import neither
-    Keras nor TensorFlow. The file need not be trusted: before a SavedModel is
-    loaded, its operations are compared with the list of operations that
-    policies need, and an ONNX file with weights in other files raises an error.
+    Keras nor TensorFlow. Load files that you trust: a SavedModel is a program,
+    which may read and write files, and an ONNX file may name other files for
+    its weights.
 
     Args:
         path: str or path. The result of `agent.export`.
-        manifest: dict or None. A manifest in place of that in the file; None
-            for that in the file. Defaults to `None`.
+        trusted: bool. Whether a SavedModel may be run. Defaults to `False`.
 
     Attributes:
         manifest: dict. See `read_manifest`.
@@ -49,8 +47,8 @@ class PolicyFile:
     Raises:
         FileNotFoundError: If there is no such file.
         ImportError: If the runtime is not installed.
-        ValueError: If it has no manifest, cannot be run, or would do more than
-            compute actions.
+        ValueError: If it has no manifest, cannot be run, or is a SavedModel
+            that is not `trusted`.
 
     Example:
 
@@ -68,36 +66,25 @@ class PolicyFile:
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        manifest: dict[str, Any] | None = None,
+        self, path: str | os.PathLike[str], *, trusted: bool = False
     ) -> None:
         check_path(path=path)
+        check_flag(trusted=trusted)
         self.format = formats.format_of(path)
-        self.manifest = (
-            manifests.read_manifest(path)
-            if manifest is None
-            else manifests.check(manifest, "the argument `manifest`")
-        )
+        if self.format == formats.SAVED_MODEL and not trusted:
+            raise ValueError(
+                "Expected `trusted=True` for a SavedModel, which is a program "
+                f"that TensorFlow runs. Received: {path}, trusted={trusted}"
+            )
+        self.manifest = manifests.read_manifest(path)
         self.observation_space = space_from_config(
             self.manifest["observation_space"]
         )
         self.action_space = space_from_config(self.manifest["action_space"])
         self._seen = observation_spec(self.observation_space)
         self._action = action_spec(self.action_space)
-        self._paths = [path for path, _ in named_leaves(self._seen)]
-        self._check_arrays(path)
-        self._runtime = runtime_of(path, self.format)
         self._path = path
-        for key, names in (
-            ("inputs", self._runtime.inputs),
-            ("outputs", self._runtime.outputs),
-        ):
-            described = sorted(each["name"] for each in self.manifest[key])
-            if described != sorted(names):
-                raise formats.no_policy(
-                    path, f"{key} {names}, of a manifest with {described}"
-                )
+        self._runtime = runtime_of(path, self.format)
 
     @property
     def deterministic(self) -> bool:
@@ -116,7 +103,7 @@ class PolicyFile:
         check_positive(batch_size=batch_size)
         return tuple(
             np.zeros((batch_size, *each["shape"][1:]), each["dtype"])
-            for each in self.manifest.get("states", [])
+            for each in self.manifest["states"]
         )
 
     def act(
@@ -152,32 +139,25 @@ class PolicyFile:
                 f"deterministic={self.deterministic}"
             )
         batch, single = as_batch(self._seen, observation)
-        given = dict(zip(self._paths, leaves(batch), strict=True))
-        count = len(leaves(batch)[0])
-        outputs = self._run(given, self._memory(state, count), noise, single)
-        action = self._actions(outputs, count)
-        if single:
-            action = map_leaves(lambda array: array[0], action)
+        memory = self._memory(state, len(leaves(batch)[0]))
+        if noise is not None:
+            noise = np.asarray(noise, np.float32)[None if single else ...]
+        outputs = self._run(dict(named_leaves(batch)), memory, noise)
+        action = [
+            outputs["action", path].astype(spec.dtype, copy=False)[
+                0 if single else ...
+            ]
+            for path, spec in named_leaves(self._action)
+        ]
+        if is_leaf(self._action):
+            found = action[0]
+        else:
+            found = with_leaves(self._action, action)
         if state is None:
-            return action
-        return action, tuple(outputs[name] for name in self._next_states())
-
-    def _check_arrays(self, path: str | os.PathLike[str]) -> None:
-        """Checks that the manifest has the arrays of the spaces."""
-        given, found = self.manifest["inputs"], self.manifest["outputs"]
-        paths = [path for path, _ in named_leaves(self._action)]
-        states = [*range(len(self.manifest.get("states", [])))]
-        noises = sum(each["role"] == "noise" for each in given)
-        if (
-            not {*_of_role(given, "observation", "path")} <= {*self._paths}
-            or sorted(_of_role(found, "action", "path")) != sorted(paths)
-            or sorted(_of_role(found, "next_state", "index")) != states
-            or not {*_of_role(given, "state", "index")} <= {*states}
-            or noises > (not self.deterministic)
-        ):
-            raise formats.no_policy(
-                path, "a manifest whose arrays differ from its spaces"
-            )
+            return found
+        return found, tuple(
+            outputs["next_state", index] for index in range(len(memory))
+        )
 
     def _memory(
         self, state: Sequence[Any] | None, count: int
@@ -187,14 +167,11 @@ class PolicyFile:
         if state is None:
             return initial
         expected = [each.shape for each in initial]
-        shapes = None
-        if isinstance(state, Sequence):
-            shapes = [np.shape(each) for each in state]
-        if shapes != expected:
-            received = repr(state) if shapes is None else f"shapes {shapes}"
+        given = [*map(np.shape, state)] if isinstance(state, Sequence) else None
+        if given != expected:
             raise ValueError(
                 f"Expected a state of arrays of shapes {expected}, like "
-                f"`initial_state({count})`. Received: {received:.200}"
+                f"`initial_state({count})`. Received: {state!r:.200}"
             )
         return [
             np.asarray(each, own.dtype)
@@ -205,67 +182,25 @@ class PolicyFile:
         self,
         observation: Mapping[str, npt.NDArray[Any]],
         state: Sequence[npt.NDArray[Any]],
-        noise: npt.ArrayLike | None,
-        single: bool,
-    ) -> dict[str, npt.NDArray[Any]]:
-        """Runs the file with an array for each input."""
-        given = {}
-        for each in self.manifest["inputs"]:
-            role = each["role"]
-            if role == "noise":
-                drawn = np.asarray(noise, np.float32)
-                array = drawn[None] if single else drawn
-            elif role == "state":
-                array = state[each["index"]]
-            else:
-                array = observation[each.get("path", "")]
-            given[each["name"]] = np.ascontiguousarray(array)
+        noise: npt.NDArray[Any] | None,
+    ) -> dict[tuple[str, Any], npt.NDArray[Any]]:
+        """Returns the outputs by their role, and path or number."""
+        by_role: dict[tuple[str, Any], Any] = {("noise", None): noise}
+        by_role |= {("state", k): each for k, each in enumerate(state)}
+        by_role |= {("observation", k): v for k, v in observation.items()}
+        given = {
+            each["name"]: np.ascontiguousarray(by_role[_key(each)])
+            for each in self.manifest["inputs"]
+        }
         try:
             found = self._runtime(given)
         except Exception as error:
             raise formats.no_policy(self._path, error) from error
-        return found
-
-    def _actions(
-        self, outputs: Mapping[str, npt.NDArray[Any]], count: int
-    ) -> Any:
-        """Returns the action in the form of its space: tree, and dtypes."""
-        by_path = {
-            each.get("path", ""): outputs[each["name"]]
-            for each in self.manifest["outputs"]
-            if each["role"] == "action"
+        return {
+            _key(each): found[each["name"]] for each in self.manifest["outputs"]
         }
-        arrays = [by_path[path] for path, _ in named_leaves(self._action)]
-        action = (
-            arrays[0]
-            if is_leaf(self._action)
-            else with_leaves(self._action, arrays)
-        )
-
-        def cast(spec: ArraySpec, array: npt.NDArray[Any]) -> Any:
-            shape = (count, *spec.shape)
-            if array.shape != shape or array.dtype.kind not in "biuf":
-                raise formats.no_policy(
-                    self._path,
-                    f"an action {array.dtype}{[*array.shape]}, not {shape}",
-                )
-            return array.astype(spec.dtype, copy=False)
-
-        return map_leaves(cast, self._action, action)
-
-    def _next_states(self) -> list[str]:
-        """Returns the names of the outputs for the next state, in order."""
-        by_index = {
-            each["index"]: each["name"]
-            for each in self.manifest["outputs"]
-            if each["role"] == "next_state"
-        }
-        return [name for _, name in sorted(by_index.items())]
 
 
-def _of_role(
-    arrays: Sequence[Mapping[str, Any]], role: str, key: str
-) -> list[Any]:
-    """Returns the paths, or numbers of states, of arrays with a role."""
-    default = "" if key == "path" else None
-    return [each.get(key, default) for each in arrays if each["role"] == role]
+def _key(array: Mapping[str, Any]) -> tuple[str, Any]:
+    """Returns the role of an array, and its path or number."""
+    return array["role"], array.get("path", array.get("index"))

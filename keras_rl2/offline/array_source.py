@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
+import h5py
 import numpy as np
 import numpy.typing as npt
 
 from keras_rl2.offline.episode_rows import EpisodeRows
 from keras_rl2.offline.episode_rows import piece_starts
 from keras_rl2.offline.episode_rows import stored_dtype
-from keras_rl2.offline.file_array import FileArray
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
@@ -114,7 +114,7 @@ class ArraySource:
             *zip(starts.tolist(), begin.tolist(), steps.tolist(), strict=True)
         ]
 
-        def steps_of(array: np.ndarray | FileArray) -> np.ndarray:
+        def steps_of(array: np.ndarray) -> np.ndarray:
             out = np.zeros((count, *array.shape[1:]), stored_dtype(array.dtype))
             for row, start, length in spans:
                 out[row : row + length] = array[start : start + length]
@@ -123,8 +123,8 @@ class ArraySource:
         followed = (stop < self._whole[episode]).tolist()
 
         def observations_of(
-            array: np.ndarray | FileArray,
-            following: np.ndarray | FileArray | None,
+            array: np.ndarray,
+            following: np.ndarray | None,
         ) -> np.ndarray:
             out = steps_of(array)
             for (row, start, length), inside in zip(
@@ -208,18 +208,12 @@ def _check_lengths(given: Mapping[str, Any], name: str) -> int:
     return max(lengths)
 
 
-def _as_array(array: npt.ArrayLike | FileArray) -> Any:
-    """Returns an array, or the file behind a memory map."""
-    if isinstance(array, FileArray):
-        return array
-    if isinstance(array, np.memmap):
-        return FileArray.of(array)
-    return np.asarray(array)
+def _as_array(array: npt.ArrayLike) -> Any:
+    """Returns an array, or an `h5py.Dataset` as it is."""
+    return array if isinstance(array, h5py.Dataset) else np.asanyarray(array)
 
 
-def _column(
-    array: np.ndarray | FileArray, kinds: str, dtype: npt.DTypeLike
-) -> np.ndarray:
+def _column(array: np.ndarray, kinds: str, dtype: npt.DTypeLike) -> np.ndarray:
     """Returns an array of one number for each step."""
     if array.dtype.kind not in kinds:
         raise ValueError(
@@ -229,7 +223,7 @@ def _column(
     return np.asarray(array[0 : array.shape[0]]).astype(dtype)
 
 
-def _bytes_of_row(array: np.ndarray | FileArray) -> int:
+def _bytes_of_row(array: np.ndarray) -> int:
     """Returns the bytes of one row of an array in memory."""
     size = int(np.prod(array.shape[1:], dtype=np.int64))
     return size * stored_dtype(array.dtype).itemsize

@@ -1,6 +1,7 @@
 """Recorded episodes in any form, read piece by piece."""
 
 import os
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,6 @@ import numpy as np
 from keras_rl2.data.replay import ReplayDataset
 from keras_rl2.offline.array_source import ArraySource
 from keras_rl2.offline.episode_rows import EpisodeRows
-from keras_rl2.offline.file_array import open_npy_folder
-from keras_rl2.offline.file_array import open_npz
 from keras_rl2.offline.minari_folder import MAIN_FILE
 from keras_rl2.offline.minari_folder import MinariFolder
 from keras_rl2.spaces.trees import map_leaves
@@ -62,7 +61,7 @@ class MinariDataset(Protocol):
 
     @property
     def storage(self) -> Any:
-        """Its files, with `data_path` and `FORMAT`."""
+        """Its files, with `data_path`."""
 
     @property
     def episode_indices(self) -> Any:
@@ -80,7 +79,7 @@ GivenSource: TypeAlias = (
 )
 
 
-def open_source(source: object) -> EpisodeSource:
+def open_source(source: Any) -> EpisodeSource:
     """Opens recorded episodes.
 
     Args:
@@ -101,7 +100,9 @@ def open_source(source: object) -> EpisodeSource:
     if isinstance(source, (str, os.PathLike)):
         return _open_path(Path(source))
     if hasattr(source, "iterate_episodes") and hasattr(source, "storage"):
-        return _open_minari(source)
+        return MinariFolder(
+            Path(source.storage.data_path), [*source.episode_indices]
+        )
     raise ValueError(
         "Expected a dict of arrays, the path of an .npz file, of a folder of "
         ".npy files or of a Minari dataset, a `minari.MinariDataset`, or a "
@@ -111,10 +112,11 @@ def open_source(source: object) -> EpisodeSource:
 
 def _open_path(path: Path) -> EpisodeSource:
     """Opens a file or folder, detecting its form from the content."""
+    if path.is_dir() and (files := [*path.glob("*.npy")]):
+        arrays = {each.stem: _load(each, mmap_mode="r") for each in files}
+        return ArraySource(_nested(arrays), str(path))
     if path.is_file() and path.suffix == ".npz":
-        return ArraySource(open_npz(path), str(path))
-    if path.is_dir() and [*path.glob("*.npy")]:
-        return ArraySource(open_npy_folder(path), str(path))
+        return ArraySource(_nested(_load(path)), str(path))
     if any((path / part / MAIN_FILE).is_file() for part in ("", "data")):
         return MinariFolder(path)
     raise ValueError(
@@ -124,15 +126,34 @@ def _open_path(path: Path) -> EpisodeSource:
     )
 
 
-def _open_minari(dataset: Any) -> EpisodeSource:
-    """Opens the episodes that a `minari.MinariDataset` points to."""
-    path = Path(dataset.storage.data_path)
-    if not (path / MAIN_FILE).is_file():
+def _load(path: Path, **kwargs: Any) -> Any:
+    """Loads arrays, without pickle."""
+    try:
+        found = np.load(path, allow_pickle=False, **kwargs)
+        return dict(found) if path.suffix == ".npz" else found
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(
-            "Expected a Minari dataset that is kept as HDF5. Received: "
-            f"{path}, of the format {dataset.storage.FORMAT!r}"
-        )
-    return MinariFolder(path, [*dataset.episode_indices])
+            f"Expected arrays of numbers in {path}. Received: {error}"
+        ) from error
+
+
+def _nested(arrays: dict[str, Any]) -> Any:
+    """Makes trees of arrays with dots in their names, and tuples of numbers."""
+    tree: dict[str, Any] = {}
+    for key, array in arrays.items():
+        name, _, rest = key.partition(".")
+        if rest:
+            tree.setdefault(name, {})[rest] = array
+        else:
+            tree[name] = array
+    tree = {
+        name: _nested(each) if isinstance(each, dict) else each
+        for name, each in tree.items()
+    }
+    counted = [str(index) for index in range(len(tree))]
+    if sorted(tree) == sorted(counted):
+        return tuple(tree[name] for name in counted)
+    return tree
 
 
 def _open_replay(replay: ReplayDataset) -> EpisodeSource:

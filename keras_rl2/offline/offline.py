@@ -54,7 +54,8 @@ class OfflineDataset(RoundDataset):
               its next observation is unknown. D4RL's names `terminals` and
               `timeouts` are supported, too;
             - the path of an `.npz` file of these, or of a folder of `.npy`
-              files, with dots in names for a tree (`observations.camera`);
+              files, with dots in names for a tree (`observations.camera`); an
+              `.npz` file is read whole;
             - the folder of a Minari dataset, or a `minari.MinariDataset`;
             - a `keras_rl2.ReplayDataset`, for the content of its buffer.
         batch_size: int. Transitions of one minibatch. Defaults to `256`.
@@ -87,8 +88,7 @@ class OfflineDataset(RoundDataset):
     Raises:
         ValueError: If a number is out of bounds, or the source cannot be used:
             arrays that are missing or of different lengths, actions outside of
-            their space, NaN, a damaged file, a file that refers to others or
-            holds objects. Nothing is loaded then.
+            their space, NaN, a damaged file, a file that holds objects.
 
     Example:
 

@@ -81,9 +81,8 @@ def record(
             environment, an id string, or a function that makes a
             `gymnasium.Env`.
         steps: int. Environment steps, of all environments together.
-        path: path or None. A new folder to write the dataset to, in Minari's
-            format (without Minari); None to keep it in memory only. Defaults
-            to `None`.
+        path: path or None. A new folder to write the dataset to, by Minari;
+            None to keep it in memory only. Defaults to `None`.
         seed: int or None. Seeds environments and acting. Defaults to `0`.
         deterministic: bool. Whether an agent takes its most probable actions.
             Defaults to `False`.

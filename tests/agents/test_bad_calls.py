@@ -201,7 +201,7 @@ CALLS = {
         {"filepath": ("nowhere", "nowhere.onnx"), "verbose": ()},
     ),
     "=agent.export of int8": (
-        {**LITERT, "quantize": "int8", "representative": "=env"},
+        {**LITERT, "quantize": "int8", "representative": np.zeros((9, 3))},
         {
             "representative": (None, 3, True, np.zeros(3), [["a"] * 3]),
             "verbose": (),
@@ -213,7 +213,7 @@ CALLS = {
     ),
     "PolicyFile": (
         {"path": "=exported"},
-        {"manifest": ("x", 3, {}, {"kind": "other"})},
+        {"trusted": (None, "x", 3)},
     ),
     "=policy.act": (
         {"observation": np.zeros(3)},

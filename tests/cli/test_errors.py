@@ -76,7 +76,7 @@ class TestSavedAgents:
         half = path.read_bytes()[:5000]
         for content in (b"no agent", half):
             path.write_bytes(content)
-            assert "not a .keras file" in refused("evaluate", run_folder)
+            assert "a saved agent" in refused("evaluate", run_folder)
         keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)]).save(path)
         line = refused("evaluate", path, "--env", "CartPole-v1")
         assert "Expected a saved agent of keras_rl2" in line

@@ -89,7 +89,7 @@ def test_another_environment_is_refused(agent, file):
     with pytest.raises(ValueError, match="Expected an environment with the"):
         agent.check_export(file, "Acrobot-v1")
     other = rl.PPO.for_env("Acrobot-v1", hidden=(8,), seed=0)
-    with pytest.raises(ValueError, match="Expected the export of an agent"):
+    with pytest.raises(ValueError, match="Expected an environment with the"):
         other.check_export(file, "Acrobot-v1")
 
 

@@ -57,7 +57,8 @@ def test_an_operation_that_a_format_has_not(form, tmp_path):
     assert path.read_text() == "what was there"
     # TensorFlow itself has it.
     agent = agent_with(Inverse())
-    served = rl.PolicyFile(export(agent, tmp_path, "tf_saved_model"))
+    path = export(agent, tmp_path, "tf_saved_model")
+    served = rl.PolicyFile(path, trusted=True)
     batch = np.random.default_rng(0).normal(size=(9, 4)).astype("float32")
     actions = agent.act(batch, deterministic=True)
     assert served.act(batch).tolist() == actions.tolist()

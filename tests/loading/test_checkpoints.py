@@ -105,7 +105,7 @@ def test_layers_of_the_user(tmp_path):
     )
     critic = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
     trained = train(tmp_path, rl.A2C(actor, critic, seed=0), a2c()[1])
-    with pytest.raises(ValueError, match="is to be registered"):
+    with pytest.raises(ValueError, match="Could not locate class 'Scaled'"):
         rl.load(tmp_path)
     same(rl.load(tmp_path, custom_objects={"Scaled": Scaled}), trained)
 
@@ -129,22 +129,6 @@ class TestRefused:
         CheckpointFolder(tmp_path).write(state)
         with self.refusal("which is no agent"):
             rl.load(tmp_path)
-
-    @pytest.mark.parametrize(
-        ("written", "changed", "words"),
-        [
-            ('"Dense"', '"Lambda"', "Lambda, which no agent is made of"),
-            ('"units": 2', '"units": 10000000', "asks for more weights than"),
-        ],
-    )
-    def test_another_config(self, written, changed, words, run):
-        folder = CheckpointFolder(run[1])
-        state = folder.newest().state
-        model = state["model"].replace(written, changed)
-        assert model != state["model"]
-        folder.write({**state, "model": model})
-        with self.refusal(words):
-            rl.load(run[1])
 
     def test_another_agent_than_it_says(self, run, tmp_path):
         train(tmp_path / "other", *a2c(seed=0, hidden=(5,)))

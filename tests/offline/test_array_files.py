@@ -37,7 +37,7 @@ def save_npy(path, arrays):
 
 @pytest.mark.parametrize(
     ("save", "memory_limit"),
-    [(save_npz, 1500), (save_compressed, 1500), (save_npy, 2**29)],
+    [(save_npz, 2**29), (save_compressed, 1500), (save_npy, 1500)],
 )
 def test_trees_are_read_from_files(tmp_path, save, memory_limit):
     path = save(tmp_path, flat(record()))
@@ -83,13 +83,11 @@ def test_objects_are_not_loaded(tmp_path):
 def test_files_that_are_cut_off(tmp_path):
     path = save_npz(tmp_path, record())
     path.write_bytes(path.read_bytes()[:-200])
-    with pytest.raises(ValueError, match=r"Expected an .npz file"):
+    with pytest.raises(ValueError, match=r"Expected arrays of numbers in"):
         rl.OfflineDataset(path)
     folder = save_npy(tmp_path, record())
     file = folder / "rewards.npy"
-    file.write_bytes(file.read_bytes()[:-9])
-    with pytest.raises(ValueError, match=r"rewards.npy, cut off after"):
-        rl.OfflineDataset(folder)
-    file.write_bytes(b"no array")
-    with pytest.raises(ValueError, match=r"format of `np.save`.*rewards"):
-        rl.OfflineDataset(folder)
+    for content in (file.read_bytes()[:-9], b"no array"):
+        file.write_bytes(content)
+        with pytest.raises(ValueError, match=r"Expected .*rewards.npy"):
+            rl.OfflineDataset(folder)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from keras_rl2.spaces import space_configs
 from keras_rl2.spaces.space_configs import as_space
 from keras_rl2.spaces.space_configs import space_from_config
 from keras_rl2.spaces.space_configs import space_to_config
@@ -15,7 +14,6 @@ from keras_rl2.spaces.supported import check_observation_space
 from keras_rl2.spaces.supported import describe
 from keras_rl2.spaces.supported import same_space
 from support.discrete import of_32_bits
-from support.errors import raises
 from support.structured_envs import HYBRID_ACTIONS
 from support.structured_envs import OBSERVATIONS
 
@@ -110,37 +108,6 @@ def test_spaces_that_no_agent_can_use_have_no_config():
 
 BOX = space_to_config(SPACES[0])
 DISCRETE = space_to_config(SPACES[8])
-MULTI_DISCRETE = space_to_config(SPACES[11])
-MULTI_BINARY = space_to_config(SPACES[14])
-DICT = space_to_config(SPACES[16])
-TUPLE = space_to_config(SPACES[17])
-
-
-def nested(depth):
-    value = 0
-    for _ in range(depth):
-        value = [value]
-    return value
-
-
-def tuple_of(*configs):
-    return {"type": "Tuple", "spaces": [*configs]}
-
-
-def dict_of(*configs):
-    named = {str(i): config for i, config in enumerate(configs)}
-    return {"type": "Dict", "spaces": named}
-
-
-def nested_tuple(levels):
-    config = DISCRETE
-    for _ in range(levels):
-        config = tuple_of(config)
-    return config
-
-
-def box(*shape, low=0.0):
-    return {**BOX, "shape": [*shape], "low": low}
 
 
 def refusal_of(config):
@@ -152,117 +119,19 @@ def refusal_of(config):
     return "not refused"
 
 
-HOSTILE = [
-    *(None, "Box", [], {}, {"type": "Dict"}, {"type": ["Box"]}),
-    {"type": "builtins.eval"},
-    {key: value for key, value in BOX.items() if key != "high"},
-    *({**config, "extra": 1} for config in (BOX, TUPLE)),
-    {**BOX, 3: 1},
-    *(
-        {**BOX, "low": low}
-        for low in (
-            *(None, "nan", float("nan"), "0", 2.0, {"a": 1}, nested(100)),
-            *([0.0, 0.0], [0.0, 0.0, [0.0]], [[0.0, 0.0, 0.0]]),
-        )
-    ),
-    *({**BOX, "dtype": d} for d in ("object", "O", "<f4", "complex64", 3)),
-    {**BOX, "dtype": "uint8", "low": -1},
-    {**BOX, "dtype": "int32", "low": "-inf"},
-    *(
-        {**BOX, "shape": shape}
-        for shape in (
-            *(3, [-1], [True], [3.0], [2**40], [2**20, 2**20], [1] * 40),
-        )
-    ),
-    *({**DISCRETE, "n": n} for n in (0, True, 2.0, 10**30, [2])),
-    {**DISCRETE, "start": "0"},
-    {**DISCRETE, "dtype": "float32"},
-    {**DISCRETE, "dtype": "int8", "n": 1000},
-    {**DISCRETE, "dtype": "uint8", "start": -1},
-    *(
-        {**MULTI_DISCRETE, "nvec": nvec}
-        for nvec in (3, [0, 3], [2, [3]], [2, "3"], [])
-    ),
-    {**MULTI_DISCRETE, "start": [0]},
-    {**MULTI_DISCRETE, "dtype": "float32"},
-    {**MULTI_DISCRETE, "nvec": nested(100), "start": nested(100)},
-    *({**MULTI_BINARY, "shape": shape} for shape in ([0], [], [2**30])),
-    {**MULTI_BINARY, "n": 3},
-    *(
-        {**DICT, "spaces": inner}
-        for inner in (
-            *({}, [DISCRETE], {"a": 3}, {3: DISCRETE}),
-            *({"a": {**DICT, "spaces": 3}}, {"a": {**BOX, "extra": 1}}),
-        )
-    ),
-    *({**TUPLE, "spaces": inner} for inner in ([], {"a": DISCRETE})),
-    {**TUPLE, "spaces": [{**BOX, "shape": [2**24]}] * 2},
-]
-NAMED = [
-    ({"type": "Dict"}, "the keys"),
-    ({"type": "Dict", "spaces": {}}, "not empty"),
-    ({"type": "Dict", "spaces": [DISCRETE]}, "a dict of spaces"),
-    ({"type": "Tuple", "spaces": {"a": DISCRETE}}, "a list of spaces"),
-    ({"type": "Dict", "spaces": {1: DISCRETE}}, "strings as keys"),
-    ({"type": "Dict", "spaces": {"a": None}}, "type among"),
-    ({"type": "Text", "max_length": 3}, "type among"),
-    ({"type": "Tuple", "spaces": [box(2, low=float("nan"))]}, "numbers"),
-    ({"type": "Tuple", "spaces": [box(2, low=[0.0])]}, "bounds of shape"),
-    ({"type": "Tuple", "spaces": [box(2.0)]}, "integers"),
-]
-
-
-def test_hostile_configs_are_refused():
-    for config in HOSTILE:
-        assert "Received" in refusal_of(config), config
-    for config, expected in NAMED:
+def test_bad_configs_are_refused():
+    for config, expected in [
+        (None, "TypeError"),
+        ({"type": "Dict"}, "KeyError: 'spaces'"),
+        ({"type": "Text", "max_length": 3}, "no type 'Text'"),
+        ({**BOX, "low": [0.0, 0.0]}, "could not broadcast"),
+        ({**BOX, "dtype": "uint8", "low": -1}, "OverflowError"),
+        ({**DISCRETE, "n": 0}, "n"),
+        ({"type": "Tuple", "spaces": [{**BOX, "dtype": "O"}]}, "Received"),
+    ]:
         said = refusal_of(config)
         assert expected in said, config
         assert "Received: config=" in said, config
-
-
-def test_configs_nest_at_most_16_levels():
-    space = space_from_config(nested_tuple(16))
-    for _ in range(16):
-        (space,) = space
-    assert space == spaces.Discrete(4)
-    for levels in (17, 100, 5000):
-        assert "at most 16 levels" in refusal_of(nested_tuple(levels))
-
-
-def test_configs_have_at_most_16777216_elements_in_1024_spaces():
-    for config in (
-        dict_of(box(2**13, 2**13)),
-        dict_of(box(2**24, 2**40)),
-        dict_of(box(2**25)),
-        tuple_of(*[box(2**22)] * 5),
-        tuple_of(box(2**23), tuple_of(box(2**23), DISCRETE, box(1))),
-        dict_of(*[box(2**20)] * 17),
-        # An entry that is no shape does not hide the others.
-        tuple_of(*[box(2**23)] * 3, {"type": "Box", "shape": "x"}),
-        # A negative one is not taken off the rest.
-        tuple_of(*[box(2**23)] * 3, box(-(2**24))),
-    ):
-        assert "at most 16777216 elements" in refusal_of(config), config
-    for config in (
-        tuple_of(*[DISCRETE] * 1025),
-        dict_of(*[DISCRETE] * 1025),
-        tuple_of(*[tuple_of(*[DISCRETE] * 32)] * 33),
-    ):
-        assert "at most 1024 spaces" in refusal_of(config)
-
-
-def test_a_discrete_of_another_dtype_wants_a_gymnasium_that_has_it(monkeypatch):
-    """Those before 1.3 have int64 alone."""
-
-    class Older(spaces.Discrete):
-        def __init__(self, n, seed=None, start=0):
-            super().__init__(n, seed, start)
-
-    monkeypatch.setattr(space_configs, "Discrete", Older)
-    assert space_from_config(DISCRETE) == spaces.Discrete(4)
-    with raises("int64, or Gymnasium 1.3 or newer", "int32"):
-        space_from_config({**DISCRETE, "dtype": "int32"})
 
 
 def test_observation_spaces():
