@@ -46,7 +46,7 @@ def direct_call(traced: Any) -> Callable[[Sequence[Any]], list[tf.Tensor]]:
     >>> spec = tf.TensorSpec((2,))
     >>> double = tf.function(lambda x: 2.0 * x, input_signature=[spec])
     >>> call = direct_call(double.get_concrete_function())
-    >>> call([np.ones(2, "float32")])[0].numpy().tolist()
+    >>> call([tf.ones(2)])[0].numpy().tolist()
     [2.0, 2.0]
     """
     if tf.config.list_logical_devices("GPU"):
