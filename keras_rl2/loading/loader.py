@@ -24,6 +24,7 @@ from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.basics.shapes import TensorLike
 from keras_rl2.files import hdf5_arrays
 from keras_rl2.files.checkpoint_folder import CheckpointFolder
+from keras_rl2.files.checkpoint_folder import Saved
 from keras_rl2.files.plain_files import check_members
 from keras_rl2.files.plain_files import parse_json
 from keras_rl2.files.plain_files import require_file
@@ -32,6 +33,7 @@ from keras_rl2.loading import config
 from keras_rl2.saving import agent_state
 
 _ENDING = ".keras"
+_CHECKPOINT = ".npz"
 # Types of counters, which never fall below zero.
 _COUNTERS = ("int32", "int64")
 _LONGEST_REASON = 300
@@ -63,7 +65,7 @@ def load(
 
     Args:
         path: str or path. A `.keras` file on this machine; or a directory of
-            checkpoints, or one of its folders `checkpoint-...`.
+            checkpoints, or one of its files `checkpoint-....npz`.
         custom_objects: Mapping or None. Classes and functions by the names
             that the file has for them. Defaults to `None`.
 
@@ -91,11 +93,12 @@ def load(
         )
     path = os.fspath(path)
     is_folder = os.path.isdir(path)
-    if not is_folder and not (path.endswith(_ENDING) and os.path.exists(path)):
+    is_file = path.endswith((_ENDING, _CHECKPOINT)) and os.path.exists(path)
+    if not is_folder and not is_file:
         _refuse_path(path)
     objects = dict(custom_objects or {})
     try:
-        if is_folder:
+        if is_folder or path.endswith(_CHECKPOINT):
             agent = _agent(load_checkpoint(Path(path), objects))
         else:
             agent = _agent(_model_of(path, objects))
@@ -361,7 +364,7 @@ def load_checkpoint(path: Path, custom_objects: Mapping[str, Any]) -> object:
 
     Args:
         path: Path. The directory of a `Checkpoint`, for its newest undamaged
-            one; or one of its folders.
+            one; or one of its files.
         custom_objects: Mapping. See `keras_rl2.load`.
 
     Returns:
@@ -372,18 +375,17 @@ def load_checkpoint(path: Path, custom_objects: Mapping[str, Any]) -> object:
             agent.
     """
     # The rows of a replay buffer may be damaged, or left behind.
-    if (path / "manifest.json").is_file():
+    saved: Saved | None
+    if path.is_file():
         saved = CheckpointFolder(path.parent).read(path, with_rows=False)
     else:
-        newest = CheckpointFolder(path).newest(with_rows=False)
-        if newest is None:
-            raise ValueError("a folder without a checkpoint")
-        saved = newest
-    if saved.state.get("model") is None:
+        saved = CheckpointFolder(path).newest(with_rows=False)
+    if saved is None:
+        raise ValueError("a folder without a checkpoint")
+    if saved.state["model"] is None:
         raise ValueError(
-            f"{saved.path.name}, which has no config of its agent: an "
-            "earlier release wrote it, or a network has no `get_config`. The "
-            "program that trains it resumes it"
+            f"{saved.path.name}, which has no config of its agent: a network "
+            "has no `get_config`. The program that trains it resumes it"
         )
     made_from = parse_json(saved.state["model"].encode(), saved.path.name)
     state = saved.state["agent"]
