@@ -53,6 +53,12 @@ class Pictures(gymnasium.Env):
         self.shown = generator.integers(0, 256, shape, np.uint8)
         self.steps = 0
 
+    def get_state(self):
+        return self.steps
+
+    def set_state(self, state):
+        self.steps = state
+
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self.steps = 0
@@ -180,16 +186,22 @@ def print_replay(case, task, capacity, every, prioritized):
     clock = Clock()
     agent.fit(replay, epochs=6, callbacks=[clock], verbose=0)
     directory = Path(tempfile.mkdtemp())
-    write_parts = CheckpointFolder.write_parts
+    write = CheckpointFolder.write
     try:
         known, sizes = set(), []
         checkpoint = rl.callbacks.Checkpoint(
             directory,
             every_steps=1,
-            after_save=lambda _: sizes.append(new_bytes(directory, known)),
         )
         taken = clocked(checkpoint, "on_epoch_begin")
-        writing = clocked(CheckpointFolder, "write_parts")
+        writing = clocked(CheckpointFolder, "write")
+        timed = CheckpointFolder.write
+
+        def write_and_measure(*arguments):
+            timed(*arguments)
+            sizes.append(new_bytes(directory, known))
+
+        CheckpointFolder.write = write_and_measure
         counts = [capacity, *[every] * CHECKPOINTS]
         epochs = len(counts) + 1
         agent.fit(
@@ -222,7 +234,7 @@ def print_replay(case, task, capacity, every, prioritized):
         seconds = resume(directory, epochs, task, capacity, prioritized)
         print(f"  resumed in {seconds:.2f} s")
     finally:
-        CheckpointFolder.write_parts = write_parts
+        CheckpointFolder.write = write
         shutil.rmtree(directory)
 
 
@@ -300,7 +312,7 @@ def run(algorithm, steps, directory):
     clock, callbacks, taken, checks = Clock(), [], [], []
     if directory:
         checkpoint = rl.callbacks.Checkpoint(directory, every_seconds=60)
-        taken = clocked(checkpoint, "_save_beside")
+        taken = clocked(checkpoint, "_save")
         checks = [
             clocked(checkpoint, name)
             for name in ("on_epoch_begin", "on_train_batch_begin")

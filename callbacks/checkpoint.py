@@ -1,45 +1,40 @@
-"""Checkpoints, by which a killed training is resumed exactly."""
+"""Checkpoints, from which a killed training is resumed exactly."""
 
 import contextlib
 import dataclasses
+import json
 import logging
 import math
 import os
 import signal
 import time
 import warnings
-from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 from typing import cast
 
 import keras
 
-from keras_rl2.basics.arguments import check_has
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.arguments import refusing_unknown
-from keras_rl2.callbacks.checkpoint_writer import CheckpointWriter
+from keras_rl2.callbacks.callback_states import CallbackStates
 from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.callbacks.protocols import SavedAgent
 from keras_rl2.callbacks.protocols import env_steps
 from keras_rl2.callbacks.protocols import takes_steps
 from keras_rl2.callbacks.protocols import updates
-from keras_rl2.callbacks.resumable import CallbackStates
 from keras_rl2.callbacks.run import Run
 from keras_rl2.callbacks.run import RunEnd
 from keras_rl2.callbacks.run import described
 from keras_rl2.callbacks.run import may_stop
 from keras_rl2.callbacks.run import who_stopped
-from keras_rl2.callbacks.saved_run import check_identity
-from keras_rl2.callbacks.saved_run import identity
-from keras_rl2.callbacks.saved_run import model_as_json
 from keras_rl2.callbacks.signals import StopSignal
 from keras_rl2.collecting.checks import is_finite
+from keras_rl2.files.checkpoint_folder import CheckpointFolder
 from keras_rl2.files.checkpoint_folder import Saved
 
 logger = logging.getLogger(__name__)
@@ -52,20 +47,17 @@ class Checkpoint(keras.callbacks.Callback):
 
     The same program, run again, completes the training: if there is a
     checkpoint in the directory, `fit` restores the agent, its optimizers, the
-    dataset with its replay buffer, all random states, the environments and the
-    callbacks, and trains the remaining epochs. The resulting weights and
-    `History` are those of an uninterrupted run, bit for bit, in environments
-    of classic control, MuJoCo and Atari, and in custom ones with methods
-    `get_state()` and `set_state(state)`. Others begin new episodes.
+    dataset with its replay buffer, all random states and the callbacks, and
+    trains the remaining epochs. The resulting weights and `History` are those
+    of an uninterrupted run, bit for bit, in environments of classic control,
+    MuJoCo and Atari, and in custom ones with methods `get_state()` and
+    `set_state(state)`. Others begin new episodes.
 
-    A checkpoint is made at the end of a Keras epoch, and is complete or does
-    not exist; a damaged one is skipped in favor of the one before. It is
-    written from a copy in a thread beside training: the next one and the end
-    of `fit` wait for it. If none can be written, e.g. on a full disk, `fit`
-    warns and continues; after an hour of failures it ends. No pickle is
-    written or read, and one process at a time writes to a directory. During
-    `fit`, SIGINT and SIGTERM (sent by batch systems when time is up) end it
-    after the present round, with a checkpoint: SIGINT with
+    A checkpoint is made at the end of a Keras epoch, and written in a thread
+    beside training; it is complete or does not exist. If it cannot be written,
+    `fit` warns and continues. A damaged one is skipped in favor of the one
+    before. One process at a time writes to a directory. During `fit`, SIGINT
+    and SIGTERM end it after the present round, with a checkpoint: SIGINT with
     `KeyboardInterrupt`; SIGTERM with the environments closed and
     `SystemExit(143)`. A second signal ends it at once.
 
@@ -85,20 +77,13 @@ class Checkpoint(keras.callbacks.Callback):
         every_seconds: float or None. Seconds from one checkpoint to the next,
             likewise; 60 if neither is passed. Defaults to `None`.
         keep: int. Number of checkpoints to keep. Defaults to `3`.
-        after_save: Callable or None. Called with the path of each complete
-            checkpoint, in the thread that has written it, e.g. to copy it
-            elsewhere. Nothing is written or removed until it returns; its
-            exceptions become warnings. Defaults to `None`.
-        clock: Callable. Returns the time in seconds. Defaults to
-            `time.monotonic`.
 
     Raises:
         ValueError: If a number is out of bounds; in `fit`, if another process
             writes to the directory, or if it holds the checkpoint of another
-            algorithm, environment, seed, network or dataset, only damaged
-            ones, or one of a later version.
-        OSError: In `fit`, if the directory cannot be written to; if no
-            checkpoint could be written for an hour.
+            algorithm, environment, seed, network or dataset, or damaged ones
+            only.
+        OSError: In `fit`, if the directory cannot be written to.
 
     Example:
 
@@ -112,10 +97,8 @@ class Checkpoint(keras.callbacks.Callback):
     ...     history = agent.fit(
     ...         rollouts, epochs=epochs, callbacks=[checkpoint], verbose=0)
     ...     return history.epoch
-    >>> train(epochs=2)
-    [0, 1]
-    >>> train(epochs=3)
-    [0, 1, 2]
+    >>> train(epochs=2), train(epochs=3)
+    ([0, 1], [0, 1, 2])
     """
 
     @refusing_unknown
@@ -126,13 +109,9 @@ class Checkpoint(keras.callbacks.Callback):
         every_steps: int | None = None,
         every_seconds: float | None = None,
         keep: int = 3,
-        after_save: Callable[[Path], object] | None = None,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__()
         check_path(directory=directory)
-        functions = {"clock": clock, **present(after_save=after_save)}
-        check_has("a function", "__call__", **functions)
         check_positive(keep=keep, **present(every_steps=every_steps))
         if every_seconds is not None:
             check_in_range(every_seconds=(every_seconds, 0, math.inf))
@@ -142,37 +121,29 @@ class Checkpoint(keras.callbacks.Callback):
         self.every_steps = every_steps
         self.every_seconds = every_seconds
         self.keep = keep
-        self.clock = clock
-        self._writer = CheckpointWriter(directory, keep, after_save, clock)
+        self._folder = CheckpointFolder(directory, keep)
         self._stop = StopSignal()
         self._fits = 0
-        self._agent: SavedAgent | None = None
-        self._rounds: Rounds | None = None
+        self._agent: Any = None
+        self._rounds: Any = None
         self._callbacks: Sequence[keras.callbacks.Callback] = ()
         self._states = CallbackStates(())
-        self._position: Run | None = None
+        self._position: Any = None
         # The epoch to end before, and the steps to take.
-        self._asked: tuple[int, int | None] = (0, None)
+        self._asked: Any = 0, None
         self._end_before: RunEnd | None = None
         self._stops: dict[str, keras.callbacks.Callback] = {}
         self._model_as_json: str | None = None
         #: Lines on where the present `fit` begins, or why it does nothing.
         self.told: list[str] = []
-        self._resumed: dict[str, Any] | None = None
+        self._resumed: Any = None
         self._saved_at = (0.0, 0)
         self._epoch = 0
         self._is_saved = False
 
-    # What `fit` asks for.
-
     def alone(self) -> contextlib.AbstractContextManager[None]:
-        """Locks the directory against other processes.
-
-        Raises:
-            ValueError: On entering, if another process writes to it.
-            OSError: On entering, if the directory cannot be written to.
-        """
-        return self._writer.alone()
+        """Locks the directory against other processes; see `locked`."""
+        return self._folder.locked()
 
     def begin(self, agent: SavedAgent, rounds: Rounds, position: Run) -> Run:
         """Restores agent and dataset from the newest checkpoint, if any.
@@ -186,23 +157,22 @@ class Checkpoint(keras.callbacks.Callback):
             `Run`: the position where it begins.
 
         Raises:
-            ValueError: If the checkpoint is of another kind of agent or
-                dataset.
+            ValueError: If the checkpoint is of another training.
         """
         self._agent, self._rounds = agent, rounds
         self._resumed = self._end_before = None
         self.told = []
-        self._model_as_json = model_as_json(agent)
-        this, self._fits = self._fits, self._fits + 1
-        saved = self._writer.newest()
-        if saved is not None and saved.state["number_of_fit"] > this:
+        self._model_as_json = _model_as_json(agent)
+        self._fits += 1
+        saved = self._folder.newest()
+        if saved is not None and saved.state["fits"] > self._fits:
             position = position.past_all()
             self._show_later(saved)
-        elif saved is not None and saved.state["number_of_fit"] == this:
+        elif saved is not None and saved.state["fits"] == self._fits:
             position = self._put_back(saved)
         self._position = position
         self._is_saved = self._resumed is not None
-        self._saved_at = self.clock(), self._done()
+        self._saved_at = time.monotonic(), self._done()
         return position
 
     def end_at(
@@ -216,14 +186,12 @@ class Checkpoint(keras.callbacks.Callback):
         Args:
             total_steps: int or None. Environment steps that `fit` is to take.
             epoch: int. The Keras epoch that it is to end before.
-            callbacks: Sequence of `keras.callbacks.Callback`. The callbacks
-                passed to `fit`, not used yet.
+            callbacks: Sequence of `keras.callbacks.Callback`, as passed to
+                `fit`, not used yet.
 
         Returns:
-            int: `epoch`, or the epoch of the checkpoint if nothing is left to
-            do.
+            int: `epoch`, or that of the checkpoint if nothing is left to do.
         """
-        assert self._position is not None
         self._asked = epoch, total_steps
         self._stops = {described(c): c for c in callbacks if may_stop(c)}
         self._position = self._position.until(total_steps, epoch)
@@ -232,7 +200,7 @@ class Checkpoint(keras.callbacks.Callback):
             return epoch
         if end.is_one_for(epoch, total_steps, self._stops):
             self._tell(f"the run is {end}.")
-            return self._position.epoch
+            return int(self._position.epoch)
         self._tell(f"the run was {end}; it goes on.")
         return epoch
 
@@ -243,23 +211,20 @@ class Checkpoint(keras.callbacks.Callback):
         """Handles signals and errors during `fit`.
 
         Args:
-            callbacks: Sequence of `keras.callbacks.Callback`. The callbacks of
-                `fit`.
+            callbacks: Sequence of `keras.callbacks.Callback` of the `fit`.
         """
         self._callbacks = callbacks
         try:
-            with cast(Rounds, self._rounds).shielded(), self._stop.noticed():
+            with self._rounds.shielded(), self._stop.noticed():
                 yield
-                self._writer.wait()
+                self._folder.wait()
                 # A signal in the last epoch.
                 self._end()
         except Exception as error:
-            self._writer.end_by(error)
+            self._folder.add_notes(error)
             raise
         finally:
             self._callbacks = ()
-
-    # What Keras tells.
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Prepares the states of callbacks; checks the kind of `fit`."""
@@ -280,27 +245,24 @@ class Checkpoint(keras.callbacks.Callback):
     ) -> None:
         """Saves a checkpoint if due."""
         self._epoch = epoch
-        self._writer.report()
         self._states.begin()
         if self._resumed is not None:
             # Only now: callbacks are reset when training begins, metrics when
             # an epoch begins.
             self._finish_putting_back()
             if self._resumed is None:
-                # The checkpoint at the end of a `fit` has the metrics of its
-                # last epoch.
+                # Those of the epoch before, at the end of a `fit`.
                 cast(Any, self.model).reset_metrics()
         elif self._stop.received is not None:
             self._leave(epoch)
         elif self._is_due():
-            self._save_beside(epoch)
+            self._save(epoch)
         self._is_saved = False
 
     def on_train_batch_begin(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Stops before the next round, if a signal asked for it."""
-        self._writer.report()
         if self._resumed is not None:
             # Within an epoch, which other callbacks have begun once more.
             self._finish_putting_back()
@@ -308,15 +270,12 @@ class Checkpoint(keras.callbacks.Callback):
         # Not at the end of a round: Keras would wait for the logs of each.
         if self._stop.received is None:
             return
-        rounds, within = divmod(
-            batch, cast(Rounds, self._rounds).updates_per_round
-        )
+        rounds, within = divmod(batch, self._rounds.updates_per_round)
         if not within:
             self._leave(self._epoch, rounds)
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         """Saves the final state."""
-        assert self._position is not None
         self._states.begin()
         if self._resumed is not None:
             self._finish_putting_back()
@@ -324,88 +283,63 @@ class Checkpoint(keras.callbacks.Callback):
             return
         trained = self.model.history.epoch
         done = trained[-1] + 1 if trained else self._epoch
-        self._save_beside(done, self._end_after(done))
-
-    def save(self, epoch: int, rounds: int = 0) -> None:
-        """Writes a checkpoint in this thread, if all weights are finite.
-
-        Args:
-            epoch: int. The Keras epoch to go on with.
-            rounds: int. Rounds of it that are done. Defaults to `0`.
-
-        Raises:
-            OSError: If it cannot be written; earlier ones remain.
-        """
-        state = self._read(epoch, rounds)
-        if state is not None:
-            self._writer.write(state)
+        self._save(done, end=self._end_after(done))
 
     def wait(self) -> None:
         """Waits until the checkpoint being written is complete."""
-        self._writer.wait()
+        self._folder.wait()
 
-    def _save_beside(self, epoch: int, end: RunEnd | None = None) -> None:
-        """Saves a copy of the state while training goes on."""
-        state = self._read(epoch)
-        if state is not None:
-            self._writer.write_beside(state, end)
-
-    def _read(self, epoch: int, rounds: int = 0) -> dict[str, Any] | None:
-        """Returns the state to save; None if weights are not finite.
-
-        It waits for the checkpoint before: only then the rows written since
-        are known.
-        """
-        assert self._position is not None
-        self._writer.wait()
+    def _save(
+        self, epoch: int, rounds: int = 0, end: RunEnd | None = None
+    ) -> None:
+        """Saves a copy of the state, if its weights are finite, in a thread."""
+        # Only then the rows written since are known.
+        self._folder.wait()
         # Also if it cannot be written: the next attempt waits until it is due.
-        self._saved_at = self.clock(), self._done()
-        agent = cast(SavedAgent, self._agent).get_state()
+        self._saved_at = time.monotonic(), self._done()
+        agent = self._agent.get_state()
         if not all(map(is_finite, agent["variables"])):
             warnings.warn(
                 "No checkpoint is written: the agent's weights are not finite.",
                 stacklevel=2,
             )
-            return None
-        position = self._position.at(epoch, rounds)
+            return
         self._is_saved = True
-        return {
-            "number_of_fit": self._fits - 1,
-            "run": identity(self._agent, self._rounds),
-            "model": self._model_as_json,
-            "position": dataclasses.asdict(position),
-            "agent": agent,
-            "rounds": cast(Rounds, self._rounds).get_state(self._writer.log),
-            "callbacks": self._states.read(),
-        }
+        position = self._position.at(epoch, rounds)
+        self._folder.write_beside(
+            {
+                "fits": self._fits,
+                "run": _identity(self._agent, self._rounds),
+                "ended": end and end.to_json(),
+                "model": self._model_as_json,
+                "position": dataclasses.asdict(position),
+                "agent": agent,
+                "rounds": self._rounds.get_state(self._folder.log),
+                "callbacks": self._states.read(),
+            }
+        )
 
     def _put_back(self, saved: Saved) -> Run:
         """Restores agent and dataset, and returns their position."""
-        run = identity(self._agent, self._rounds)
         try:
-            # Checkpoints of releases before 0.2 lack it.
-            check_identity(saved.state.get("run"), run)
-            cast(Rounds, self._rounds).set_state(
-                saved.state["rounds"], saved.log
-            )
-            cast(SavedAgent, self._agent).set_state(saved.state["agent"])
+            _check_identity(saved, _identity(self._agent, self._rounds))
+            self._rounds.set_state(saved.state["rounds"], saved.log)
+            self._agent.set_state(saved.state["agent"])
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
                 f"Expected {saved.path} to be a checkpoint of the same "
                 "training: give another one a directory of its own. "
                 f"Received: {error}"
             ) from error
-        self._resumed, self._writer.log = saved.state, saved.log
+        self._resumed, self._folder.log = saved.state, saved.log
         at = Run(**saved.state["position"])
-        counted = (
-            "environment steps" if takes_steps(self._rounds) else "updates"
-        )
+        unit = "environment steps" if takes_steps(self._rounds) else "updates"
         self._tell(
-            f"put back to {saved.path.name}: epoch {at.epoch + 1}, "
-            f"{self._done():,} {counted}."
+            f"put back to {saved.path.stem}: epoch {at.epoch + 1}, "
+            f"{self._done():,} {unit}."
         )
-        if saved.ended is not None:
-            self._end_before = RunEnd.from_json(saved.ended)
+        ended = saved.state["ended"]
+        self._end_before = None if ended is None else RunEnd.from_json(ended)
         return at
 
     def _tell(self, words: str) -> None:
@@ -416,12 +350,11 @@ class Checkpoint(keras.callbacks.Callback):
 
     def _show_later(self, saved: Saved) -> None:
         """Restores the agent as trained by a later `fit` of the program."""
-        run = identity(self._agent, self._rounds)
         given = ""
         # The later `fit` may have trained another agent.
         with contextlib.suppress(ValueError, KeyError, TypeError):
-            check_identity(saved.state.get("run"), run)
-            cast(SavedAgent, self._agent).set_state(saved.state["agent"])
+            _check_identity(saved, _identity(self._agent, self._rounds))
+            self._agent.set_state(saved.state["agent"])
             given = ", and the agent is that of the checkpoint"
         self._tell(
             "this `fit` was finished, and a later one begun: nothing is "
@@ -430,39 +363,29 @@ class Checkpoint(keras.callbacks.Callback):
 
     def _finish_putting_back(self) -> None:
         """Restores the states that the beginning of `fit` has reset."""
-        assert self._resumed is not None
-        cast(SavedAgent, self._agent).set_state(self._resumed["agent"])
+        self._agent.set_state(self._resumed["agent"])
         self._states.write(self._resumed["callbacks"])
         if not self._resumed["position"]["rounds"]:
             self._resumed = None
 
     def _is_due(self) -> bool:
         """Returns whether a checkpoint is due."""
-        seconds, done = self._saved_at
-        if (
-            self.every_steps is not None
-            and self._done() - done >= self.every_steps
-        ):
-            return True
-        return (
-            self.every_seconds is not None
-            and self.clock() - seconds >= self.every_seconds
-        )
+        (seconds, done), now = self._saved_at, time.monotonic()
+        steps = math.inf if self.every_steps is None else self.every_steps
+        wait = math.inf if self.every_seconds is None else self.every_seconds
+        return self._done() - done >= steps or now - seconds >= wait
 
     def _done(self) -> int:
         """Returns the environment steps, or else updates, so far."""
-        agent = cast(Any, self._agent)
         if takes_steps(self._rounds):
-            return env_steps(agent) or 0
-        return updates(agent)
+            return env_steps(self._agent) or 0
+        return updates(self._agent)
 
     def _end_after(self, epoch: int) -> RunEnd | None:
         """Returns the reason why a `fit` has ended before an epoch."""
         epochs, total_steps = self._asked
-        begin = cast(Run, self._position)
-        has_steps = total_steps is not None and (
-            (env_steps(self._agent) or 0) - begin.env_steps >= total_steps
-        )
+        taken = (env_steps(self._agent) or 0) - self._position.env_steps
+        has_steps = total_steps is not None and taken >= total_steps
         if epoch >= epochs or has_steps:
             return RunEnd("done", epochs, total_steps)
         if self.model.stop_training:
@@ -472,15 +395,43 @@ class Checkpoint(keras.callbacks.Callback):
 
     def _leave(self, epoch: int, rounds: int = 0) -> None:
         """Saves, and ends `fit` because of a signal."""
-        try:
-            self.save(epoch, rounds)
-        except OSError as error:
-            self._writer.warn(error)
+        self._save(epoch, rounds)
+        self._folder.wait()
         self._end()
 
     def _end(self) -> None:
         """Ends `fit` because of a signal, if there was one."""
         if self._stop.received == signal.SIGTERM:
             # The process is about to end; after Ctrl-C users may go on.
-            cast(Rounds, self._rounds).close()
+            self._rounds.close()
         self._stop.leave()
+
+
+def _identity(agent: Any, rounds: Any) -> dict[str, Any]:
+    """Returns what distinguishes trainings, by its name in messages."""
+    return {
+        "algorithm": type(agent).__name__,
+        "environment": getattr(getattr(rounds, "env", None), "name", None),
+        "seed of the agent": getattr(agent, "seed", None),
+        "seed of the dataset": getattr(rounds, "seed", None),
+    }
+
+
+def _check_identity(saved: Saved, own: dict[str, Any]) -> None:
+    """Raises an error for the checkpoint of another training."""
+    run = saved.state["run"]
+    differing = [
+        f"{name} {run[name]!r}, where this one has {value!r}"
+        for name, value in own.items()
+        if run[name] != value
+    ]
+    if differing:
+        raise ValueError("; ".join(differing))
+
+
+def _model_as_json(agent: object) -> str | None:
+    """Returns the config of an agent; None if a network has no config."""
+    try:
+        return json.dumps(keras.saving.serialize_keras_object(agent))
+    except (TypeError, ValueError, NotImplementedError, AttributeError):
+        return None

@@ -192,7 +192,7 @@ class Run:
         return self.epoch == _PAST_ALL_EPOCHS
 
 
-_DONE, _STOPPED, _ERROR = "done", "stopped", "error"
+_STOPPED = "stopped"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -201,13 +201,12 @@ class RunEnd:
 
     Attributes:
         reason: str. `"done"` for a complete `fit`; `"stopped"` by a callback
-            before that; `"error"`.
+            before that.
         epochs: int. The Keras epoch that it was to end before.
         total_steps: int or None. Environment steps to take; None if `fit`
             counted epochs.
         stops: tuple of str. The callbacks that may have stopped it, with
             their arguments; see `described`.
-        error: str. The exception; empty without one.
 
     Example:
 
@@ -222,12 +221,6 @@ class RunEnd:
     epochs: int = 0
     total_steps: int | None = None
     stops: tuple[str, ...] = ()
-    error: str = ""
-
-    @classmethod
-    def of_error(cls, error: BaseException) -> "RunEnd":
-        """Returns the end of a `fit` by an exception."""
-        return cls(_ERROR, error=f"{type(error).__name__}: {error}"[:500])
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "RunEnd":
@@ -254,8 +247,6 @@ class RunEnd:
             bool. False if there is more to do, if the callback that stopped
             the earlier `fit` is missing, and after an error.
         """
-        if self.reason == _ERROR:
-            return False
         if total_steps is None or self.total_steps is None:
             asks_for_more = epochs > self.epochs
         else:
@@ -263,8 +254,6 @@ class RunEnd:
         return not asks_for_more and {*self.stops} <= {*callbacks}
 
     def __str__(self) -> str:
-        if self.reason == _ERROR:
-            return f"ended by {self.error}"
         if self.reason == _STOPPED:
             return f"stopped by {' or '.join(self.stops) or 'a callback'}"
         if self.total_steps is None:

@@ -17,13 +17,6 @@ class StopSignal:
 
     Attributes:
         received: int or None. The signal; None if there was none.
-
-    Example:
-
-    >>> with (stop := StopSignal()).noticed():
-    ...     signal.raise_signal(signal.SIGTERM)
-    >>> stop.received == signal.SIGTERM
-    True
     """
 
     def __init__(self) -> None:
@@ -32,12 +25,7 @@ class StopSignal:
 
     @contextlib.contextmanager
     def noticed(self) -> Iterator[None]:
-        """Records signals within a `with` statement.
-
-        It works in the main thread only, which alone receives signals. A
-        signal that is ignored, e.g. SIGINT in the background of a shell
-        script, stays ignored.
-        """
+        """Records signals in the main thread, but not ignored ones."""
         self.received = None
         if threading.current_thread() is threading.main_thread():
             for number in _SIGNALS:
@@ -50,12 +38,7 @@ class StopSignal:
             self._restore()
 
     def leave(self) -> None:
-        """Raises the exception for the recorded signal, if any.
-
-        Raises:
-            KeyboardInterrupt: If it was SIGINT; the exit status is 130.
-            SystemExit: If it was SIGTERM, with the exit status 128 + 15.
-        """
+        """Raises `KeyboardInterrupt` or `SystemExit` for a recorded signal."""
         if self.received == signal.SIGINT:
             raise KeyboardInterrupt
         if self.received is not None:

@@ -12,6 +12,7 @@ from keras_rl2.agents import Agent
 from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.files.checkpoint_folder import CheckpointFolder
+from keras_rl2.files.checkpoint_folder import Saved
 from keras_rl2.files.plain_files import parse_json
 from keras_rl2.files.sealing import is_sealed
 from keras_rl2.saving import agent_state
@@ -43,7 +44,7 @@ def load(
 
     Args:
         path: str or path. A `.keras` file on this machine; or a directory of
-            checkpoints, or one of its folders `checkpoint-...`.
+            checkpoints, or one of its files `checkpoint-....npz`.
         custom_objects: Mapping or None. Classes and functions by the names
             that the file has for them. Defaults to `None`.
 
@@ -73,7 +74,7 @@ def load(
         raise FileNotFoundError(2, "No such file", os.fspath(path))
     objects = dict(custom_objects or {})
     try:
-        if os.path.isdir(path):
+        if os.path.isdir(path) or os.fspath(path).endswith(".npz"):
             agent = _of_checkpoint(Path(path), objects)
         else:
             with open(path, "rb") as file:
@@ -98,18 +99,17 @@ def load(
 def _of_checkpoint(path: Path, custom_objects: dict[str, Any]) -> object:
     """Returns the agent of a folder of checkpoints, or of one checkpoint."""
     # The rows of a replay buffer may be damaged, or left behind.
-    if (path / "manifest.json").is_file():
+    saved: Saved | None
+    if path.is_file():
         saved = CheckpointFolder(path.parent).read(path, with_rows=False)
     else:
-        newest = CheckpointFolder(path).newest(with_rows=False)
-        if newest is None:
-            raise ValueError("a folder without a checkpoint")
-        saved = newest
-    if saved.state.get("model") is None:
+        saved = CheckpointFolder(path).newest(with_rows=False)
+    if saved is None:
+        raise ValueError("a folder without a checkpoint")
+    if saved.state["model"] is None:
         raise ValueError(
-            f"{saved.path.name}, which has no config of its agent: an "
-            "earlier release wrote it, or a network has no `get_config`. The "
-            "program that trains it resumes it"
+            f"{saved.path.name}, which has no config of its agent: a network "
+            "has no `get_config`. The program that trains it resumes it"
         )
     agent = keras.saving.deserialize_keras_object(
         parse_json(saved.state["model"].encode(), saved.path.name),

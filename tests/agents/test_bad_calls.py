@@ -79,7 +79,7 @@ USUAL = {
         ("directory path filepath log_dir", PATH),
         ("observation_space action_space", ("Box", 3)),
         ("actor critic q_network value_network network", ("mlp", 3)),
-        ("clock stream after_save custom_objects state", ("x", 3)),
+        ("clock stream custom_objects state", ("x", 3)),
         ("theta exploration scale", NOISE),
         ("algorithm", ("PPPO", 3)),
         ("rollouts offline replay trial log", THING),

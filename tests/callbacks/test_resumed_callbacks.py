@@ -1,6 +1,5 @@
 """Callbacks of a run that was killed end as those of one that was not."""
 
-import collections
 import csv
 import functools
 import importlib.util
@@ -18,7 +17,7 @@ import pytest
 import tensorflow as tf
 
 import keras_rl2 as rl
-from keras_rl2.callbacks import resumable
+from keras_rl2.callbacks import callback_states
 from keras_rl2.files import plain_data
 from support.checkpointed import outcome_of
 from support.checkpointed import rollouts
@@ -251,10 +250,10 @@ class TestStock:
         """Keras has no callback that nobody has looked at."""
         # Without a state: a schedule, functions, requests to a server.
         none = {"LambdaCallback", "LearningRateScheduler", "RemoteMonitor"}
-        none |= {"TerminateOnNaN"}
+        none |= {"TerminateOnNaN", "OrbaxCheckpoint"}
         # Of no `fit` with a checkpoint, or no callback itself.
         none |= {"BackupAndRestore", "Callback", "CallbackList"}
-        known = {name.partition(".")[2] for name in resumable.KEPT}
+        known = {name.partition(".")[2] for name in callback_states.KEPT}
         found = {
             name
             for name, each in vars(CALLBACKS).items()
@@ -269,13 +268,13 @@ class TestStock:
             from wandb.integration import keras as of_wandb
 
             home["wandb"] = of_wandb
-        for kind, kept in resumable.KEPT.items():
+        for kind, kept in callback_states.KEPT.items():
             package, name = kind.split(".")
             if package not in home:
                 continue
             made = getattr(home[package], name)
             source = "".join(map(inspect.getsource, inspect.getmro(made)[:-1]))
-            for attribute in kept:
+            for attribute in kept.split():
                 assert f"self.{attribute} = " in source, kind
 
 
@@ -368,40 +367,6 @@ def test_backups_of_keras_are_refused(tmp_path):
 
 
 class TestOwn:
-    def test_what_is_not_kept_is_named_once(self, tmp_path):
-        class Own(CALLBACKS.Callback):
-            def __init__(self, agent):
-                super().__init__()
-                self.agent, self.limit = agent, np.ones(3)
-                self.count = 0
-                self.kinds = collections.Counter()
-                self.array = np.zeros(2)
-                self.recent = {"losses": collections.deque(maxlen=2)}
-                self.mean = keras.metrics.Mean()
-
-            def on_train_begin(self, logs=None):
-                self.is_begun = True
-
-            def on_epoch_end(self, epoch, logs=None):
-                self.count += 1
-                self.kinds["epochs"] += 1
-                self.array += 1
-                self.recent["losses"].append(logs["loss"])
-                self.mean.update_state(logs["loss"])
-                self.new = epoch
-
-        agent, _ = begin()
-        with pytest.warns(UserWarning, match="not in the checkpoint") as warned:
-            fit(tmp_path, Own(agent), Own(agent), epochs=3)
-        # Other code of the process may warn in these seconds too.
-        told = [str(each.message) for each in warned]
-        told = [each for each in told if "not in the checkpoint" in each]
-        named = [message.split("`")[1] for message in told]
-        assert sorted(named) == [
-            *("Own.array", "Own.count", "Own.kinds", "Own.mean"),
-            *("Own.new", "Own.recent"),
-        ]
-
     def test_each_of_a_class_has_its_own_state(self, tmp_path):
         class Own(CALLBACKS.EarlyStopping):
             """What it derives from keeps its own state too."""
@@ -486,31 +451,3 @@ class TestOurs:
             filmed("run", Hook(3, interrupt))
         filmed("run")
         assert films == whole
-
-
-def test_states_of_the_last_release(tmp_path):
-    """Which knew a name that Keras has not any more, and no files."""
-    path = tmp_path / "events.out.tfevents.1"
-    path.write_bytes(b"x" * 9)
-    rl.callbacks.Diagnostics(tmp_path).set_state({path.name: 5})
-    assert path.read_bytes() == b"x" * 5
-    rl.callbacks.Diagnostics().set_state(None)
-    logger = CALLBACKS.CSVLogger("never-opened.csv")
-    saved = CALLBACKS.ModelCheckpoint("best.keras", save_best_only=True)
-    plateau = CALLBACKS.ReduceLROnPlateau()
-    states = resumable.CallbackStates([logger, saved, plateau])
-    state = {"best": 2.5, "epochs_since_last_save": 3}
-    states.write(
-        [
-            {"name": "ModelCheckpoint/0", "state": state},
-            {
-                "name": "ReduceLROnPlateau/0",
-                "state": {"best": 1.5, "wait": 4, "cooldown_counter": 2},
-            },
-            {"name": "Diagnostics/0", "state": None},
-        ]
-    )
-    assert saved.best == 2.5
-    assert not hasattr(saved, "epochs_since_last_save")
-    assert (plateau.best, plateau.wait, plateau.cooldown_counter) == (1.5, 4, 2)
-    assert logger.csv_file is None

@@ -19,14 +19,15 @@ CALLS = [(os, "fsync"), (os, "replace"), (os, "mkdir"), (os, "open")]
 CALLS += [(builtins, "open"), (pathlib.Path, "open"), (np, "savez")]
 
 
-def save(folder, log, number):
+def save(folder, number):
     """Writes a checkpoint with new rows of two logs."""
+    log = folder.log
     for name in ("one", "other"):
         stop = 50 * number + 50
         # Whatever was noted as written, as a ring does.
         log.append(name, stop, {"row": np.arange(log.stop(name), stop)})
     state = {"number": number, "weights": np.arange(500.0) + number}
-    folder.write(state, log)
+    folder.write(state)
 
 
 def check(directory, number):
@@ -85,12 +86,11 @@ def test_at_every_call(tmp_path, monkeypatch):
     while is_met:
         directory = tmp_path / str(at)
         folder = CheckpointFolder(directory)
-        log = folder.new_log()
-        save(folder, log, 0)
+        save(folder, 0)
         with monkeypatch.context() as patched:
             disk = Full(patched, at)
             with contextlib.suppress(OSError):
-                save(folder, log, 1)
+                save(folder, 1)
                 # Whatever was met, was said.
                 assert not disk.is_met
             is_met = disk.is_met
@@ -98,12 +98,12 @@ def test_at_every_call(tmp_path, monkeypatch):
         if is_met:
             check(directory, newest_of(directory))
             # There is room again: the same log, and two more.
-            save(folder, log, newest_of(directory) + 1)
+            save(folder, newest_of(directory) + 1)
             number = newest_of(directory)
-            save(folder, log, number + 1)
+            save(folder, number + 1)
             check(directory, number + 1)
         at += 1
-    # As many calls as that write: logs, arrays, state, manifest, names.
+    # As many calls as that write: logs, arrays, seals, names.
     assert at > 15
     check(directory, 1)
 
@@ -114,16 +114,15 @@ def newest_of(directory):
 
 def test_no_room_for_so_many_bytes(tmp_path):
     folder = CheckpointFolder(tmp_path)
-    log = folder.new_log()
-    save(folder, log, 0)
+    save(folder, 0)
     before = content(tmp_path)
     longest = max(map(len, before.values()))
     for size in np.linspace(0, longest - 1, 20).astype(int):
         with room_for(int(size)), pytest.raises(OSError, match="large"):
-            save(folder, log, 1)
+            save(folder, 1)
         assert not unfinished(tmp_path)
         check(tmp_path, 0)
         kept = content(tmp_path)
         assert before.items() <= kept.items()
-    save(folder, log, 1)
+    save(folder, 1)
     check(tmp_path, 1)

@@ -48,7 +48,7 @@ class Saved:
 
     def save(self, ring):
         state = ring.get_state(self.log)
-        self.log.accept(self.log.write(f"{self.count:04d}"))
+        self.log.segments = self.log.write(f"{self.count:04d}")
         self.count += 1
         return state
 
