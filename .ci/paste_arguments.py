@@ -27,7 +27,6 @@ ROOT = Path(__file__).resolve().parents[1]
 ROOMS = (
     "agents",
     "data",
-    "migrate",
     "networks",
     "offline",
     "policies",
@@ -49,7 +48,6 @@ SOURCES = {
     "PrioritizedReplayBuffer": ("ReplayBuffer",),
     "ReplayDataset": ("CollectingDataset",),
     "RolloutDataset": ("CollectingDataset",),
-    "from_keras_rl": ("DQN",),
     "network_for": ("mlp",),
     "record": ("OfflineDataset",),
 }

@@ -130,7 +130,6 @@ def test_defaults_are_those_of_the_function_called():
         (rl.Agent.evaluate, parameters(rl.EvaluationDataset, "env")),
         (rl.EvaluationDataset.of, parameters(rl.EvaluationDataset, "env")),
         (rl.record, parameters(rl.OfflineDataset, "source")),
-        (rl.migrate.from_keras_rl, parameters(rl.DQN, "q_network")),
         (rl.data.PrioritizedReplayBuffer, parameters(rl.data.ReplayBuffer)),
     ):
         taken = parameters(what)

@@ -1,66 +1,47 @@
 """Agents from files of Stable-Baselines3."""
 
+import contextlib
 import os
 import re
+import textwrap
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
-import keras
 import numpy as np
 
 from keras_rl2 import agents
 from keras_rl2.agents import Agent
 from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import check_seed
-from keras_rl2.basics.arguments import refuse_unknown
 from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.envs.vector_env import GivenEnv
-from keras_rl2.envs.vector_env import VectorEnvAdapter
-from keras_rl2.migrate import sb3_networks
-from keras_rl2.migrate.refusals import blamed_on
 from keras_rl2.migrate.sb3_file import SB3File
-from keras_rl2.migrate.sb3_file import read_space
-from keras_rl2.migrate.sb3_networks import Seen
-from keras_rl2.migrate.sb3_settings import optimizer_of
-from keras_rl2.migrate.sb3_settings import settings_of
-from keras_rl2.migrate.torch_layers import ACTIVATIONS
-from keras_rl2.migrate.torch_layers import TorchLayers
+from keras_rl2.migrate.sb3_networks import SB3Networks
 
 _CLASS = re.compile(r"<class '([\w.]+)\.(\w+)'>")
 _THEIRS = "stable_baselines3."
 _EXTRACTORS = ("FlattenExtractor", "NatureCNN")
-# Supported arguments of policies; others would change the networks.
-_KNOWN = frozenset(
-    {
-        "activation_fn",
-        "clip_mean",
-        "features_extractor_class",
-        "features_extractor_kwargs",
-        "full_std",
-        "log_std_init",
-        "n_critics",
-        "net_arch",
-        "normalize_images",
-        "optimizer_class",
-        "optimizer_kwargs",
-        "ortho_init",
-        "share_features_extractor",
-        "squash_output",
-        "use_expln",
-        "use_sde",
-    }
+# Classes of PyTorch; Keras has them in lower case.
+_ACTIVATIONS = (
+    *("ELU", "GELU", "LeakyReLU", "Mish", "ReLU", "ReLU6"),
+    *("SELU", "Sigmoid", "SiLU", "Softplus", "Tanh"),
 )
-# The statistics of `VecNormalize` for each observed number.
-_STATISTICS = ("mean", "variance")
-_EXPECTED = "a model of Stable-Baselines3 with an MlpPolicy or CnnPolicy"
+# Supported arguments of policies; others would change the networks.
+_KNOWN = (
+    *("activation_fn", "clip_mean", "features_extractor_class"),
+    *("features_extractor_kwargs", "full_std", "log_std_init", "n_critics"),
+    *("net_arch", "normalize_images", "optimizer_class", "optimizer_kwargs"),
+    *("ortho_init", "share_features_extractor", "squash_output"),
+    *("use_expln", "use_sde", ":type:", ":serialized:"),
+)
 
 
 def from_sb3(
     path: str | os.PathLike[str],
-    env: GivenEnv | None = None,
+    env: GivenEnv,
     *,
     normalization: Mapping[str, Any] | None = None,
     seed: int | None = None,
@@ -68,23 +49,17 @@ def from_sb3(
 ) -> Agent:
     """Makes an agent with the networks of a Stable-Baselines3 file.
 
-    Reads the zip file of PPO, A2C, DQN, SAC, TD3 or DDPG with an `MlpPolicy`
-    or `CnnPolicy`. PyTorch is needed to read the weights, as plain data: no
-    code in the file is run. Stable-Baselines3 need not be installed. The agent
-    takes the same actions as the original, and can be trained further, saved
-    and exported as any agent. The optimizer is that of the file, with its
-    learning rate or linear schedule, and starts without its state; a replay
-    buffer is in another file. A warning names settings that are only in a
-    pickle, e.g. a schedule that is a function.
-
-    Images that Stable-Baselines3 has transposed to channels first are expected
-    as in the file, unless `env` has another shape.
+    Reads the zip file of PPO, A2C, DQN, SAC or TD3 with an `MlpPolicy` or
+    `CnnPolicy`, of versions 2.x. Neither Stable-Baselines3 nor PyTorch need be
+    installed, and no pickle is loaded. The agent takes the same actions as the
+    original, and can be trained further, saved and exported as any agent, by
+    its own optimizer with the learning rate of the file. A warning names
+    settings that are only in a pickle, e.g. a learning rate that is a function.
 
     Args:
-        path: str or path. The zip file; its extension, `.zip`, may be omitted.
+        path: str or path. The zip file.
         env: An environment, vector environment or id string that the agent is
-            for; None for the spaces that the file describes. Defaults to
-            `None`.
+            for. Its images may have their channels first or last.
         normalization: Mapping or None. Statistics of a `VecNormalize`, which is
             saved in another file: `mean` and `variance`, arrays of the
             observation's shape, and optionally `count`, `clip` and `epsilon`.
@@ -98,8 +73,6 @@ def from_sb3(
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ImportError: If PyTorch is not installed: `pip install
-            "keras-rl2-fit[sb3]"`.
         ValueError: If the file is damaged or of another kind, or has
             unsupported parts.
         TypeError: If the algorithm does not have an argument.
@@ -114,278 +87,145 @@ def from_sb3(
     """
     check_path(path=path)
     check_seed(seed)
-    _check_normalization(normalization)
-    path = _with_ending(path)
-    notes: list[str] = []
-    with blamed_on(path, _EXPECTED):
+    adapter = as_vector_env(env)
+    spaces = {
+        "observation_space": adapter.observation_space,
+        "action_space": adapter.action_space,
+    }
+    with _blamed_on(path):
         file = SB3File(path)
-        options = _policy_options(file)
-        layers = TorchLayers(file.weights, _activation(file, options))
-    kind = _kind(file, layers)
+    kind: type[Agent] = getattr(agents, file.algorithm)
     kind.refuse_arguments(settings)
-    adapter = None if env is None else as_vector_env(env)
-    with blamed_on(path, _EXPECTED):
-        seen, action_space = _spaces(file, adapter, options, normalization)
-        arguments = {
-            **settings_of(
-                file, set(kind.argument_names()) - set(settings), notes
-            ),
-            **settings,
-            "observation_space": seen.space,
-            "action_space": action_space,
-            "seed": seed,
+    with _blamed_on(path):
+        options = _policy_options(file)
+        networks = _networks(file, options, spaces["observation_space"])
+        networks.normalization = normalization
+        own = {
+            name: value
+            for name, value in file.settings().items()
+            if name in kind.argument_names()
         }
-        agent = _AGENTS[kind](kind, layers, seen, arguments)
-        layers.refuse_rest()
-        own = agent.default_optimizer
-        optimizers = [optimizer_of(file, options, own(), notes)]
-        if isinstance(agent, agents.TD3) and agent.policy_delay > 1:
-            # The schedule of the critics; the actor's counts fewer updates.
-            optimizers[0].name = "critic"
-            delay = agent.policy_delay
-            actor = optimizer_of(file, options, own(), [], delay)
-            optimizers.insert(0, actor)
-        agent.compile(*optimizers)
-        agent.env_steps = max(int(file.number("num_timesteps") or 0), 0)
-        if isinstance(agent, agents.OffPolicyAgent):
-            # Before the first update targets are made equal to their networks.
-            made = max(int(file.number("_n_updates") or 0), 1)
-            agent.updates.assign(made)
-    if notes:
+        arguments = {**own, **settings, **spaces, "seed": seed}
+        shared = options.get("share_features_extractor") is not False
+        agent: Agent = _agent(kind, networks, arguments, shared)
+        networks.refuse_unused()
+        _compile(agent, file)
+    unread = [name for name in file.unread() if name not in settings]
+    if unread:
         warnings.warn(
-            f"{path}: not taken over: {'; '.join(notes)}. The agent begins "
-            f"with {_in_words(optimizers[-1])}; `agent.compile` and arguments "
-            "of `from_sb3` change that.",
+            f"{path}: {', '.join(unread)} of the file are in a pickle, which "
+            "is not loaded: the agent has its own; `agent.compile` and "
+            "arguments of `from_sb3` change that.",
             stacklevel=2,
         )
     return agent
 
 
-def _with_ending(path: str | os.PathLike[str]) -> str:
-    """Returns the path of the file, with the extension of `save`."""
-    path = os.fspath(path)
-    with_ending = f"{path}.zip"
-    if os.path.exists(path) or not os.path.exists(with_ending):
-        return path
-    return with_ending
-
-
-def _in_words(optimizer: keras.optimizers.Optimizer) -> str:
-    """Names an optimizer and its learning rate."""
-    rate = float(optimizer.learning_rate)
-    return f"{type(optimizer).__name__}, learning rate {rate:g}"
-
-
-def _check_normalization(given: object) -> None:
-    """Raises an error for malformed statistics, before the file is read."""
-    if given is None:
-        return
-    if not isinstance(given, Mapping) or not set(_STATISTICS) <= set(given):
+@contextlib.contextmanager
+def _blamed_on(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turns errors into one line with the file and the expected kind."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        # The type of the error depends on the fault of the file.
+        reason = textwrap.shorten(str(error) or type(error).__name__, 300)
         raise ValueError(
-            "Expected `normalization` to be a mapping with "
-            f"{' and '.join(_STATISTICS)}. Received: normalization={given!r}"
+            "Expected a model of Stable-Baselines3 with an MlpPolicy or "
+            f"CnnPolicy for the environment. Received: {path}: {reason}"
+        ) from error
+
+
+def _agent(
+    kind: Any, networks: SB3Networks, arguments: Mapping[str, Any], shared: bool
+) -> Any:
+    """Makes the agent, with target networks as in the file."""
+    if issubclass(kind, agents.PPO | agents.A2C):
+        both = networks.actor_critic(shared)
+        agent = kind(*both, action_units="environment", **arguments)
+        if agent.log_std is not None:
+            agent.log_std.assign(networks.array("log_std"))
+        return agent
+    if issubclass(kind, agents.DQN):
+        network, made = (
+            networks.perceptron(name, "q_net", "q_network")
+            for name in ("q_net", "q_net_target")
         )
-    allowed = (*_STATISTICS, "count", "clip", "epsilon")
-    refuse_unknown("`normalization`", given, allowed)
+        agent = kind(network, **arguments)
+        agent.target_network.set_weights(made.get_weights())
+        return agent
+    if issubclass(kind, agents.SAC):
+        actor = networks.gaussian_actor()
+    else:
+        actor = networks.perceptron("actor", "mu", "actor")
+    size = int(np.prod(arguments["action_space"].shape))
+    critics = networks.critics("critic", size)
+    agent = kind(actor, critics, **arguments)
+    targets = networks.critics("critic_target", size)
+    for target, made in zip(agent.target_critics, targets, strict=True):
+        target.set_weights(made.get_weights())
+    if issubclass(kind, agents.TD3):
+        made = networks.perceptron("actor_target", "mu", "actor")
+        agent.target_actor.set_weights(made.get_weights())
+    return agent
 
 
-def _kind(file: SB3File, layers: TorchLayers) -> type[Agent]:
-    """Returns the class of the agent in a file."""
-    if file.algorithm == "TD3" and not layers.has("critic.qf1"):
-        return agents.DDPG
-    return next(each for each in _AGENTS if each.__name__ == file.algorithm)
-
-
-def _on_policy(
-    kind: type[agents.PPO],
-    layers: TorchLayers,
-    seen: Seen,
-    arguments: Mapping[str, Any],
-) -> Agent:
-    """Makes an agent of PPO or A2C."""
-    agent: agents.PPO = kind(
-        *sb3_networks.actor_critic(layers, seen),
-        action_units="environment",
-        **arguments,
+def _compile(agent: Agent, file: SB3File) -> None:
+    """Sets the learning rate, and how far the training has come."""
+    optimizer = agent.default_optimizer()
+    optimizer.learning_rate = file.number("learning_rate") or (
+        optimizer.learning_rate
     )
-    if agent.log_std is not None:
-        agent.log_std.assign(layers.array("log_std"))
-    return agent
-
-
-def _dqn(
-    kind: type[agents.DQN],
-    layers: TorchLayers,
-    seen: Seen,
-    arguments: Mapping[str, Any],
-) -> Agent:
-    """Makes an agent of DQN."""
-    network = sb3_networks.q_network(layers, seen, "q_net")
-    agent: agents.DQN = kind(network, **arguments)
-    target = sb3_networks.q_network(layers, seen, "q_net_target")
-    _copy(agent.target_network, target)
-    return agent
-
-
-def _sac(
-    kind: type[agents.SAC],
-    layers: TorchLayers,
-    seen: Seen,
-    arguments: Mapping[str, Any],
-) -> Agent:
-    """Makes an agent of SAC."""
-    actor = sb3_networks.gaussian_actor(layers, seen)
-    agent: agents.SAC = kind(
-        actor, _critics(kind, layers, seen, arguments, "critic"), **arguments
-    )
-    targets = _critics(kind, layers, seen, arguments, "critic_target")
-    for target, network in zip(agent.target_critics, targets, strict=True):
-        _copy(target, network)
-    return agent
-
-
-def _td3(
-    kind: type[agents.TD3],
-    layers: TorchLayers,
-    seen: Seen,
-    arguments: Mapping[str, Any],
-) -> Agent:
-    """Makes an agent of TD3 or DDPG."""
-    actor = sb3_networks.deterministic_actor(layers, seen, "actor")
-    agent: agents.TD3 = kind(
-        actor, _critics(kind, layers, seen, arguments, "critic"), **arguments
-    )
-    target = sb3_networks.deterministic_actor(layers, seen, "actor_target")
-    _copy(agent.target_actor, target)
-    targets = _critics(kind, layers, seen, arguments, "critic_target")
-    for target, network in zip(agent.target_critics, targets, strict=True):
-        _copy(target, network)
-    return agent
-
-
-_AGENTS: dict[type[Agent], Callable[..., Agent]] = {
-    agents.PPO: _on_policy,
-    agents.A2C: _on_policy,
-    agents.DQN: _dqn,
-    agents.SAC: _sac,
-    agents.TD3: _td3,
-    agents.DDPG: _td3,
-}
-
-
-def _critics(
-    kind: type[agents.SAC] | type[agents.TD3],
-    layers: TorchLayers,
-    seen: Seen,
-    arguments: Mapping[str, Any],
-    prefix: str,
-) -> list[keras.Model]:
-    """Makes the critics, as many as the algorithm has."""
-    size = int(np.prod(arguments["action_space"].shape or ()))
-    made = sb3_networks.critics(layers, seen, prefix, size)
-    if len(made) != kind.number_of_critics:
-        raise ValueError(
-            f"{len(made)} critics, where {kind.__name__} has "
-            f"{kind.number_of_critics}"
-        )
-    return made
-
-
-def _copy(into: keras.Model, network: keras.Model) -> None:
-    """Copies the weights of a network of the same layers."""
-    into.set_weights(network.get_weights())
+    agent.compile(optimizer)
+    agent.env_steps = max(int(file.number("num_timesteps") or 0), 0)
+    if isinstance(agent, agents.OffPolicyAgent):
+        # Before the first update targets are made equal to their networks.
+        agent.updates.assign(max(int(file.number("_n_updates") or 0), 1))
 
 
 def _policy_options(file: SB3File) -> Mapping[str, Any]:
     """Returns the arguments of the policy, checking that all are supported."""
-    module = str(file.summary("policy_class").get("__module__"))
+    module = file.data["policy_class"]["__module__"]
     if not module.startswith(_THEIRS):
         raise ValueError(f"a policy class of {module}")
-    options = dict(file.summary("policy_kwargs"))
-    options.pop(":type:", None)
-    unknown = sorted(set(options) - _KNOWN)
-    if unknown:
-        raise ValueError(f"a policy with the argument {unknown[0]!r}")
-    if file.flag("use_sde") or options.get("use_sde") is True:
+    options = dict(file.data["policy_kwargs"])
+    for name in options:
+        if name not in _KNOWN:
+            raise ValueError(f"a policy with the argument {name!r}")
+    if options.get("use_sde") or file.data.get("use_sde"):
         raise ValueError("state-dependent exploration (use_sde=True)")
     extractor = options.get("features_extractor_class")
-    if extractor is not None:
-        found = _CLASS.fullmatch(str(extractor))
-        if (
-            found is None
-            or found[2] not in _EXTRACTORS
-            or not found[1].startswith(_THEIRS)
-        ):
-            raise ValueError(f"a features extractor {extractor}")
+    if extractor and _class_name(extractor, _THEIRS) not in _EXTRACTORS:
+        raise ValueError(f"a features extractor {extractor}")
     return options
 
 
-def _activation(file: SB3File, options: Mapping[str, Any]) -> str:
-    """Returns the Keras name of the activation of hidden layers."""
-    if "activation_fn" not in options:
-        return "tanh" if file.algorithm in ("PPO", "A2C") else "relu"
-    given = str(options["activation_fn"])
-    found = _CLASS.fullmatch(given)
-    if (
-        found is None
-        or found[2] not in ACTIVATIONS
-        or not found[1].startswith("torch.nn.modules.")
-    ):
-        raise ValueError(f"an activation {given}")
-    return ACTIVATIONS[found[2]]
-
-
-def _spaces(
-    file: SB3File,
-    env: VectorEnvAdapter | None,
-    options: Mapping[str, Any],
-    normalization: Mapping[str, Any] | None,
-) -> tuple[Seen, gymnasium.Space[Any]]:
-    """Returns the observations of the networks, and the action space."""
-    observed = read_space(file.summary("observation_space"))
-    acted = read_space(file.summary("action_space"))
-    scaled = (
-        _is_picture(observed) and options.get("normalize_images") is not False
-    )
-    if env is None:
-        seen = Seen(observed, False, scaled, normalization)
-        return seen, acted
-    given = env.observation_space
-    turned = _is_picture(observed) and _is_turned(observed, given)
-    if not turned and not _fits(observed, given):
-        raise ValueError(f"a policy for {observed}, not for {given}")
-    if not _fits(acted, env.action_space):
-        raise ValueError(f"a policy for {acted}, not {env.action_space}")
-    return Seen(given, turned, scaled, normalization), env.action_space
-
-
-def _fits(saved: gymnasium.Space[Any], given: gymnasium.Space[Any]) -> bool:
-    """Returns whether networks for one space can be used in another."""
-    if type(saved) is not type(given) or saved.shape != given.shape:
-        return False
-    return all(
-        np.array_equal(getattr(saved, name, 0), getattr(given, name, 0))
-        for name in ("n", "nvec")
-    )
-
-
-def _is_picture(space: gymnasium.Space[Any]) -> bool:
-    """Returns whether Stable-Baselines3 treats a space as images."""
-    return (
+def _networks(
+    file: SB3File, options: Mapping[str, Any], space: gymnasium.Space[Any]
+) -> SB3Networks:
+    """Returns what makes the networks."""
+    activation = "Tanh" if file.algorithm in ("PPO", "A2C") else "ReLU"
+    if "activation_fn" in options:
+        given = options["activation_fn"]
+        activation = _class_name(given, "torch.nn.modules.")
+        if activation not in _ACTIVATIONS:
+            raise ValueError(f"an activation {given}")
+    picture = (
         isinstance(space, gymnasium.spaces.Box)
         and space.dtype == np.uint8
         and len(space.shape) == 3
         and bool((space.low == 0).all() and (space.high == 255).all())
     )
+    scaled = picture and options.get("normalize_images") is not False
+    # Stable-Baselines3 saves the space of images with its channels first.
+    *size, channels = space.shape or (0,)
+    saved = file.data["observation_space"]["_shape"]
+    turned = picture and saved == [channels, *size]
+    return SB3Networks(file.weights, activation.lower(), space, turned, scaled)
 
 
-def _is_turned(
-    saved: gymnasium.Space[Any], given: gymnasium.Space[Any]
-) -> bool:
-    """Returns whether channels saved first come last in the environment."""
-    channels, height, width = saved.shape or ()
-    return (
-        given.dtype == saved.dtype
-        and given.shape == (height, width, channels)
-        and given.shape != saved.shape
-    )
+def _class_name(printed: object, module: str) -> str:
+    """Returns the name of a class of a module, or nothing."""
+    found = _CLASS.fullmatch(str(printed))
+    return found[2] if found and found[1].startswith(module) else ""

@@ -10,7 +10,6 @@ from keras_rl2.files import plain_files
 from support.agents import KINDS
 from support.agents import make_eager_agent
 from support.agents import make_env
-from support.plain_networks import dense
 
 
 def test_what_is_no_json_or_no_file(tmp_path):
@@ -38,8 +37,7 @@ def test_missing_files_are_named(tmp_path):
         rl.presets.read_space,
         rl.read_manifest,
         rl.PolicyFile,
-        rl.migrate.from_sb3,
-        lambda path: rl.migrate.from_keras_rl(path, dense((4,), 2)),
+        lambda path: rl.migrate.from_sb3(path, env),
         lambda path: agent.check_export(path, env),
     ):
         with pytest.raises(FileNotFoundError, match=re.escape(str(path))):

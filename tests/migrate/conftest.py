@@ -1,3 +1,3 @@
-"""Scripts beside the tests need what the tests do without."""
+"""The script beside the tests needs what the tests do without."""
 
-collect_ignore = ["make_keras_rl.py", "make_sb3.py"]
+collect_ignore = ["make_sb3.py"]

@@ -24,14 +24,14 @@ from gymnasium import spaces
 TESTS = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TESTS))
 from support.any_space_env import AnySpaceEnv  # noqa: E402
+from support.sb3_parity import ARM  # noqa: E402
+from support.sb3_parity import FOUR_NUMBERS  # noqa: E402
+from support.sb3_parity import PICTURE  # noqa: E402
+from support.sb3_parity import SPACES  # noqa: E402
 
 HERE = TESTS / "migrate" / "sb3"
 ROWS = 8
 _LEFT_OUT = ("policy.optimizer.pth", "system_info.txt")
-FOUR_NUMBERS = spaces.Box(-2.0, 2.0, (4,))
-# Not symmetric, not the same in both dimensions.
-ARM = spaces.Box(np.float32([-1.0, 0.0]), np.float32([0.3, 2.5]))
-PICTURE = spaces.Box(0, 255, (44, 52, 3), "uint8")
 SMALL_CNN = {"features_extractor_kwargs": {"features_dim": 8}}
 OFF_POLICY = {"buffer_size": 10}
 
@@ -40,59 +40,30 @@ CASES = {
     "ppo_discrete": (
         sb3.PPO,
         "MlpPolicy",
-        FOUR_NUMBERS,
-        spaces.Discrete(3),
+        *SPACES["ppo_discrete"],
         {"net_arch": {"pi": [8], "vf": [7, 6]}},
     ),
     "ppo_box_relu": (
         sb3.PPO,
         "MlpPolicy",
-        spaces.Box(-1.0, 1.0, (2, 3)),
-        ARM,
+        *SPACES["ppo_box_relu"],
         {"net_arch": [8, 8], "activation_fn": torch.nn.ReLU},
     ),
-    "ppo_cnn": (
-        sb3.PPO,
-        "CnnPolicy",
-        PICTURE,
-        spaces.Discrete(3),
-        SMALL_CNN,
-    ),
+    "ppo_cnn": (sb3.PPO, "CnnPolicy", *SPACES["ppo_cnn"], SMALL_CNN),
     "a2c_multi_binary_leaky_relu": (
         sb3.A2C,
         "MlpPolicy",
-        spaces.MultiDiscrete([3, 2]),
-        spaces.MultiBinary(3),
+        *SPACES["a2c_multi_binary_leaky_relu"],
         {"net_arch": [8], "activation_fn": torch.nn.LeakyReLU},
     ),
-    "dqn": (
-        sb3.DQN,
-        "MlpPolicy",
-        spaces.Discrete(5),
-        spaces.Discrete(4),
-        {"net_arch": [8, 7]},
-    ),
+    "dqn": (sb3.DQN, "MlpPolicy", *SPACES["dqn"], {"net_arch": [8, 7]}),
     "sac_elu": (
         sb3.SAC,
         "MlpPolicy",
-        FOUR_NUMBERS,
-        ARM,
+        *SPACES["sac_elu"],
         {"net_arch": {"pi": [8], "qf": [7]}, "activation_fn": torch.nn.ELU},
     ),
-    "td3": (
-        sb3.TD3,
-        "MlpPolicy",
-        FOUR_NUMBERS,
-        ARM,
-        {"net_arch": [8, 7]},
-    ),
-    "ddpg": (
-        sb3.DDPG,
-        "MlpPolicy",
-        FOUR_NUMBERS,
-        ARM,
-        {"net_arch": [8]},
-    ),
+    "td3": (sb3.TD3, "MlpPolicy", *SPACES["td3"], {"net_arch": [8, 7]}),
 }
 # Large: made where a test needs them, not kept.
 MORE_CASES = {

@@ -15,7 +15,9 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
+import keras_rl2 as rl
 from support import sb3_parity
+from support.any_space_env import AnySpaceEnv
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "coming_from_stable_baselines3.md"
@@ -51,7 +53,9 @@ def rows():
         for name in sorted(cases):
             kind, policy, observed, acted, options = cases[name]
             given = make_sb3.make(name, folder)
-            agent = sb3_parity.load_from(Path(folder, f"{name}.zip"), given)
+            env = AnySpaceEnv(observed, acted)
+            path = Path(folder, f"{name}.zip")
+            agent = rl.migrate.from_sb3(path, env, seed=0)
             apart = sb3_parity.differences(agent, given)
             cells = []
             for keys in COLUMNS:

@@ -2,19 +2,36 @@
 
 import pathlib
 
-import gymnasium
 import keras
 import numpy as np
+from gymnasium import spaces
 
 import keras_rl2 as rl
 from support.any_space_env import AnySpaceEnv
 
 FOLDER = pathlib.Path(__file__).parents[1] / "migrate" / "sb3"
+FOUR_NUMBERS = spaces.Box(-2.0, 2.0, (4,))
+# Not symmetric, not the same in both dimensions.
+ARM = spaces.Box(np.float32([-1.0, 0.0]), np.float32([0.3, 2.5]))
+PICTURE = spaces.Box(0, 255, (44, 52, 3), "uint8")
+#: Observations and actions of the files that are kept.
+SPACES = {
+    "ppo_discrete": (FOUR_NUMBERS, spaces.Discrete(3)),
+    "ppo_box_relu": (spaces.Box(-1.0, 1.0, (2, 3)), ARM),
+    "ppo_cnn": (PICTURE, spaces.Discrete(3)),
+    "a2c_multi_binary_leaky_relu": (
+        spaces.MultiDiscrete([3, 2]),
+        spaces.MultiBinary(3),
+    ),
+    "dqn": (spaces.Discrete(5), spaces.Discrete(4)),
+    "sac_elu": (FOUR_NUMBERS, ARM),
+    "td3": (FOUR_NUMBERS, ARM),
+}
 
 
-def saved_names():
-    """Returns the names of the files that are kept."""
-    return sorted(path.stem for path in FOLDER.glob("*.zip"))
+def env_of(name):
+    """Returns an environment for a file that is kept."""
+    return AnySpaceEnv(*SPACES[name])
 
 
 def expected(name):
@@ -72,20 +89,7 @@ def differences(agent, given):
     return found
 
 
-def load(name):
-    """Returns the agent of a kept file; see `load_from`."""
-    return load_from(FOLDER / f"{name}.zip", expected(name))
-
-
-def load_from(path, given):
-    """Returns the agent of a file, for what its environment shows.
-
-    Stable-Baselines3 turns pictures, so that their channels come first.
-    """
-    agent = rl.migrate.from_sb3(path, seed=0)
-    shown = given["observation"].shape[1:]
-    if shown in ((), agent.observation_space.shape):
-        return agent
-    space = gymnasium.spaces.Box(0, 255, shown, "uint8")
-    env = AnySpaceEnv(space, agent.action_space)
-    return rl.migrate.from_sb3(path, env, seed=0)
+def load(name, path=None, **settings):
+    """Returns the agent of a kept file, or of a changed copy of it."""
+    path = path or FOLDER / f"{name}.zip"
+    return rl.migrate.from_sb3(path, env_of(name), seed=0, **settings)
