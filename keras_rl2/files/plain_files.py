@@ -2,16 +2,11 @@
 
 import json
 import os
-import zipfile
-from collections.abc import Mapping
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 #: More than any file of settings needs.
 MOST_BYTES = 2**20
-# Weights are hardly compressible.
-_MOST_EXPANSION = 16
 
 
 def require_file(path: str | os.PathLike[str]) -> int:
@@ -83,26 +78,3 @@ def parse_json(content: bytes, name: str) -> Any:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{name}: not JSON: {error}") from error
-
-
-def check_members(
-    members: Sequence[zipfile.ZipInfo], size: int, most: Mapping[str, int]
-) -> None:
-    """Raises an error for members of an archive that are too large.
-
-    Args:
-        members: Sequence of `zipfile.ZipInfo`. All members of an archive.
-        size: int. Bytes of the archive itself.
-        most: Mapping from names to their largest size in bytes; others may
-            have sixteen times the size of the archive.
-
-    Raises:
-        ValueError: If a member does not fit.
-    """
-    for member in members:
-        name = member.filename
-        if member.file_size > most.get(name, _MOST_EXPANSION * size):
-            raise ValueError(
-                f"{name} would be {member.file_size:,} bytes, of "
-                f"{member.compress_size:,} in the file"
-            )

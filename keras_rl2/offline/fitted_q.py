@@ -1,12 +1,12 @@
 """Fitted Q evaluation: the value of a fixed policy from recorded steps."""
 
 from typing import Any
-from typing import cast
 
-import gymnasium
 import keras
 import numpy as np
 import tensorflow as tf
+from gymnasium.spaces import Box
+from gymnasium.spaces import Discrete
 from keras import ops
 
 from keras_rl2.basics import seeds
@@ -15,7 +15,6 @@ from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.network_copies import copy_of
 from keras_rl2.offline.recorded_episodes import RecordedEpisodes
 from keras_rl2.policies.policy import ModelPolicy
-from keras_rl2.policy_heads.discrete_head import DiscreteHead
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
@@ -30,23 +29,6 @@ _OPTIONS = {
     "normalization": "none",
     "initialization": "fan_in",
 }
-
-
-def networks_beside(agent: ModelPolicy, seed: int | None) -> NetworkBuilder:
-    """Returns a builder of networks for the observations of an agent.
-
-    Args:
-        agent: `keras_rl2.Agent`, bound to its spaces.
-        seed: int or None. Seeds the weights.
-    """
-    return NetworkBuilder(
-        agent.observation_space,
-        agent.policy_head,
-        _OPTIONS,
-        (64, 64),
-        None,
-        seed,
-    )
 
 
 class FittedQ:
@@ -67,9 +49,6 @@ class FittedQ:
             actions.
         seed: int or None. Seeds weights, minibatches and actions.
 
-    Raises:
-        ValueError: If the agent has actions of another kind.
-
     Reference:
         - [Le et al., 2019](https://arxiv.org/abs/1903.08738).
     """
@@ -77,23 +56,20 @@ class FittedQ:
     def __init__(
         self, agent: ModelPolicy, deterministic: bool, seed: int | None
     ) -> None:
-        self._agent = agent
-        self._deterministic = deterministic
-        self._discrete = isinstance(
-            agent.action_space, gymnasium.spaces.Discrete
-        )
-        if not self._discrete and not isinstance(
-            agent.action_space, gymnasium.spaces.Box
-        ):
+        space, head = agent.action_space, agent.policy_head
+        if not isinstance(space, Box | Discrete):
             raise ValueError(
                 "Expected an agent of Box or Discrete actions for fitted Q "
-                f"evaluation; without it, pass `updates=0`. Received: "
-                f"{agent.action_space}"
+                "evaluation; without it, pass `updates=0`. Received: "
+                f"{space}"
             )
-        build = networks_beside(agent, seed)
-        if self._discrete:
-            units = cast(DiscreteHead, agent.policy_head).n
-            self._network = build.network("fitted_q", units, seed)
+        self._agent = agent
+        self._deterministic = deterministic
+        build = NetworkBuilder(
+            agent.observation_space, head, _OPTIONS, (64, 64), None, seed
+        )
+        if isinstance(space, Discrete):
+            self._network = build.network("fitted_q", int(space.n), seed)
         else:
             self._network = build.critic_of_actions("fitted_q", seed)
         self._target = copy_of(self._network, "target_fitted_q")
@@ -108,27 +84,14 @@ class FittedQ:
     def fit(
         self, episodes: RecordedEpisodes, updates: int, batch_size: int
     ) -> None:
-        """Updates the network by minibatches that are drawn uniformly.
-
-        Args:
-            episodes: `RecordedEpisodes`.
-            updates: int.
-            batch_size: int.
-        """
+        """Updates the network by minibatches that are drawn uniformly."""
         for _ in range(updates):
             index = self._generator.integers(len(episodes), size=batch_size)
-            batch = episodes.take(index)
-            self._update(
-                map_leaves(tf.convert_to_tensor, batch),
-                *self._noise(batch_size),
-            )
+            batch = map_leaves(tf.convert_to_tensor, episodes.take(index))
+            self._update(batch, *self._noise(batch_size))
 
     def values(self, observation: Tree[Tensor]) -> np.ndarray:
-        """Returns the estimated state values `[B]`.
-
-        Args:
-            observation: `[B, ...]`. Raw observations.
-        """
+        """Returns the estimated values `[B]` of raw observations."""
         noise = self._noise(len(leaves(observation)[0]))
         return np.array(self._value(self._network, observation, *noise))
 
@@ -142,24 +105,16 @@ class FittedQ:
         self, network: keras.Model, observation: Tree[Tensor], *noise: Tensor
     ) -> Tensor:
         """Returns the values `[B]` of the policy's actions."""
-        action = (
-            self._agent.sample_action(observation, *noise)
-            if noise
-            else self._agent.greedy_action(observation)
-        )
-        return self._of_taken(network, observation, action)
+        act = self._agent.sample_action if noise else self._agent.greedy_action
+        return self._of_taken(network, observation, act(observation, *noise))
 
     def _of_taken(
         self, network: keras.Model, observation: Tree[Tensor], action: Tensor
     ) -> Tensor:
         """Returns the values `[B]` of actions."""
-        [values] = critics.values_of_taken(
-            [network],
-            self._agent.task.encode(observation),
-            action,
-            self._discrete,
-        )
-        return values
+        encoded = self._agent.task.encode(observation)
+        discrete = isinstance(self._agent.action_space, Discrete)
+        return critics.values_of_taken([network], encoded, action, discrete)[0]
 
     def _updated(self, batch: dict[str, Any], *noise: Tensor) -> None:
         """Makes one gradient step on the TD errors of a minibatch."""

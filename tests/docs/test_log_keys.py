@@ -20,7 +20,7 @@ _NAME = "NAME"
 # What `TensorBoard` adds to the logs of some agents.
 _OF_TENSORBOARD = ("clip_ratio", "std")
 # Of processes; of estimates that want a training of their own.
-_NOT_TRIED = ("lag", "val_fqe_value", "val_wis_value", "val_wis_episodes")
+_NOT_TRIED = ("lag", "val_fqe_value")
 
 
 def glossary():

@@ -1,7 +1,6 @@
 """Sizes that are checked before a file is read, and files that are missing."""
 
 import re
-import zipfile
 
 import pytest
 
@@ -42,12 +41,3 @@ def test_missing_files_are_named(tmp_path):
         with pytest.raises(FileNotFoundError, match=re.escape(str(path))):
             read(path)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_members_of_archives():
-    member = zipfile.ZipInfo("a")
-    member.compress_size, member.file_size = 100, 16 * 200
-    plain_files.check_members([member], 200, {})
-    for size, most in ((199, {}), (200, {"a": 5})):
-        with pytest.raises(ValueError, match=r"a would be 3,200 bytes"):
-            plain_files.check_members([member], size, most)
