@@ -16,6 +16,7 @@ import functools
 import importlib.util
 import json
 import os
+import pickle
 import statistics
 import sys
 import time
@@ -136,13 +137,11 @@ def parts():
     arrays = [each for each in trajectory.arrays().values() if each is not None]
 
     def message():
-        call = pool.submit(0, "describe")
-        pool.gather([call])
-        pool.release([call])
+        pool.gather([pool.submit(0, "describe")])
 
     def weights_out():
         actor.sync()
-        pool.forget(pool.share(actor.weights))
+        pickle.dumps(actor.weights)
 
     found = {
         "message_ms": 1e3 * timed(message, 200),

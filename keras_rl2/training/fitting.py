@@ -212,7 +212,7 @@ def _fit_rounds(
     run.end(run.steps_per_epoch(rounds, total_steps), epochs, total_steps)
     of_epoch = run.rounds_per_epoch(rounds, total_steps)
     watched = bool(agent.observers) or any(map(_watches_rounds, given))
-    batches = _batches(agent, dataset, total_steps, of_epoch, watched)
+    batches = _batches(agent, dataset, of_epoch, watched)
     checkpoint, ordered = _ordered(rounds, given, verbose)
     with checkpoint.alone() if checkpoint else contextlib.nullcontext():
         if checkpoint is not None:
@@ -264,7 +264,6 @@ def _bind(agent: Learner, dataset: RoundDataset) -> None:
 def _batches(
     agent: Learner,
     dataset: RoundDataset,
-    total_steps: int | None,
     rounds: int,
     watched: bool,
 ) -> Iterator[Any]:
@@ -273,22 +272,18 @@ def _batches(
     Args:
         agent: `keras_rl2.Agent`. Bound and compiled.
         dataset: `RoundDataset`. The training data.
-        total_steps: int or None. Environment steps of this `fit`.
         rounds: int. Rounds of an epoch.
         watched: bool. Whether callbacks are to be called after each round.
     """
     size = round_execution.prepare_rounds(agent, dataset, rounds, watched)
     if size is None:
         agent.learners.refuse_keras_loop()
-    agent.learners.check(agent, dataset, total_steps)
+    agent.learners.check(agent)
     if size is None and agent.run_eagerly:
         # `tf.data` would trace a graph for what is to run without one.
         return dataset.each_minibatch()
     if size is None:
         return cast("Iterator[Any]", iter(dataset.as_dataset(agent)))
-    if agent.learners.strategy is not None:
-        whole = dataset.as_rounds(agent, size.from_trajectory)
-        agent.learners.check_rows(whole.element_spec)
     # An iterator of TensorFlow would take as long as a small update.
     return iter(dataset.hand_over, None)
 

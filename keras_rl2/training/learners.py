@@ -1,250 +1,98 @@
-"""The devices and processes that share an agent's updates."""
+"""The devices that share an agent's updates."""
 
 import contextlib
 from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Sequence
 from typing import Any
-from typing import Protocol
 
 import keras
 import tensorflow as tf
 
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.data.round_dataset import RoundDataset
-from keras_rl2.distribute import replicas
-from keras_rl2.layers import ObservationNormalization
 from keras_rl2.networks.model_layers import all_layers
-from keras_rl2.training.compile_arguments import CompileArguments
 
 TrainStep = Callable[[Any], dict[str, Tensor]]
 
-_STRATEGIES = (
-    tf.distribute.MirroredStrategy,
-    tf.distribute.MultiWorkerMirroredStrategy,
-)
-
-
-class Shared(Protocol):
-    """An agent with shared updates; see `keras_rl2.Agent`."""
-
-    @property
-    def layers(self) -> Sequence[keras.layers.Layer]:
-        """The agent's networks."""
-
-    @property
-    def variables(self) -> list[keras.Variable]:
-        """All variables of the agent's networks."""
-
-    @property
-    def optimizer(self) -> keras.optimizers.Optimizer:
-        """The optimizer."""
-
-    @property
-    def compile_arguments(self) -> CompileArguments | None:
-        """The arguments of `compile`; None before it."""
-
-    @property
-    def seed(self) -> int | None:
-        """Seeds updates and `act`."""
-
-    @property
-    def whole_episodes(self) -> bool:
-        """Whether a round is one episode of each environment."""
-
 
 class Learners:
-    """The devices that make an agent's updates: its `tf.distribute` strategy.
+    """The devices of an agent: its `MirroredStrategy`, or None for one.
 
-    `docs/scaling.md` describes what is shared, and the limitations.
-
-    Attributes:
-        strategy: `tf.distribute.Strategy` or None, for one device.
-
-    Raises:
-        ValueError: If there is a strategy of another kind.
+    What is not supported, by `docs/scaling.md`, is a `ValueError`.
     """
 
     def __init__(self) -> None:
         self.strategy: tf.distribute.Strategy | None = None
-        if not tf.distribute.has_strategy():
-            return
-        strategy = tf.distribute.get_strategy()
-        if not isinstance(strategy, _STRATEGIES):
-            raise ValueError(
-                "Expected an agent made on one device, or in the scope of a "
-                "`MirroredStrategy` or a `MultiWorkerMirroredStrategy`. "
-                f"Received: {type(strategy).__name__}"
-            )
-        self.strategy = strategy
+        if tf.distribute.has_strategy():
+            self.strategy = tf.distribute.get_strategy()
+            if not isinstance(self.strategy, tf.distribute.MirroredStrategy):
+                name = type(self.strategy).__name__
+                raise _refused("the scope of a `MirroredStrategy`", name)
 
-    @property
-    def number(self) -> int:
-        """Number of devices that make an update together, in all processes."""
-        if self.strategy is None:
-            return 1
-        return int(self.strategy.num_replicas_in_sync)
-
-    @property
-    def workers(self) -> int:
-        """Number of processes that make an update together."""
-        if self.strategy is None:
-            return 1
-        return self.number // len(self.strategy.extended.worker_devices)
-
-    @contextlib.contextmanager
-    def scope(self) -> Iterator[None]:
+    def scope(self) -> Any:
         """Creates the variables within on all devices."""
         if self.strategy is None:
-            yield
-            return
-        with self.strategy.scope():
-            yield
+            return contextlib.nullcontext()
+        return self.strategy.scope()
 
-    @staticmethod
-    @contextlib.contextmanager
-    def unseen() -> Iterator[None]:
+    def unseen(self) -> Any:
         """Hides the strategy from a constructor that makes no variables.
 
         A `keras.Model` made under a strategy distributes the elements of
-        datasets, which are whole rounds here, and is built from one of them;
-        it cannot reduce the logs of several workers.
+        datasets, which are whole rounds here. A graph has no strategy.
         """
-        # A graph has strategies of its own: none.
-        with tf.Graph().as_default():
-            yield
+        return tf.Graph().as_default()
 
     def on_each(self, train_step: TrainStep) -> TrainStep:
-        """Returns an update that all devices make together.
-
-        Args:
-            train_step: Callable. The update of a single device.
-
-        Returns:
-            Callable from this process' minibatch to the logs.
-        """
+        """Returns an update that all devices make together."""
         strategy = self.strategy
         if strategy is None:
             return train_step
 
-        def replica_step(batch: Any) -> dict[str, Tensor]:
-            return train_step(replicas.of_all_workers(batch))
-
         def update(batch: Any) -> dict[str, Tensor]:
-            logs: dict[str, Tensor] = {
-                name: strategy.experimental_local_results(value)[0]
-                for name, value in strategy.run(
-                    replica_step, args=(batch,)
-                ).items()
-            }
-            return logs
+            logs = strategy.run(train_step, args=(batch,))
+            local = strategy.experimental_local_results
+            return {name: local(value)[0] for name, value in logs.items()}
 
         return update
 
-    # Limitations.
-
     def refuse_keras_loop(self) -> None:
-        """Raises if Keras' own training loop would be used.
-
-        Raises:
-            ValueError: If there is a strategy.
-        """
+        """Raises an error if Keras' own loop would train several devices."""
         if self.strategy is not None:
-            raise ValueError(
-                "Expected an agent of a `tf.distribute.Strategy` to be trained "
-                "by `fit`, on a dataset of `keras_rl2`, in whole rounds: "
-                "without `run_eagerly`, and with `steps_per_execution='auto'`. "
-                "Received: another way of executing"
+            raise _refused(
+                "`fit` on a dataset of `keras_rl2`, in whole rounds: without "
+                "`run_eagerly`, and with `steps_per_execution='auto'`",
+                "another way of executing",
             )
 
-    def check(
-        self, agent: Shared, x: RoundDataset, total_steps: int | None
-    ) -> None:
-        """Raises if the updates of an agent cannot be shared.
-
-        Args:
-            agent: `Shared`. Must be bound and compiled.
-            x: `RoundDataset`. The training data.
-            total_steps: int or None. Requested number of steps.
-
-        Raises:
-            ValueError: If variables were made elsewhere, or something is
-                meant for one device or one process only.
-        """
-        for variable in (*agent.variables, *agent.optimizer.variables):
+    def check(self, agent: Any) -> None:
+        """Raises an error if the updates of a compiled agent are not shared."""
+        optimizer, arguments = agent.optimizer, agent.compile_arguments
+        for variable in (*agent.variables, *optimizer.variables):
             shared = isinstance(variable.value, tf.distribute.DistributedValues)
             if shared != (self.strategy is not None):
-                made = "within" if shared else "outside of"
-                raise ValueError(
-                    "Expected networks, optimizers and the agent to be made "
-                    "within the same `strategy.scope()`, or all of them "
-                    f"without one. Received: {variable.path!r}, which was made "
-                    f"{made} a scope, unlike the agent"
+                raise _refused(
+                    "networks, optimizers and the agent made within the same "
+                    "`strategy.scope()`, or all of them without one",
+                    f"{variable.path!r}, which was made elsewhere",
                 )
         if self.strategy is None:
             return
-        arguments = agent.compile_arguments
         if arguments is not None and arguments.jit_compile is True:
-            raise ValueError(
-                "Expected `jit_compile` to be False or 'auto' for an agent of "
-                "a `tf.distribute.Strategy`: XLA compiles no update that "
-                "several devices make. Received: jit_compile=True"
-            )
+            raise _refused("no `jit_compile`", "jit_compile=True")
+        if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+            raise _refused("no loss scale", optimizer.name)
         for layer in all_layers(agent):
-            if isinstance(layer, keras.layers.BatchNormalization) or (
-                getattr(layer, "activity_regularizer", None) is not None
-            ):
-                raise ValueError(
-                    "Expected networks without BatchNormalization and "
-                    "`activity_regularizer` under a `tf.distribute.Strategy`: "
-                    "each device runs a part of the minibatch. "
-                    f"Received: {layer.name!r}"
+            normalizes = isinstance(layer, keras.layers.BatchNormalization)
+            if normalizes or getattr(layer, "activity_regularizer", None):
+                raise _refused(
+                    "no BatchNormalization and `activity_regularizer`, which "
+                    "would see a part of the minibatch",
+                    repr(layer.name),
                 )
-        if self.workers > 1:
-            self._check_alone(agent, x, total_steps)
 
-    def check_rows(self, element_spec: dict[str, Any]) -> None:
-        """Raises if the rows of minibatches cannot be shared evenly.
 
-        Args:
-            element_spec: dict. Spec of a round, see `RoundDataset.as_rounds`.
-
-        Raises:
-            ValueError: If rows would be left over.
-        """
-        if self.strategy is None:
-            return
-        of_one = element_spec.get("rows")
-        if of_one is None:
-            of_one = element_spec["batches"]["action"]
-        rows, parts = of_one.shape[1], self.number // self.workers
-        if rows % parts:
-            raise ValueError(
-                "Expected minibatches whose samples (or sequences) can be "
-                f"shared out evenly to {parts} devices: change `batch_size`. "
-                f"Received: {rows} of them"
-            )
-
-    def _check_alone(
-        self, agent: Shared, x: RoundDataset, total_steps: int | None
-    ) -> None:
-        """Raises for settings that several processes do not support."""
-        received = None
-        if any(
-            isinstance(layer, ObservationNormalization)
-            for layer in all_layers(agent)
-        ):
-            received = "a network with ObservationNormalization"
-        elif getattr(x, "prioritized", False):
-            received = "prioritized=True"
-        elif agent.seed is None:
-            received = "an agent with seed=None"
-        elif agent.whole_episodes and total_steps is not None:
-            received = "`total_steps` of whole episodes"
-        if received is not None:
-            raise ValueError(
-                "Expected, for several workers, networks without statistics of "
-                "observations, replay without priorities, an agent of the "
-                "same `seed` in each, and `epochs` where rounds differ in "
-                f"length. Received: {received}"
-            )
+def _refused(expected: str, received: str) -> ValueError:
+    """Makes the error for what several devices do not support."""
+    return ValueError(
+        f"Expected, under a `tf.distribute.Strategy`, {expected}. "
+        f"Received: {received}"
+    )

@@ -424,15 +424,10 @@ def apply_gradients(
     gradients: Sequence[Tensor | None],
     variables: Sequence[keras.Variable],
 ) -> None:
-    """Makes one step of an optimizer.
+    """Makes one step of an optimizer, between replicas or without any.
 
-    On each replica, Keras' optimizers sum gradients over all replicas before
-    they change anything. TensorFlow registers a gradient of that sum, for as
-    long as the process lives, and with it the graph of the update: some
-    megabytes for each agent that was trained. An optimizer that is called
-    between replicas makes no such sum; nor is it needed with one replica, or
-    for gradients that all replicas have in full. An optimizer that scales
-    losses cannot be called there, and sums as Keras does.
+    Within a replica, Keras' optimizers sum gradients over all of them, which
+    have them in full here; and of that sum TensorFlow keeps the graph.
 
     Args:
         optimizer: `keras.optimizers.Optimizer`. Must be built.
@@ -440,48 +435,21 @@ def apply_gradients(
         variables: Sequence of `keras.Variable`. The variables of the
             gradients, in their order.
     """
-    if tf.distribute.in_cross_replica_context():
-        _apply_once(optimizer, gradients, variables)
-        return
-    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
-        optimizer.apply(gradients, variables)
-        return
-
-    def apply(_: tf.distribute.Strategy) -> None:
-        optimizer.apply(gradients, variables)
-
-    tf.distribute.get_replica_context().merge_call(apply)
-
-
-def _apply_part(
-    optimizer: keras.optimizers.Optimizer,
-    gradients: Sequence[Tensor | None],
-    variables: Sequence[keras.Variable],
-) -> None:
-    """Makes a step within a replica, where Keras sums over all of them."""
-    number = tf.distribute.get_strategy().num_replicas_in_sync
-    parts = [None if each is None else each / number for each in gradients]
-    optimizer.apply(parts, variables)
-
-
-def _apply_once(
-    optimizer: keras.optimizers.Optimizer,
-    gradients: Sequence[Tensor | None],
-    variables: Sequence[keras.Variable],
-) -> None:
-    """Makes a step between replicas, with gradients that all of them have."""
     strategy = tf.distribute.get_strategy()
-    if not isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
-        strategy.run(_apply_part, args=(optimizer, gradients, variables))
-        return
-    # As the optimizer itself does with finite gradients, which these are.
-    scale = tf.convert_to_tensor(optimizer.dynamic_scale.value)
-    unscaled = [None if each is None else each / scale for each in gradients]
-    _apply_once(optimizer.inner_optimizer, unscaled, variables)
-    made = tf.convert_to_tensor(optimizer.step_counter.value) + 1
-    grows = made >= optimizer.dynamic_growth_steps
-    optimizer.step_counter.assign(tf.where(grows, tf.zeros_like(made), made))
-    optimizer.dynamic_scale.assign(tf.where(grows, 2.0 * scale, scale))
+
+    def apply_parts() -> None:
+        number = strategy.num_replicas_in_sync
+        parts = [None if each is None else each / number for each in gradients]
+        optimizer.apply(parts, variables)
+
+    if tf.distribute.in_cross_replica_context():
+        strategy.run(apply_parts)
+    elif isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        # It cannot be called there.
+        optimizer.apply(gradients, variables)
+    else:
+        context = tf.distribute.get_replica_context()
+        context.merge_call(lambda _: optimizer.apply(gradients, variables))
 
 
 def added_losses(network: keras.Model) -> Tensor | float:

@@ -46,14 +46,6 @@ class EnvMaker:
     ) -> "EnvMaker":
         """Returns the maker of a dataset's environments.
 
-        Args:
-            env: str, or a function without arguments.
-            env_kwargs: Mapping or None, as for the class.
-            wrappers: Sequence of functions, as for the class.
-
-        Returns:
-            `EnvMaker`.
-
         Raises:
             ValueError: If it is an environment that has been made, which
                 cannot be sent to workers.
@@ -70,11 +62,7 @@ class EnvMaker:
         return cls(env)
 
     def check_can_be_sent(self) -> None:
-        """Raises an error if it cannot be pickled, before any process starts.
-
-        Raises:
-            ValueError: If it cannot be.
-        """
+        """Raises an error if it cannot be pickled."""
         try:
             cloudpickle.dumps(self)
         except Exception as error:
@@ -86,14 +74,7 @@ class EnvMaker:
             ) from error
 
     def __call__(self, num_envs: int) -> Any:
-        """Makes environments to be stepped together.
-
-        Args:
-            num_envs: int. How many.
-
-        Returns:
-            `gymnasium.Env` or `gymnasium.vector.VectorEnv`.
-        """
+        """Makes environments to be stepped together."""
         if self.spec is not None:
             gymnasium.registry.setdefault(self.spec.id, self.spec)
         return make_vector_env(

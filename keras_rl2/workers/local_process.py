@@ -1,98 +1,55 @@
-"""The process of a local worker, which receives requests and answers them."""
+"""The process of a local worker, which receives calls and answers them.
+
+Messages are pickled: environments, wrappers and exceptions are the user's own
+objects, and both ends are processes of one program. Nothing of it is kept.
+"""
 
 import contextlib
 import os
 import pickle
-import shutil
 import signal
+import sys
 import threading
-from multiprocessing.connection import Client
+from multiprocessing import connection
 from typing import Any
-from typing import NamedTuple
 
-from keras_rl2.workers.shared_memory import Message
-from keras_rl2.workers.shared_memory import SharedMemoryReceiver
-from keras_rl2.workers.shared_memory import SharedMemorySender
 from keras_rl2.workers.worker_host import WorkerHost
 from keras_rl2.workers.worker_host import packed_error
 
 _STDIN = 0
 
 
-class Beginning(NamedTuple):
-    """The first message to a process, over its standard input.
-
-    Attributes:
-        number: int. Number of the process.
-        address: Address to connect to.
-        key: bytes. Authentication key of the connection.
-        folder: str. Folder of the shared memory.
-        name: str. Prefix for names of its own blocks.
-    """
-
-    number: int
-    address: Any
-    key: bytes
-    folder: str
-    name: str
-
-
-class Request(NamedTuple):
-    """A call that a process is asked for.
-
-    Attributes:
-        worker: int. Index of the worker.
-        method: str. Name of the method.
-        arguments: `Message`. A tuple of arguments.
-        shared: tuple of `Message`. Arguments that precede those.
-        released: tuple of `Message`. Answers that have been read.
-    """
-
-    worker: int
-    method: str
-    arguments: Message
-    shared: tuple[Message, ...]
-    released: tuple[Message, ...]
-
-
 def main() -> None:
-    """Answers requests until the connection is closed."""
-    # Without a buffer, which would be locked as this process ends.
-    with open(_STDIN, "rb", buffering=0, closefd=False) as told:
-        begin: Beginning = pickle.load(told)
-    threading.Thread(
-        target=_end_with_the_other, args=(begin.folder,), daemon=True
-    ).start()
+    """Answers calls until the connection is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_the_other, daemon=True).start()
     host = WorkerHost()
-    sender = SharedMemorySender(begin.folder, begin.name)
-    receiver = SharedMemoryReceiver()
-    with (
-        # Raised when the connection is closed on the other side.
-        contextlib.suppress(EOFError, OSError),
-        Client(begin.address, authkey=begin.key) as connection,
-    ):
-        connection.send(begin.number)
-        while (request := connection.recv()) is not None:
-            for message in request.released:
-                sender.release(message)
-            shared = map(receiver.unpack, request.shared)
-            own = receiver.unpack(request.arguments)
-            answer = host.call(request.worker, request.method, *shared, *own)
+    # Raised when the connection is closed on the other side.
+    with contextlib.suppress(EOFError, OSError), _connected() as connected:
+        connected.send_bytes(b"")
+        while True:
+            index, method, arguments = pickle.loads(connected.recv_bytes())
+            answer = host.call(index, method, *arguments)
             try:
-                packed = sender.pack(answer)
+                packed = pickle.dumps(answer)
             except Exception as error:
-                # The answer cannot be pickled, or there is no memory for it.
-                packed = sender.pack((False, packed_error(error)))
-            connection.send(packed)
+                packed = pickle.dumps((False, packed_error(error)))
+            connected.send_bytes(packed)
     host.close()
 
 
-def _end_with_the_other(folder: str) -> None:
+def _connected() -> Any:
+    """Returns the connection, whose handle is the last argument."""
+    kind = "Connection" if os.name == "posix" else "PipeConnection"
+    return getattr(connection, kind)(int(sys.argv[-1]))
+
+
+def _end_with_the_other() -> None:
     """Ends this process as soon as the one that started it is gone."""
     while os.read(_STDIN, 1):
         pass
-    # Again, where this process was just writing something into it.
-    for _ in range(10):
-        shutil.rmtree(folder, ignore_errors=True)
     os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -19,25 +19,22 @@ class RayWorkers(Workers):
     other than this one need the package and the environments' requirements, but
     no graphics card.
 
-    If `ray.init` has been called before, that connection is used, and left
-    running. Otherwise Ray is connected to, or started, here, and disconnected
-    by `close` of the last dataset that uses it.
+    An existing connection to Ray is used. Otherwise Ray is connected to, or
+    started, here; it ends with the program, or by `ray.shutdown`.
 
     Args:
         count: int. Number of workers.
         envs_per_worker: int or None. Environments of each; None for
             `num_envs` of the dataset, shared out evenly. Defaults to `None`.
         address: str or None. Address of Ray, as for `ray.init`: `"auto"` on a
-            machine of a cluster. None for the value of the environment variable
-            `RAY_ADDRESS`, which is set in jobs, and without it for a Ray of its
-            own on this machine. Defaults to `None`.
+            machine of a cluster. None for the environment variable
+            `RAY_ADDRESS`, and without it for a Ray of its own on this machine.
+            Defaults to `None`.
         num_cpus_per_worker: float. CPUs that Ray reserves for each, below 1 for
             environments that mostly wait. A Ray that is started here runs all
             workers regardless of it. Defaults to `1`.
         options: Mapping or None. Other options of the actors, those of
-            `ray.actor.ActorClass.options`, e.g.
-            `{"scheduling_strategy": "SPREAD"}` or
-            `{"resources": {"simulator": 1}}`. Defaults to `None`.
+            `ray.actor.ActorClass.options`. Defaults to `None`.
         min_workers: int. Number of processes below which an error is raised. A
             process that is lost, perhaps with its machine, is replaced; if that
             fails, the remaining ones take over its environments. Defaults to

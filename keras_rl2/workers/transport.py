@@ -3,23 +3,6 @@
 import abc
 from collections.abc import Sequence
 from typing import Any
-from typing import NamedTuple
-
-
-class Answer(NamedTuple):
-    """The answer of a process to a call.
-
-    Attributes:
-        well: bool. Whether the call succeeded.
-        value: Its return value; else the error, in the form of
-            `WorkerHost.call`. Arrays in it are valid until the answer is
-            released.
-        token: Token by which it is released.
-    """
-
-    well: bool
-    value: Any
-    token: Any
 
 
 class LinkLostError(Exception):
@@ -29,46 +12,27 @@ class LinkLostError(Exception):
 class Link(abc.ABC):
     """The learner's connection to one worker process.
 
-    Calls are executed and answered in the order in which they were sent.
+    A call is sent only when the one before it has been answered. All methods
+    but `kill` raise a `LinkLostError` if the process is gone.
     """
 
     @abc.abstractmethod
     def send(self, index: int, method: str, arguments: Sequence[Any]) -> None:
-        """Asks for a call, without waiting for it.
+        """Asks for `WorkerHost.call`, without waiting for it.
 
         Args:
-            index: int. Index of the worker; see `WorkerHost.call`.
+            index: int. Index of the worker.
             method: str. Name of the method.
-            arguments: Sequence. Its arguments; a return value of
-                `Transport.share` stands for the shared value.
-
-        Raises:
-            LinkLostError: If the process is gone.
+            arguments: Sequence. Its arguments.
         """
 
     @abc.abstractmethod
-    def receive(self) -> Answer:
-        """Returns the next answer.
-
-        Raises:
-            LinkLostError: If the process is gone.
-        """
-
-    @abc.abstractmethod
-    def release(self, token: Any) -> None:
-        """Frees an answer.
-
-        Args:
-            token: Token of the answer.
-        """
+    def receive(self) -> tuple[bool, Any]:
+        """Returns the answer, what `WorkerHost.call` has returned."""
 
     @abc.abstractmethod
     def kill(self) -> None:
         """Kills the process."""
-
-    @abc.abstractmethod
-    def close(self) -> None:
-        """Asks the process to close its environments and to end."""
 
 
 class Transport(abc.ABC):
@@ -82,27 +46,13 @@ class Transport(abc.ABC):
             count: int. Number of processes.
             seconds: float. Time limit.
 
-        Returns:
-            list of `Link`.
-
         Raises:
             LinkLostError: If one did not start.
         """
 
-    @abc.abstractmethod
     def share(self, value: object) -> Any:
-        """Sends a value once, for all processes.
-
-        Args:
-            value: Any picklable value, possibly with arrays.
-
-        Returns:
-            Placeholder for it among the arguments of calls.
-        """
-
-    @abc.abstractmethod
-    def forget(self, shared: Any) -> None:
-        """Frees a shared value."""
+        """Returns a stand-in for a value, as an argument of many calls."""
+        return value
 
     @abc.abstractmethod
     def wait(self, links: Sequence[Link], seconds: float | None) -> list[Link]:
@@ -119,4 +69,4 @@ class Transport(abc.ABC):
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Ends all processes, and frees all memory."""
+        """Lets all processes close their environments and end."""

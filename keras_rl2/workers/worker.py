@@ -1,9 +1,9 @@
 """A worker, which holds and steps some of the environments."""
 
-import copy
 import dataclasses
 from typing import Any
 
+import cloudpickle
 import numpy as np
 
 from keras_rl2.collecting.broken_episodes import BrokenEpisodes
@@ -28,7 +28,7 @@ class Share:
 
     Attributes:
         index: int. Index of the worker.
-        first: int. Index of the first of its environments.
+        first: int. Index of its first environment.
         num_envs: int. Number of its environments.
     """
 
@@ -44,17 +44,16 @@ class Share:
 
 @dataclasses.dataclass(frozen=True)
 class CollectionPlan:
-    """Settings for the collection of rollouts.
+    """Settings for the collection of rollouts; see `Collector`.
 
     Attributes:
         horizon: int. Steps of each environment, T.
         whole_episodes: bool. Whether a rollout is one episode of each.
         action: `ActionFormat` of the policy's own actions.
-        sequence_length: int or None, as for `Collector`.
+        sequence_length: int or None.
         restarts: bool. Whether environments that fail are restarted.
         policy: `SentPolicy` or None. The acting policy, without weights; None
-            if it cannot be sent, so that only actions drawn beforehand are
-            taken.
+            if only actions drawn beforehand are taken.
     """
 
     horizon: int
@@ -66,25 +65,8 @@ class CollectionPlan:
 
 
 @dataclasses.dataclass(frozen=True)
-class Order:
-    """A request for one rollout.
-
-    Attributes:
-        noise: `[T, B, ...]` noise, or draws for an actor, by the step.
-        actor: Callable or None. Acts in place of the policy. Defaults to
-            `None`.
-        reset: tuple of an int or None, or None. The seed for new episodes in
-            all environments; None if the episodes continue. Defaults to `None`.
-    """
-
-    noise: StepNoise
-    actor: Actor | None = None
-    reset: tuple[int | None] | None = None
-
-
-@dataclasses.dataclass(frozen=True)
 class Collected:
-    """The result of an order.
+    """A rollout of some environments.
 
     Attributes:
         trajectory: `Trajectory`.
@@ -101,8 +83,6 @@ class Collected:
 
 class Worker:
     """Holds environments and a policy; imports no TensorFlow.
-
-    It is the same in every kind of process, and in this one for tests.
 
     Args:
         share: `Share`. The environments that it holds.
@@ -121,21 +101,20 @@ class Worker:
         # Whether its environments have ever been reset.
         self._begun = False
 
-    def describe(self) -> dict[str, Any]:
-        """Returns the properties of the environments for other processes."""
-        return {
-            "name": self.env.name,
-            "observation_space": self.env.observation_space,
-            "action_space": self.env.action_space,
-            "masks_reset_rows": self.env.masks_reset_rows,
-        }
+    def describe(self) -> bytes:
+        """Returns properties of the environments, a dict, by cloudpickle."""
+        described: bytes = cloudpickle.dumps(
+            {
+                "name": self.env.name,
+                "observation_space": self.env.observation_space,
+                "action_space": self.env.action_space,
+                "masks_reset_rows": self.env.masks_reset_rows,
+            }
+        )
+        return described
 
     def plan(self, plan: CollectionPlan) -> None:
-        """Prepares for rollouts by a plan.
-
-        Args:
-            plan: `CollectionPlan`.
-        """
+        """Prepares for rollouts by a plan."""
         kind = EpisodeCollector if plan.whole_episodes else Collector
         collector = self._collector
         if type(collector) is not kind:
@@ -147,39 +126,38 @@ class Worker:
         self._collector = collector
         self._actor = None
         if plan.policy is not None:
-            # A copy: it may lie in memory that is written to again.
-            self._actor = copy.deepcopy(plan.policy).actor()
+            self._actor = plan.policy.actor()
             collector.keeps_log_prob = plan.policy.with_log_prob
 
     def collect(
-        self, weights: list[np.ndarray] | None, order: Order
+        self,
+        acting: list[np.ndarray] | Actor,
+        noise: StepNoise,
+        reset: tuple[int | None] | None,
     ) -> Collected:
         """Collects a rollout.
 
         Args:
-            weights: list of arrays or None. Weights of the policy.
-            order: `Order`. The rollout to collect.
-
-        Returns:
-            `Collected`.
-
-        Raises:
-            ValueError: If an observation or a reward is not finite.
+            acting: list of arrays: weights of the policy; or a callable that
+                acts in its place.
+            noise: `[T, B, ...]` noise, or draws for an actor, by the step.
+            reset: tuple of an int or None, or None. The seed for new episodes
+                in all environments; None if the episodes continue.
         """
         collector = self._collector
         assert collector is not None
-        actor: Actor | None = order.actor
-        if actor is None:
-            assert self._actor is not None
-            assert weights is not None
-            self._actor.set_weights(weights)
-            actor = self._actor
-        anew = collector.observation is None and order.reset is None
-        if order.reset is not None or anew:
-            collector.reset(self._seed_of(order.reset))
+        actor: Actor | None = self._actor
+        if callable(acting):
+            actor = acting
+        elif self._actor is not None:
+            self._actor.set_weights(acting)
+        assert actor is not None
+        anew = collector.observation is None and reset is None
+        if reset is not None or anew:
+            collector.reset(self._seed_of(reset))
             if self._actor is not None:
                 self._actor.begin(np.ones(self.share.num_envs, np.bool_))
-        trajectory = collector.collect(actor, order.noise)
+        trajectory = collector.collect(actor, noise)
         broken = collector.broken
         if anew:
             broken = broken or BrokenEpisodes(trajectory.reward.shape)
@@ -189,13 +167,14 @@ class Worker:
         )
 
     def _seed_of(self, reset: tuple[int | None] | None) -> int | None:
-        """Returns the seed of a reset: that of an order, or the worker's own.
+        """Returns the seed of a reset: that asked for, or the worker's own.
 
         A worker that replaces another one has no random states to continue.
         """
-        seed = None if reset is None else reset[0]
         begun, self._begun = self._begun, True
-        return self._next_seed(0) if seed is None and not begun else seed
+        if reset is not None and reset[0] is not None:
+            return reset[0] + self.share.first
+        return None if begun else self._next_seed(0)
 
     def _next_seed(self, restarts: int) -> int:
         """Returns the seed of environments that are restarted."""
@@ -209,14 +188,7 @@ class Worker:
         return self.env.reset(seed=self._seed_of((seed,)))
 
     def step(self, action: Tree[np.ndarray]) -> tuple[Step, np.ndarray]:
-        """Takes a step; see `VectorEnvAdapter.step`.
-
-        Args:
-            action: `[B, ...]`. A tree of arrays.
-
-        Returns:
-            The values of the step, and `pending_reset`.
-        """
+        """Takes a step; returns it and `pending_reset`."""
         return self.env.step(action), self.env.pending_reset
 
     # State for resuming a training.
@@ -236,13 +208,9 @@ class Worker:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restores a state.
-
-        Args:
-            state: dict, as returned by `get_state`.
-        """
+        """Restores a state that `get_state` returned."""
         assert self._collector is not None
-        # Copies: it may lie in memory that is written to again.
+        # Copies: arrays of Ray's store cannot be written to.
         state = plain_data.copied(state)
         self._begun = True
         self.env.set_state(state["adapter"])

@@ -15,14 +15,12 @@ from keras_rl2.files import plain_data
 from keras_rl2.spaces.action_format import ActionFormat
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
-from keras_rl2.workers.calls import Call
 from keras_rl2.workers.worker import Collected
 from keras_rl2.workers.worker import CollectionPlan
-from keras_rl2.workers.worker import Order
 from keras_rl2.workers.worker import Share
 from keras_rl2.workers.worker_env import WorkerEnv
 from keras_rl2.workers.worker_env import side_by_side
-from keras_rl2.workers.worker_pool import WorkerPool
+from keras_rl2.workers.worker_pool import Call
 
 
 class WorkerCollector(Collector):
@@ -58,11 +56,7 @@ class WorkerCollector(Collector):
         return self._whole_episodes or super().needs_reset
 
     def reset(self, seed: int | None = None) -> None:
-        """Begins new episodes with the next rollout.
-
-        Args:
-            seed: int or None, as for `Collector`. Defaults to `None`.
-        """
+        """Begins new episodes with the next rollout; see `Collector`."""
         self.has_begun = True
         self._reset = (seed,)
         self._adapter.resets += 1
@@ -70,50 +64,31 @@ class WorkerCollector(Collector):
         self.episodes.begin()
 
     def begin(self, actor: Actor | SendingActor, noise: StepNoise) -> None:
-        """Asks all workers for their share of a rollout.
-
-        Args:
-            actor: Callable. A `SendingActor`, or a random actor.
-            noise: Noise, as for `Collector.collect`.
-        """
-        weights, instead = None, None
+        """Asks all workers for their share of a rollout; see `Collector`."""
+        acting: Any = actor
         if isinstance(actor, SendingActor):
             self.plan(actor)
-            weights = self.pool.share(actor.weights)
+            acting = self.pool.share(actor.weights)
         else:
             self.plan(None)
-            instead = actor
         calls: list[Call] = []
         try:
             for share in self.pool.shares:
-                order = Order(
-                    _own(noise, share),
-                    instead,
-                    self._reset_of(share),
+                given = (acting, _own(noise, share), self._reset)
+                call = self.pool.submit(
+                    share.index, "collect", *given, repeatable=True
                 )
-                calls.append(
-                    self.pool.submit(
-                        share.index, "collect", weights, order, repeatable=True
-                    )
-                )
+                calls.append(call)
         except BaseException as error:
             # Some workers would be a rollout ahead of the others.
-            self.pool.drop(calls)
             self.drop(error)
             self._resets_seen = -1
             raise
-        finally:
-            if weights is not None:
-                self.pool.forget(weights)
         self._reset = None
-        self._rollouts.append(WorkerRollout(self.pool, calls))
+        self._rollouts.append(calls)
 
     def plan(self, actor: SendingActor | None) -> None:
-        """Sends workers their plan, if it has changed.
-
-        Args:
-            actor: `SendingActor` or None. Its policy acts in the workers.
-        """
+        """Sends workers their plan, with a policy, if it has changed."""
         plan = CollectionPlan(
             self.horizon,
             self._whole_episodes,
@@ -128,16 +103,10 @@ class WorkerCollector(Collector):
         self._planned = plan
         self.pool.plan(plan)
 
-    def _reset_of(self, share: Share) -> tuple[int | None] | None:
-        """Returns the seed of a worker's reset; None for no reset."""
-        if self._reset is None or self._reset[0] is None:
-            return self._reset
-        return (self._reset[0] + share.first,)
-
     def finish(self) -> Trajectory:
         """Waits for the oldest rollout under way."""
         try:
-            collected: Collected = self._rollouts[0].gather()
+            collected = self._gathered(self._rollouts[0])
         except BaseException as error:
             # Also Ctrl-C may break the rollout off.
             self.drop(error)
@@ -150,10 +119,14 @@ class WorkerCollector(Collector):
         self.episodes.count(collected.trajectory, self.broken)
         return collected.trajectory
 
+    def _gathered(self, rollout: list[Call] | Collected) -> Collected:
+        """Waits for a rollout of all workers, unless it is there."""
+        if isinstance(rollout, Collected):
+            return rollout
+        return _joined(self.pool.gather(rollout), self.pool.shares)
+
     def drop(self, error: BaseException | None = None) -> None:
         """Discards rollouts that are under way, and their episodes."""
-        for rollout in self._rollouts:
-            rollout.drop()
         if self._rollouts:
             self._resets_seen = -1
         self._rollouts.clear()
@@ -164,7 +137,9 @@ class WorkerCollector(Collector):
 
     def get_state(self) -> dict[str, Any]:
         """Returns the state that later rollouts depend on, as plain data."""
-        under_way = [rollout.get_state() for rollout in self._rollouts]
+        for index, rollout in enumerate(self._rollouts):
+            self._rollouts[index] = self._gathered(rollout)
+        under_way = [_state_of(each) for each in self._rollouts]
         return {**super().get_state(), "under_way": under_way}
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -172,17 +147,11 @@ class WorkerCollector(Collector):
         super().set_state(state)
         self.drop()
         for each in state.get("under_way", ()):
-            self._rollouts.append(WorkerRollout.of_state(self.pool, each))
+            self._rollouts.append(_of_state(each))
 
     def simulation(self) -> dict[str, Any] | None:
         """Returns the state of the environments, if it can be saved."""
-        calls = [
-            self.pool.submit(share.index, "get_state", repeatable=True)
-            for share in self.pool.shares
-        ]
-        # Copies: the answers of workers lie in their memory.
-        states = [plain_data.copied(each) for each in self.pool.gather(calls)]
-        self.pool.release(calls)
+        states = self.pool.call_all("get_state")
         if any(state is None for state in states):
             return None
         refusals = [each["not_saved"] for each in states if "not_saved" in each]
@@ -206,7 +175,6 @@ class WorkerCollector(Collector):
             )
         ]
         self.pool.gather(calls)
-        self.pool.release(calls)
         self.has_begun = True
         if not simulation["adrift"]:
             self._resets_seen = self._adapter.resets
@@ -222,76 +190,29 @@ def _own(noise: StepNoise, share: Share) -> StepNoise:
     ]
 
 
-class WorkerRollout:
-    """A rollout that workers are collecting, or have collected.
-
-    Args:
-        pool: `WorkerPool` of the workers.
-        calls: Sequence of `Call`, one of each worker, for a `Collected`.
-    """
-
-    def __init__(self, pool: WorkerPool, calls: Sequence[Call]) -> None:
-        self._pool = pool
-        self._calls = calls
-        self._gathered: Collected | None = None
-
-    def gather(self) -> Collected:
-        """Waits for all workers, and joins their shares.
-
-        Returns:
-            `Collected` of all environments.
-
-        Raises:
-            WorkerError: If too few workers are left.
-            Exception: The error of an environment.
-        """
-        if self._gathered is None:
-            parts: list[Collected] = self._pool.gather(self._calls)
-            self._gathered = _joined(parts, self._pool.shares)
-            self._pool.release(self._calls)
-        return self._gathered
-
-    def drop(self) -> None:
-        """Discards the rollout."""
-        if self._gathered is None:
-            self._pool.drop(self._calls)
-
-    def get_state(self) -> dict[str, Any]:
-        """Waits for the rollout, and returns it as plain data."""
-        gathered = self.gather()
-        broken = gathered.broken
-        return {
-            "trajectory": plain_data.copied(gathered.trajectory.arrays()),
-            "broken": None
-            if broken is None
-            else plain_data.copied(vars(broken)),
-            "env_restarts": gathered.env_restarts,
-            "pending_reset": gathered.pending_reset.copy(),
+def _state_of(collected: Collected) -> dict[str, Any]:
+    """Returns a rollout as plain data."""
+    broken = collected.broken
+    state: dict[str, Any] = plain_data.copied(
+        {
+            "trajectory": collected.trajectory.arrays(),
+            "broken": None if broken is None else vars(broken),
+            "env_restarts": collected.env_restarts,
+            "pending_reset": collected.pending_reset,
         }
+    )
+    return state
 
-    @classmethod
-    def of_state(
-        cls, pool: WorkerPool, state: dict[str, Any]
-    ) -> "WorkerRollout":
-        """Returns a rollout that was collected before.
 
-        Args:
-            pool: `WorkerPool`.
-            state: dict, as returned by `get_state`.
-        """
-        rollout = cls(pool, ())
-        trajectory = Trajectory(**state["trajectory"])
-        broken = None
-        if state["broken"] is not None:
-            broken = BrokenEpisodes(trajectory.reward.shape)
-            vars(broken).update(state["broken"])
-        rollout._gathered = Collected(
-            trajectory,
-            broken,
-            int(state["env_restarts"]),
-            state["pending_reset"],
-        )
-        return rollout
+def _of_state(state: dict[str, Any]) -> Collected:
+    """Returns the rollout that `_state_of` was given."""
+    trajectory = Trajectory(**state["trajectory"])
+    broken = None
+    if state["broken"] is not None:
+        broken = BrokenEpisodes(trajectory.reward.shape)
+        vars(broken).update(state["broken"])
+    restarts, pending = int(state["env_restarts"]), state["pending_reset"]
+    return Collected(trajectory, broken, restarts, pending)
 
 
 def _joined(parts: list[Collected], shares: Sequence[Share]) -> Collected:

@@ -41,18 +41,12 @@ class WorkerEnv(VectorEnvAdapter):
         self.masks_reset_rows = described["masks_reset_rows"]
 
     def _reset(self, seed: int | None) -> Any:
-        """Resets the environments of all workers, each by its own index."""
+        """Resets the environments of all workers."""
         calls = [
-            self.pool.submit(
-                share.index,
-                "reset",
-                None if seed is None else seed + share.first,
-            )
+            self.pool.submit(share.index, "reset", seed)
             for share in self.pool.shares
         ]
-        observation = side_by_side(self.pool.gather(calls))
-        self.pool.release(calls)
-        return observation
+        return side_by_side(self.pool.gather(calls))
 
     def _step(self, action: Tree[np.ndarray]) -> Step:
         """Steps the environments of all workers."""
@@ -75,7 +69,6 @@ class WorkerEnv(VectorEnvAdapter):
                 [step[0] if step[4] is None else step[4] for step in steps]
             )
         self.pending_reset = np.concatenate([each for _, each in answers])
-        self.pool.release(calls)
         return (observation, *outcome, final)
 
     def watch(self) -> None:
@@ -94,13 +87,5 @@ class WorkerEnv(VectorEnvAdapter):
 
 
 def side_by_side(trees: list[Any], axis: int = 0) -> Any:
-    """Concatenates the arrays of all workers, in new arrays.
-
-    Args:
-        trees: list of trees of arrays, all alike but for the axis.
-        axis: int. That of the environments. Defaults to `0`.
-
-    Returns:
-        Tree of arrays.
-    """
+    """Concatenates the arrays of all workers along the environments' axis."""
     return map_leaves(lambda *arrays: np.concatenate(arrays, axis=axis), *trees)

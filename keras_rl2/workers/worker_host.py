@@ -7,7 +7,6 @@ from typing import Any
 
 import cloudpickle
 
-from keras_rl2.workers.worker import Share
 from keras_rl2.workers.worker import Worker
 
 
@@ -32,12 +31,13 @@ class WorkerHost:
             *arguments: Its arguments.
 
         Returns:
-            Whether it succeeded, and its return value; else the error,
-            pickled by `cloudpickle`.
+            Whether it succeeded, and its return value; else the error, in the
+            form of `packed_error`.
         """
         try:
             if method == "make":
-                return True, self._make(index, *arguments)
+                self._make(index, *arguments)
+                return True, None
             return True, getattr(self._workers[index], method)(*arguments)
         except Exception as error:
             worker = self._workers.get(index)
@@ -52,66 +52,41 @@ class WorkerHost:
 
     def close(self) -> None:
         """Closes all environments."""
-        for worker in self._workers.values():
-            # One that fails is not to keep the others from it.
+        for index in [*self._workers]:
+            self._close(index)
+
+    def _close(self, index: int) -> None:
+        """Closes a worker, if there is one; an error of it is dropped."""
+        worker = self._workers.pop(index, None)
+        if worker is not None:
             with contextlib.suppress(Exception):
                 worker.close()
 
-    def _make(self, index: int, made: bytes) -> bytes:
-        """Makes a worker and returns its description, by cloudpickle."""
+    def _make(self, index: int, made: bytes) -> None:
+        """Makes a worker, in place of one of that index."""
         share, maker, seed = pickle.loads(made)
-        assert isinstance(share, Share)
-        before = self._workers.pop(index, None)
-        if before is not None:
-            with contextlib.suppress(Exception):
-                before.close()
-        worker = Worker(share, maker, seed)
-        self._workers[index] = worker
-        described: bytes = cloudpickle.dumps(worker.describe())
-        return described
+        self._close(index)
+        self._workers[index] = Worker(share, maker, seed)
 
 
 def packed_error(error: Exception) -> bytes:
-    """Returns an error in its form for another process.
-
-    Its traceback, which cannot be sent, becomes a note.
-
-    Args:
-        error: Exception. Its notes go with it.
-
-    Returns:
-        bytes, for `pickle.loads`.
-    """
+    """Returns an error with notes and traceback, for another process."""
     lines = traceback.format_tb(error.__traceback__)
     error.add_note("Where it was raised:\n" + "".join(lines).rstrip())
     error.__traceback__ = error.__cause__ = error.__context__ = None
     notes = error.__notes__
     try:
-        packed: bytes = cloudpickle.dumps(_Noted(error, notes))
+        packed: bytes = cloudpickle.dumps((error, notes))
         # Some can be pickled and not be made again.
         pickle.loads(packed)
     except Exception:
         stand_in = RuntimeError(f"{type(error).__name__}: {error}")
-        packed = cloudpickle.dumps(_Noted(stand_in, notes))
+        packed = cloudpickle.dumps((stand_in, notes))
     return packed
 
 
-class _Noted:
-    """An error that is loaded with its notes, which its `__reduce__` may lack.
-
-    Args:
-        error: Exception.
-        notes: list of str.
-    """
-
-    def __init__(self, error: Exception, notes: list[str]) -> None:
-        self._error = error
-        self._notes = notes
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _with_notes, (self._error, self._notes)
-
-
-def _with_notes(error: Exception, notes: list[str]) -> Exception:
-    error.__notes__ = notes
+def unpacked_error(packed: bytes) -> Exception:
+    """Returns an error that `packed_error` has packed."""
+    error: Exception
+    error, error.__notes__ = pickle.loads(packed)
     return error

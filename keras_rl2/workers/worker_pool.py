@@ -1,8 +1,11 @@
 """Calls of workers, and the replacement of lost ones."""
 
+import dataclasses
 import logging
+import math
 import pickle
 import time
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,28 +13,97 @@ import cloudpickle
 import numpy as np
 
 from keras_rl2.envs.errors import WorkerError
-from keras_rl2.workers.calls import Call
-from keras_rl2.workers.calls import CallQueues
-from keras_rl2.workers.calls import Loss
-from keras_rl2.workers.calls import Shared
 from keras_rl2.workers.env_maker import EnvMaker
 from keras_rl2.workers.transport import Link
 from keras_rl2.workers.transport import LinkLostError
 from keras_rl2.workers.transport import Transport
 from keras_rl2.workers.worker import CollectionPlan
 from keras_rl2.workers.worker import Share
+from keras_rl2.workers.worker_host import unpacked_error
 
-# Losses of one worker in a row, without an answer between them, after which
+# Losses of one worker in a row, without a rollout between them, after which
 # replacing it is given up.
 MOST_LOSSES = 5
-# Processes that may die as they start or make a worker's environments, before
-# another worker makes them. One of them may have been killed by chance.
+# Processes that may die as they make a worker's environments, before another
+# worker makes them. One of them may have been killed by chance.
 _MOST_TRIES = 2
 # Time limit for the start of a replacing process; at least twice the time that
 # the first processes took.
 SECONDS_TO_REPLACE = 8.0
 
 logger = logging.getLogger(__name__)
+
+
+# Compared by identity: arrays in it cannot be compared.
+@dataclasses.dataclass(eq=False)
+class Call:
+    """A call of a worker's method, under way or answered.
+
+    Attributes:
+        index: int. Index of the worker.
+        method: str. Name of the method.
+        arguments: tuple. Its arguments.
+        repeatable: bool. Whether a replacing worker repeats the call.
+        seconds: float or None. Time limit.
+        own: bool. Whether no caller waits for it.
+        answer: Return value of the method.
+        error: Exception or None. Error of the method.
+        done: bool. Whether it has been answered.
+    """
+
+    index: int
+    method: str
+    arguments: tuple[Any, ...]
+    repeatable: bool
+    seconds: float | None
+    own: bool = False
+    answer: Any = None
+    error: Exception | None = None
+    done: bool = False
+
+    def end(self, answer: Any = None, error: Exception | None = None) -> None:
+        """Sets the answer, or an error in place of it."""
+        self.answer, self.error, self.done = answer, error, True
+
+
+@dataclasses.dataclass(eq=False)
+class _Process:
+    """A process, the workers that it holds, and calls without an answer.
+
+    The first call has been sent at the time `since`.
+    """
+
+    link: Link
+    indices: list[int] = dataclasses.field(default_factory=list)
+    calls: deque[Call] = dataclasses.field(default_factory=deque)
+    since: float = 0.0
+
+    @property
+    def deadline(self) -> float:
+        """The end of the first call's time limit."""
+        seconds = self.calls[0].seconds
+        return math.inf if seconds is None else self.since + seconds
+
+    def ask(self, call: Call) -> None:
+        """Sends a call, once those before it are answered."""
+        self.calls.append(call)
+        if len(self.calls) == 1:
+            self.send_first()
+
+    def send_first(self) -> None:
+        """Sends the first call, and ends those that cannot be sent."""
+        while self.calls:
+            call = self.calls[0]
+            self.since = time.monotonic()
+            try:
+                self.link.send(call.index, call.method, call.arguments)
+            except LinkLostError as error:
+                logger.debug("A worker is gone: %s", error)
+            except Exception as error:
+                # E.g. arguments that cannot be pickled.
+                self.calls.popleft().end(error=error)
+                continue
+            return
 
 
 class WorkerPool:
@@ -55,6 +127,7 @@ class WorkerPool:
     Attributes:
         shares: list of `Share`.
         losses: int. Number of lost processes so far.
+        closed: bool. Whether all processes have ended for good.
         descriptions: list of dict, as returned by `Worker.describe`.
     """
 
@@ -70,25 +143,22 @@ class WorkerPool:
     ) -> None:
         self.shares = list(shares)
         self.losses = 0
+        self.closed = False
         self._seed = seed
         self._transport = transport
         self._maker = maker
         self._min_workers = min_workers
         self._timeout = timeout
+        self._start_seconds = start_timeout
         self._replace_seconds = SECONDS_TO_REPLACE
         self._plan: CollectionPlan | None = None
         self._losses_in_a_row = [0] * len(self.shares)
-        self._queues = CallQueues(transport)
-        # Indices of the workers that each process holds.
-        self._held: dict[Link, list[int]] = {}
-        # Open calls, without those of the pool itself.
-        self._open: dict[Call, None] = {}
-        self._broken_off = False
-        self._start_seconds = start_timeout
-        self.closed = False
+        self._processes: list[_Process] = []
         began = time.monotonic()
         try:
-            self.descriptions = self._start()
+            self._start()
+            described = self.call_all("describe")
+            self.descriptions = [pickle.loads(each) for each in described]
         except BaseException:
             self.close()
             raise
@@ -98,28 +168,12 @@ class WorkerPool:
     @property
     def workers_left(self) -> int:
         """Number of live processes."""
-        return len(self._held)
+        return len(self._processes)
 
-    def share(self, value: object) -> Shared:
-        """Shares a value with all workers; see `Transport.share`.
-
-        Args:
-            value: Any picklable value, possibly with arrays.
-
-        Returns:
-            `Shared`, for arguments of `submit`.
-        """
+    def share(self, value: object) -> Any:
+        """Returns a stand-in for a value; see `Transport.share`."""
         self._require_open()
-        return Shared(self._transport.share(value))
-
-    def forget(self, shared: Shared) -> None:
-        """Frees a shared value as soon as all calls that use it are over.
-
-        Args:
-            shared: `Shared`.
-        """
-        shared.forgotten = True
-        self._forget_unused(shared)
+        return self._transport.share(value)
 
     def submit(
         self, index: int, method: str, *arguments: Any, repeatable: bool = False
@@ -139,31 +193,37 @@ class WorkerPool:
         self._require_open()
         call = Call(index, method, arguments, repeatable, self._timeout)
         try:
-            self._start_again()
-            [link] = [
-                each for each, held in self._held.items() if index in held
-            ]
-            self._begin(call)
-            self._queues.send(link, call)
+            if not self._processes:
+                # They were interrupted.
+                self._start()
+            [process] = [p for p in self._processes if index in p.indices]
+            process.ask(call)
         except BaseException as error:
-            self._end(call)
             self.break_off(error)
             raise
         return call
 
-    def plan(self, plan: CollectionPlan) -> None:
-        """Sends a plan to all workers, and to those that replace them.
+    def call_all(self, method: str, *arguments: Any) -> list[Any]:
+        """Calls a method of all workers, repeatedly where one is lost.
 
         Args:
-            plan: `CollectionPlan`.
+            method: str. Name of a method of `Worker`.
+            *arguments: Its arguments, the same for all.
+
+        Returns:
+            list of return values; see `gather`.
         """
+        return self.gather(
+            [
+                self.submit(share.index, method, *arguments, repeatable=True)
+                for share in self.shares
+            ]
+        )
+
+    def plan(self, plan: CollectionPlan) -> None:
+        """Sends a plan to all workers, and to those that replace them."""
         self._plan = plan
-        calls = [
-            self.submit(share.index, "plan", plan, repeatable=True)
-            for share in self.shares
-        ]
-        self.gather(calls)
-        self.release(calls)
+        self.call_all("plan", plan)
 
     def gather(self, calls: Sequence[Call]) -> list[Any]:
         """Waits for answers.
@@ -172,7 +232,7 @@ class WorkerPool:
             calls: Sequence of `Call`, as returned by `submit`.
 
         Returns:
-            list of return values. Arrays in it are valid until `release`.
+            list of return values.
 
         Raises:
             WorkerError: If too few workers are left, or one was lost during a
@@ -180,35 +240,15 @@ class WorkerPool:
             Exception: The error of a worker.
         """
         try:
-            self._start_again()
             while not all(call.done for call in calls):
                 self._receive()
-            for call in calls:
-                if call.error is not None:
-                    raise call.error
         except BaseException as error:
-            self.drop(calls)
             self.break_off(error)
             raise
-        return [call.answer for call in calls]
-
-    def release(self, calls: Sequence[Call]) -> None:
-        """Frees the arrays of answers.
-
-        Args:
-            calls: Sequence of `Call` that are done.
-        """
-        self._queues.release(calls)
-
-    def drop(self, calls: Sequence[Call]) -> None:
-        """Discards the answers to calls.
-
-        Args:
-            calls: Sequence of `Call`, under way or done.
-        """
-        self.release([call for call in calls if call.done])
         for call in calls:
-            call.dropped = True
+            if call.error is not None:
+                raise call.error
+        return [call.answer for call in calls]
 
     def break_off(self, error: BaseException) -> None:
         """Ends all processes after an interruption, e.g. by Ctrl-C.
@@ -219,20 +259,19 @@ class WorkerPool:
             error: BaseException. An `Exception` is no interruption, and leaves
                 all processes as they are.
         """
-        if isinstance(error, Exception) or self.closed:
+        if isinstance(error, Exception):
             return
-        if not self._broken_off:
-            self._broken_off = True
-            self.losses += len(self.shares)
-        self._queues.end_all()
-        self._held.clear()
+        for process in self._processes:
+            self.losses += 1
+            process.link.kill()
+            for call in process.calls:
+                call.end(error=self._lost([call.index], "a break"))
+        self._processes.clear()
 
     def close(self) -> None:
         """Ends all processes."""
         self.closed = True
-        self._queues.clear()
-        self._held.clear()
-        self._open.clear()
+        self._processes.clear()
         self._transport.close()
 
     def _require_open(self) -> None:
@@ -242,78 +281,46 @@ class WorkerPool:
 
     def _give_up(self) -> None:
         """Ends all processes; those with open calls at once."""
-        self._queues.end_busy()
+        for process in self._processes:
+            if process.calls:
+                process.link.kill()
         self.close()
 
     # Starting and replacing.
 
-    def _start(self) -> list[dict[str, Any]]:
-        """Starts all processes and makes the environments in them."""
-        calls = []
-        for link, share in zip(self._processes(), self.shares, strict=True):
-            self._held[link].append(share.index)
-            call = self._making(share.index, self._start_seconds)
-            self._queues.send(link, call)
-            calls.append(call)
-        described = [pickle.loads(each) for each in self.gather(calls)]
-        self.release(calls)
-        return described
-
-    def _processes(self) -> list[Link]:
-        """Starts a process for each worker."""
+    def _start(self) -> None:
+        """Starts all processes, and makes the environments in them."""
         try:
             links = self._transport.start(len(self.shares), self._start_seconds)
         except LinkLostError as error:
             raise WorkerError(
                 f"Expected {len(self.shares)} workers. Received: {error}"
             ) from error
-        self._queues.add(links)
-        self._held.update((link, []) for link in links)
-        return links
-
-    def _start_again(self) -> None:
-        """Starts all processes again after an interruption."""
-        if not self._broken_off:
-            return
-        for call in [*self._open]:
-            if call.dropped:
-                self._end(call)
-            elif not call.repeatable:
-                self._lose_call(call, self._lost([call.index], "a break"))
-        for link, share in zip(self._processes(), self.shares, strict=True):
-            own = [call for call in self._open if call.index == share.index]
-            self._take_over(link, [share.index], own)
-        self._broken_off = False
+        self._processes = [_Process(link) for link in links]
+        for process, share in zip(self._processes, self.shares, strict=True):
+            self._take_over(process, [share.index], [], self._start_seconds)
 
     def _making(self, index: int, seconds: float) -> Call:
         """Returns the call that makes a worker."""
         seed = np.random.SeedSequence((self._seed, self.losses, index))
-        made = cloudpickle.dumps(
-            (
-                self.shares[index],
-                self._maker,
-                int(seed.generate_state(1)[0] >> 2),
-            )
-        )
-        return Call(index, "make", (made,), False, seconds)
+        number = int(seed.generate_state(1)[0] >> 2)
+        made = cloudpickle.dumps((self.shares[index], self._maker, number))
+        return Call(index, "make", (made,), False, seconds, own=True)
 
-    def _lose(self, link: Link, why: str, hangs: bool = False) -> None:
+    def _lose(self, process: _Process, why: str, hangs: bool = False) -> None:
         """Replaces a lost process, or distributes its workers to others."""
         self.losses += 1
-        indices = self._held.pop(link)
-        calls = self._queues.end(link)
+        self._processes.remove(process)
+        process.link.kill()
+        indices = process.indices
         logger.warning("Worker %s is replaced: %s.", _named(indices), why)
-        again = []
-        for call in calls:
-            if call.own or call.dropped:
-                self._end(call)
-            elif call.repeatable or call.method == "make":
-                again.append(call)
-            else:
-                self._lose_call(call, self._lost(indices, why))
+        again = [call for call in process.calls if call.repeatable]
+        for call in process.calls:
+            if not call.repeatable and not call.own:
+                call.end(error=self._lost(indices, why))
         tries = [
             self._losses_in_a_row[call.index]
-            for call in calls
+            for call in process.calls
             if call.method == "make"
         ]
         if tries and (hangs or max(tries) >= _MOST_TRIES):
@@ -327,26 +334,12 @@ class WorkerPool:
                 self._give_up()
                 raise self._lost(indices, f"{why}, {MOST_LOSSES + 1} times")
         try:
-            another = self._another()
+            [link] = self._transport.start(1, self._replace_seconds)
         except LinkLostError as error:
             self._give_away(indices, again, f"{why}; {error}")
             return
-        self._queues.add([another])
-        self._held[another] = []
-        self._take_over(another, indices, again)
-
-    def _another(self) -> Link:
-        """Starts a replacing process, twice if it dies."""
-        began = time.monotonic()
-        for tries in range(1, _MOST_TRIES + 1):
-            try:
-                [link] = self._transport.start(1, self._replace_seconds)
-                return link
-            except LinkLostError:
-                late = time.monotonic() - began > self._replace_seconds / 2
-                if late or tries == _MOST_TRIES:
-                    raise
-        raise AssertionError
+        self._processes.append(_Process(link))
+        self._take_over(self._processes[-1], indices, again)
 
     def _give_away(
         self, indices: list[int], calls: list[Call], why: str
@@ -361,31 +354,26 @@ class WorkerPool:
                 f"{why}"
             )
         for index in indices:
-            link = min(self._held, key=lambda each: len(self._held[each]))
+            process = min(self._processes, key=lambda each: len(each.indices))
             own = [call for call in calls if call.index == index]
-            self._take_over(link, [index], own)
+            self._take_over(process, [index], own)
 
     def _take_over(
-        self, link: Link, indices: list[int], calls: list[Call]
+        self,
+        process: _Process,
+        indices: list[int],
+        calls: list[Call],
+        seconds: float | None = None,
     ) -> None:
         """Lets a process take over workers and their open calls."""
-        self._held[link] += indices
-        made = [call.index for call in calls if call.method == "make"]
+        process.indices += indices
         for index in indices:
-            if index not in made:
-                make = self._making(index, self._replace_seconds)
-                make.own = True
-                self._queues.send(link, make)
+            process.ask(self._making(index, seconds or self._replace_seconds))
             if self._plan is not None:
-                plan = Call(index, "plan", (self._plan,), True, None, own=True)
-                self._queues.send(link, plan)
+                plan = (self._plan,)
+                process.ask(Call(index, "plan", plan, False, None, own=True))
         for call in calls:
-            self._queues.send(link, call)
-
-    def _lose_call(self, call: Call, error: WorkerError) -> None:
-        """Ends a call with the error of a lost worker."""
-        self._end(call)
-        call.done, call.error = True, error
+            process.ask(call)
 
     def _lost(self, indices: list[int], why: str) -> WorkerError:
         """Returns the error of a lost worker."""
@@ -393,44 +381,46 @@ class WorkerPool:
             f"Expected worker {_named(indices)} to answer. Received: {why}"
         )
 
-    # Asking and receiving.
+    # Receiving.
 
     def _receive(self) -> None:
         """Waits for one answer at least, or for a process to be lost."""
-        error = None
-        for each in self._queues.receive():
-            if isinstance(each, Loss):
-                self._lose(*each)
-                continue
-            self._end(each)
-            if each.method == "collect":
-                self._losses_in_a_row[each.index] = 0
-            if each.dropped or each.own:
-                self.release([each])
-            if each.own:
-                error = error or each.error
-        if error is not None:
-            raise error
+        busy = [process for process in self._processes if process.calls]
+        first = min(process.deadline for process in busy)
+        seconds = None
+        if first < math.inf:
+            seconds = max(first - time.monotonic(), 0.0)
+        ready = self._transport.wait([each.link for each in busy], seconds)
+        for process in busy:
+            if process.link in ready:
+                self._receive_from(process)
+            elif not ready and time.monotonic() >= process.deadline:
+                call = process.calls[0]
+                self._lose(
+                    process,
+                    f"it did not answer {call.method!r} within "
+                    f"{call.seconds:.3g} s",
+                    hangs=True,
+                )
 
-    def _begin(self, call: Call) -> None:
-        """Registers an open call."""
-        self._open[call] = None
-        for shared in call.shared:
-            shared.calls += 1
-
-    def _end(self, call: Call) -> None:
-        """Removes a call from the open ones."""
-        if call not in self._open:
+    def _receive_from(self, process: _Process) -> None:
+        """Receives the answer to the first call of a process."""
+        try:
+            well, answer = process.link.receive()
+        except LinkLostError as error:
+            because = f" ({error})" if str(error) else ""
+            self._lose(process, f"it ended{because}")
             return
-        del self._open[call]
-        for shared in call.shared:
-            shared.calls -= 1
-            self._forget_unused(shared)
-
-    def _forget_unused(self, shared: Shared) -> None:
-        """Frees a shared value if its last call is over."""
-        if shared.forgotten and not shared.calls:
-            self._transport.forget(shared.value)
+        call = process.calls.popleft()
+        process.send_first()
+        if well:
+            call.end(answer)
+        else:
+            call.end(error=unpacked_error(answer))
+        if call.method == "collect":
+            self._losses_in_a_row[call.index] = 0
+        if call.own and call.error is not None:
+            raise call.error
 
 
 def _named(indices: Sequence[int]) -> str:

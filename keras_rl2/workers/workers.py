@@ -22,20 +22,8 @@ class Workers(abc.ABC):
     """Base of settings for stepping a dataset's environments in processes.
 
     Each worker is a process that holds as many environments as the others and
-    a copy of the policy, and imports no TensorFlow.
-
-    Args:
-        count: int. Number of workers.
-        envs_per_worker: int or None. Environments of each; None for
-            `num_envs` of the dataset, shared out evenly. Defaults to `None`.
-        min_workers: int. Number of processes below which an error is raised. A
-            lost process is replaced; if that fails, the remaining ones take
-            over its environments. Defaults to `1`.
-        timeout: float or None. Seconds that a worker may take for its share
-            of a rollout, after which it is replaced. Defaults to `None`: no
-            limit.
-        start_timeout: float. Seconds that the processes may take to start and
-            to make their environments. Defaults to `60.0`.
+    a copy of the policy, and imports no TensorFlow. Arguments are described by
+    `LocalWorkers`.
 
     Raises:
         ValueError: If a number is out of bounds.

@@ -1,11 +1,7 @@
 """Trainings by several learners, beside those by one on the same batches.
 
-As a program it prints as JSON what came of them: TensorFlow is told of its
-devices and its workers before anything else, which a test is too late for.
-
-- `python learners.py devices FOLDER NAME ...`: two devices of one process.
-- `python learners.py worker FOLDER NAME ...`: one of the workers of
-  `TF_CONFIG`; its weights go to `FOLDER/<NAME>-<index>.npz`.
+`python learners.py FOLDER` prints as JSON what came of them with two devices:
+TensorFlow is told of these before anything else, which a test is too late for.
 """
 
 import contextlib
@@ -40,7 +36,6 @@ VARIANTS = {
         {"normalize_observations": True, "target_kl": 0.02},
         {},
     ),
-    "PPO float16": ("PPO", "act_discrete", {"dtype": "mixed_float16"}, {}),
     "PPO masked": ("PPO", "masks", {}, {}),
     "PPO with memory": (
         "PPO",
@@ -70,11 +65,6 @@ def make(name, seed=0):
     agent = case.make.for_env(env, **settings)
     # Of Adam, a gradient and twice that gradient are the same.
     optimizer = keras.optimizers.SGD(0.1)
-    if settings.get("dtype") == "mixed_float16":
-        # It is to grow, but not so far that numbers end.
-        optimizer = keras.optimizers.LossScaleOptimizer(
-            optimizer, initial_scale=64.0, dynamic_growth_steps=8
-        )
     agent.compile(optimizer, jit_compile=False)
     if case.on_policy:
         # Of 22 samples, minibatches have seven or eight.
@@ -165,50 +155,20 @@ def left_over(strategy):
     try:
         agent.fit(make_rollouts(make_env(), batch_size=5), verbose=0)
     except ValueError as error:
-        return {"error": str(error), "env_steps": agent.env_steps}
-    return {}
-
-
-def of_both_workers(name):
-    """Trains one agent on what two workers collect with it, put together."""
-    agent, first = make(name, seed=0)
-    _, second = make(name, seed=1)
-    minibatches = [iter(each.as_dataset(agent)) for each in (first, second)]
-    for _ in range(epochs(first)):
-        for dataset in (first, second):
-            dataset.refresh()
-        for _ in range(first.updates_per_round):
-            batches = [next(each) for each in minibatches]
-            agent.train_on_batch(
-                tf.nest.map_structure(
-                    lambda *both: np.concatenate(both), *batches
-                )
-            )
-    return agent
-
-
-def as_worker(strategy, name, folder):
-    """Trains as one of several workers, and keeps the weights."""
-    index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
-    agent, _, history = train(name, strategy.scope(), seed=index)
-    np.savez(folder / f"{name}-{index}.npz", *weights_of(agent))
-    return {k: history[k][-1] for k in agent.statistics.names}
+        return str(error)
+    return ""
 
 
 def main():
-    _, mode, folder, *names = sys.argv
-    folder = Path(folder)
-    if mode == "worker":
-        strategy = tf.distribute.MultiWorkerMirroredStrategy()
-        logs = {name: as_worker(strategy, name, folder) for name in names}
-        print(json.dumps(logs))
-        return
+    folder = Path(sys.argv[1])
     [device] = tf.config.list_physical_devices("CPU")
     two = [tf.config.LogicalDeviceConfiguration()] * 2
     tf.config.set_logical_device_configuration(device, two)
     # Only one: a second one's messages would be taken for the first one's.
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-    results = {name: of_two_devices(strategy, name, folder) for name in names}
+    results = {
+        name: of_two_devices(strategy, name, folder) for name in VARIANTS
+    }
     print(json.dumps({**results, "left over": left_over(strategy)}))
 
 

@@ -18,22 +18,17 @@ def held_by(env):
     Args:
         env: `WorkerEnv`.
     """
-    return env.pool._held
+    return {each.link: each.indices for each in env.pool._processes}
 
 
 def processes_of(data):
     """Returns all processes that a dataset's workers have had so far."""
-    return transport_of(data)._processes
+    return [each.process for each in transport_of(data)._links]
 
 
 def living(data):
     """Returns those of them that run."""
     return [each for each in processes_of(data) if each.poll() is None]
-
-
-def folder_of(data):
-    """Returns where the shared memory of a dataset's workers is."""
-    return Path(transport_of(data)._folder)
 
 
 def wait_until(condition, seconds=20.0):

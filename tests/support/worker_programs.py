@@ -19,7 +19,6 @@ import keras
 import keras_rl2 as rl
 from support.worker_envs import NumberedEnv
 from support.worker_envs import Reused
-from support.worker_processes import folder_of
 from support.worker_processes import processes_of
 
 
@@ -76,7 +75,6 @@ def environments():
     # Not closed.
     say(
         processes=[each.pid for each in processes_of(data)],
-        folder=str(folder_of(data)),
     )
 
 
@@ -99,7 +97,6 @@ def is_broken_off():
     processes = processes_of(data)
     say(
         processes=[each.pid for each in processes],
-        folder=str(folder_of(data)),
     )
     try:
         agent.fit(data, epochs=1, verbose=0)
@@ -107,6 +104,7 @@ def is_broken_off():
         living = sum(each.poll() is None for each in processes)
         say(interrupted=True, living=living, steps=agent.env_steps)
     agent.fit(data, epochs=1, verbose=0)
+    processes = processes_of(data)
     say(
         steps=agent.env_steps,
         processes=[each.pid for each in processes],

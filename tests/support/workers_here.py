@@ -1,12 +1,7 @@
 """Workers whose processes are this one, so that they can be lost at will."""
 
-import tempfile
-from collections import deque
+import pickle
 
-from keras_rl2.workers.shared_memory import Message
-from keras_rl2.workers.shared_memory import SharedMemoryReceiver
-from keras_rl2.workers.shared_memory import SharedMemorySender
-from keras_rl2.workers.transport import Answer
 from keras_rl2.workers.transport import Link
 from keras_rl2.workers.transport import LinkLostError
 from keras_rl2.workers.transport import Transport
@@ -24,91 +19,57 @@ class LinkHere(Link):
         lost_before: str or None. The method with whose next call it goes.
     """
 
-    def __init__(self, folder, name, sender):
+    def __init__(self):
         self.host = WorkerHost()
         self.lost = False
         self.lost_before = None
-        self._to = sender
-        self._from = SharedMemorySender(folder, name)
-        self._reads = SharedMemoryReceiver()
-        self._asked = deque()
+        self._asked = None
 
     def send(self, index, method, arguments):
+        assert self._asked is None, "a call before the last one was answered"
         if self.lost:
             raise LinkLostError("lost")
-        shared = [each for each in arguments if isinstance(each, Message)]
-        own = tuple(each for each in arguments if not isinstance(each, Message))
-        self._asked.append((index, method, shared, self._to.pack(own)))
+        self._asked = pickle.dumps((index, method, arguments))
 
     def receive(self):
-        if not self.lost and self._asked[0][1] == self.lost_before:
-            self.lost = True
+        if not self.lost:
+            index, method, arguments = pickle.loads(self._asked)
+            self._asked = None
+            self.lost = method == self.lost_before
         if self.lost:
             raise LinkLostError("")
-        index, method, shared, own = self._asked.popleft()
-        arguments = [self._reads.unpack(each) for each in shared]
-        arguments += self._reads.unpack(own)
-        message = self._from.pack(self.host.call(index, method, *arguments))
-        well, value = self._reads.unpack(message)
-        self._to.release(own)
-        return Answer(well, value, message)
-
-    def release(self, token):
-        self._from.release(token)
+        answer = self.host.call(index, method, *arguments)
+        return pickle.loads(pickle.dumps(answer))
 
     def kill(self):
         self.lost = True
-        while self._asked:
-            self._to.release(self._asked.popleft()[-1])
-
-    def close(self):
-        self.host.close()
 
 
 class TransportHere(Transport):
     """Starts workers in this process.
 
-    Args:
-        folder: For shared memory.
-
     Attributes:
         links: list of `LinkHere`. All so far.
         most: int. How many may be started.
-        fails: int. How often none is started before one is.
         lost_before: str or None. The method with whose first call those go
             that are started from now on.
         closed: bool. Whether it has been closed.
     """
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self):
         self.links = []
         self.most = 1000
-        self.fails = 0
         self.lost_before = None
         self.closed = False
-        self._sender = SharedMemorySender(folder, "to")
 
     def start(self, count, seconds):
-        self.fails -= 1
-        if self.fails >= 0 or len(self.links) + count > self.most:
+        if len(self.links) + count > self.most:
             raise LinkLostError("there is no more")
-        names = [f"from-{len(self.links) + i}" for i in range(count)]
-        links = [LinkHere(self.folder, each, self._sender) for each in names]
+        links = [LinkHere() for _ in range(count)]
         for link in links:
             link.lost_before = self.lost_before
         self.links += links
         return links
-
-    def unread(self):
-        """Returns how many messages to workers lie in memory."""
-        return len(self._sender._taken)
-
-    def share(self, value):
-        return self._sender.pack(value)
-
-    def forget(self, shared):
-        self._sender.release(shared)
 
     def wait(self, links, seconds):
         return links[:1]
@@ -116,27 +77,18 @@ class TransportHere(Transport):
     def close(self):
         self.closed = True
         for link in self.links:
-            link.close()
+            link.host.close()
 
 
 class WorkersHere(Workers):
-    """Workers in this process, over the same shared memory.
-
-    Args:
-        folder: Where it is.
-        count: int. As of `Workers`.
-        **kwargs: As of `Workers`.
+    """Workers in this process.
 
     Attributes:
         transport: `TransportHere`, once they have been started.
     """
 
-    def __init__(self, folder, count=2, **kwargs):
-        super().__init__(count, **kwargs)
-        self.folder = folder
-
     def _transport(self):
-        self.transport = TransportHere(tempfile.mkdtemp(dir=self.folder))
+        self.transport = TransportHere()
         return self.transport
 
 

@@ -3,7 +3,6 @@
 import pytest
 
 from support.watched_workers import made
-from support.worker_processes import folder_of
 from support.worker_processes import living
 
 
@@ -21,4 +20,3 @@ def closing():
     for data in opened:
         data.close()
         assert not living(data)
-        assert not folder_of(data).exists()

@@ -11,7 +11,6 @@ import pytest
 import keras_rl2 as rl
 from keras_rl2.workers.local_transport import LocalTransport
 from support.probe_envs import CountingEnv
-from support.processes import printed_by
 from support.workers_here import WorkersHere
 
 
@@ -71,14 +70,14 @@ def test_environments_that_cannot_be_shared_or_sent():
         rl.ReplayDataset("Acrobot-v1", rounds_ahead=-1, workers=two)
 
 
-def test_environments_of_each_worker(tmp_path):
+def test_environments_of_each_worker():
     for count, envs_per_worker, num_envs, expected in [
         (2, 3, 1, 3),
         (2, 3, 6, 3),
         (4, None, 1, 1),
         (4, None, np.int64(8), 2),
     ]:
-        workers = WorkersHere(tmp_path, count, envs_per_worker=envs_per_worker)
+        workers = WorkersHere(count, envs_per_worker=envs_per_worker)
         env = workers.start(CountingEnv, num_envs)
         assert env.envs_per_worker == expected
         assert env.num_envs == count * expected
@@ -90,13 +89,3 @@ def test_without_ray_the_error_says_what_to_install(monkeypatch):
     workers = rl.RayWorkers(2)
     with pytest.raises(ImportError, match=r"keras-rl2-fit\[ray\]"):
         workers.start("CartPole-v1", 2)
-
-
-def test_the_host_of_an_actor_needs_no_ray(tmp_path):
-    code = (
-        "import sys; sys.modules['ray'] = None;"
-        "from keras_rl2.workers.ray_host import RayHost;"
-        "host = RayHost(); host.ping();"
-        "print(host.call(0, 'reset', None)[0]); host.close()"
-    )
-    assert printed_by(code, tmp_path) == "False"

@@ -154,28 +154,28 @@ def test_processes_collect_what_one_collects(case, registered):
         *slow("REINFORCE", "memory", "hybrid", "image", "DQN with memory"),
     ],
 )
-def test_shares_are_put_together(case, registered, tmp_path):
+def test_shares_are_put_together(case, registered):
     env_id = registered(CASES[case][0])
     one, two = (
         trained(case, env_id, workers=workers)
-        for workers in (None, WorkersHere(tmp_path, 2))
+        for workers in (None, WorkersHere(2))
     )
     assert_trees_equal(two, one)
 
 
 @pytest.mark.parametrize("case", ["PPO", *slow("memory")])
-def test_environments_that_reset_in_the_next_step(case, registered, tmp_path):
+def test_environments_that_reset_in_the_next_step(case, registered):
     env_id = registered(CASES[case][0], next_step=True)
     one, two = (
         trained(case, env_id, workers=workers)
-        for workers in (None, WorkersHere(tmp_path, 2))
+        for workers in (None, WorkersHere(2))
     )
     assert not all(each["valid"].all() for each in one["seen"].values())
     assert_trees_equal(two, one)
 
 
 @pytest.mark.slow
-def test_a_second_agent_remembers_nothing_of_the_first(registered, tmp_path):
+def test_a_second_agent_remembers_nothing_of_the_first(registered):
     env_id = registered("cue")
 
     def taken(workers):
@@ -189,7 +189,7 @@ def test_a_second_agent_remembers_nothing_of_the_first(registered, tmp_path):
         data.bind(other)
         return data.collect().arrays()
 
-    assert_trees_equal(taken(WorkersHere(tmp_path)), taken(None))
+    assert_trees_equal(taken(WorkersHere(2)), taken(None))
 
 
 def played(env, steps=20):
@@ -207,11 +207,11 @@ def played(env, steps=20):
 
 
 @pytest.mark.parametrize("next_step", [False, True])
-def test_whoever_plays_sees_the_same(next_step, registered, tmp_path):
+def test_whoever_plays_sees_the_same(next_step, registered):
     env_id = registered("counting", next_step)
     one, two = (
         rl.RolloutDataset(env_id, num_envs=NUM_ENVS, workers=workers)
-        for workers in (None, WorkersHere(tmp_path, 2))
+        for workers in (None, WorkersHere(2))
     )
     assert_trees_equal(played(two.env), played(one.env))
     assert two.env.masks_reset_rows == one.env.masks_reset_rows == next_step

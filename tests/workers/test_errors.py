@@ -78,7 +78,7 @@ def test_errors_keep_their_type_and_training_goes_on(closing, tmp_path):
     watch.assert_statistics()
 
 
-def test_errors_name_the_worker_and_the_environment(tmp_path):
+def test_errors_name_the_worker_and_the_environment():
     failing = NumberedEnv.made + 3
 
     def make():
@@ -87,7 +87,7 @@ def test_errors_name_the_worker_and_the_environment(tmp_path):
         fail = Always(worker_envs.raises, step=4) if failing_now else None
         return NumberedEnv(fail)
 
-    agent, data = made(make, WorkersHere(tmp_path))
+    agent, data = made(make, WorkersHere(2))
     data.bind(agent)
     with pytest.raises(WorkerEnvCrash) as caught:
         data.collect()
@@ -108,23 +108,19 @@ def test_errors_of_making_keep_their_type():
     assert "as it was made" in notes
 
 
-def test_what_is_not_finite_is_named(tmp_path):
-    agent, data = made(
-        functools.partial(NonFiniteEnv, at=7), WorkersHere(tmp_path)
-    )
+def test_what_is_not_finite_is_named():
+    agent, data = made(functools.partial(NonFiniteEnv, at=7), WorkersHere(2))
     with pytest.raises(ValueError, match="finite observation") as caught:
         agent.fit(data, epochs=1, verbose=0)
     assert "at step 7" in str(caught.value)
     assert "In worker 0" in " ".join(caught.value.__notes__)
 
 
-def test_environments_that_fail_begin_anew_within_a_worker(tmp_path):
+def test_environments_that_fail_begin_anew_within_a_worker():
     def make():
         return FailingEnv(probability=0.02, seed=1)
 
-    agent, data = made(
-        make, WorkersHere(tmp_path), on_env_error="restart", horizon=48
-    )
+    agent, data = made(make, WorkersHere(2), on_env_error="restart", horizon=48)
     counts = []
     agent.observers.add(
         lambda each: counts.append(failing_envs.assert_trajectory(each))
@@ -138,12 +134,12 @@ def test_environments_that_fail_begin_anew_within_a_worker(tmp_path):
     assert {*episodes_of(data)["episode_lengths"]} == {failing_envs.LENGTH}
 
 
-def test_workers_of_settings_that_do_not_fit_are_ended(tmp_path):
+def test_workers_of_settings_that_do_not_fit_are_ended():
     for dataset, arguments in [
         (rl.RolloutDataset, {"horizon": 4, "batch_size": 4 * NUM_ENVS + 1}),
         (rl.ReplayDataset, {"steps_per_round": NUM_ENVS + 1}),
     ]:
-        workers = WorkersHere(tmp_path)
+        workers = WorkersHere(2)
         arguments |= {"num_envs": NUM_ENVS, "workers": workers}
         with pytest.raises(ValueError, match="Received: "):
             dataset(NumberedEnv, **arguments)

@@ -5,10 +5,8 @@ import gc
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import keras
@@ -18,17 +16,12 @@ import pytest
 import keras_rl2 as rl
 from keras_rl2.workers import local_transport
 from keras_rl2.workers.local_transport import LocalTransport
-from keras_rl2.workers.shared_memory import SharedMemoryReceiver
-from keras_rl2.workers.shared_memory import SharedMemorySender
-from keras_rl2.workers.shared_memory import shared_folder
 from keras_rl2.workers.transport import LinkLostError
 from support import worker_envs
 from support.datasets import episodes_of
 from support.worker_envs import NumberedEnv
 from support.worker_envs import Once
 from support.worker_envs import ProcessEnv
-from support.worker_processes import folder_of
-from support.worker_processes import held_by
 from support.worker_processes import is_running
 from support.worker_processes import living
 from support.worker_processes import processes_of
@@ -61,7 +54,6 @@ def closed(tmp_path_factory):
     agent, data = made(functools.partial(ProcessEnv, written))
     agent.fit(data, epochs=2, verbose=0)
     assert len(living(data)) == 2
-    assert [*folder_of(data).iterdir()]
     data.close()
     return agent, data, written
 
@@ -82,14 +74,13 @@ def test_workers_import_no_tensorflow(closed):
 def test_close_leaves_nothing(closed):
     agent, data, _ = closed
     assert not living(data)
-    assert not folder_of(data).exists()
     # A second time, it is closed already.
     data.close()
     with pytest.raises(ValueError, match="workers that are open"):
         agent.fit(data, epochs=1, verbose=0)
 
 
-def test_close_ends_what_does_not_end(monkeypatch, tmp_path):
+def test_close_ends_what_does_not_end(monkeypatch):
     monkeypatch.setattr(local_transport, "_SECONDS_TO_CLOSE", 0.2)
 
     class Hangs(NumberedEnv):
@@ -104,11 +95,10 @@ def test_close_ends_what_does_not_end(monkeypatch, tmp_path):
 def test_what_is_not_closed_ends_as_it_is_collected():
     agent, data = made(workers=rl.LocalWorkers(1))
     agent.fit(data, epochs=1, verbose=0)
-    processes, folder = processes_of(data), folder_of(data)
+    processes = processes_of(data)
     del agent, data
     gc.collect()
     assert all(each.returncode is not None for each in processes)
-    assert not folder.exists()
 
 
 def test_an_interrupted_rollout_can_be_repeated(tmp_path):
@@ -159,13 +149,13 @@ def test_what_a_worker_has_started_ends_with_it():
     simulators = [int(each) for each in data.env.reset()[:, 0]]
     assert all(map(is_running, simulators))
     gone, _ = living(data)
-    data.env.pool._lose(next(iter(held_by(data.env))), "a test")
+    pool = data.env.pool
+    pool._lose(pool._processes[0], "a test")
     assert gone.returncode == -9
     transport_of(data)._end()
     wait_until(lambda: not any(map(is_running, simulators)))
 
 
-# It does not read what it is told, in which any byte may stand.
 _WAITS = "import threading; threading.Event().wait()"
 
 
@@ -195,70 +185,6 @@ def test_a_process_that_does_not_start_is_named(monkeypatch):
     assert len(started) == 4
     assert all(each.returncode is not None for each in started)
     transport.close()
-
-
-def test_strangers_do_not_keep_processes_from_starting(monkeypatch):
-    """Nor does one of them that is killed as it connects itself."""
-
-    class Listens(local_transport.Listener):
-        def __init__(self, **kwargs):
-            super().__init__(**kwargs)
-            with socket.socket(socket.AF_UNIX) as connection:
-                connection.connect(self.address)
-
-    monkeypatch.setattr(local_transport, "Listener", Listens)
-    _, data = made(workers=rl.LocalWorkers(1))
-    assert len(living(data)) == 1
-    data.close()
-
-
-def test_blocks_are_written_to_again(tmp_path):
-    sender = SharedMemorySender(str(tmp_path), "a")
-    receiver = SharedMemoryReceiver()
-    large, small = np.arange(10**5), np.arange(3.0)
-    for round_ in range(5):
-        given = [large, small + round_, small - round_]
-        messages = [sender.pack({"x": each}) for each in given]
-        read = [receiver.unpack(each)["x"] for each in messages]
-        for one, other in zip(read, given, strict=True):
-            np.testing.assert_array_equal(one, other)
-            assert one.ctypes.data % 64 == 0
-        del read, one
-        for message in messages:
-            sender.release(message)
-            # A second time, it is not its block any more.
-            sender.release(message)
-    assert len([*tmp_path.iterdir()]) == 3
-
-
-def test_memory_is_given_back(tmp_path):
-    """Windows removes no file that is in some memory."""
-    sender = SharedMemorySender(str(tmp_path), "a")
-    receiver = SharedMemoryReceiver()
-    sender.release(sender.pack(np.arange(10**5)))
-    used = receiver.unpack(sender.pack(np.arange(3.0)))
-    receiver.unpack(sender.pack(np.arange(10**6)))
-    maps = Path("/proc/self/maps")
-    assert maps.read_text("utf-8").count(str(tmp_path)) == 4
-    sender.close()
-    receiver.close()
-    # That of the array that is still there.
-    assert maps.read_text("utf-8").count(str(tmp_path)) == 1
-    assert used.tolist() == [0.0, 1.0, 2.0]
-    del used
-    assert str(tmp_path) not in maps.read_text("utf-8")
-
-
-def test_memory_is_a_file_where_there_is_no_other(tmp_path, monkeypatch):
-    """As on macOS, and on Windows."""
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.delattr(os, "posix_fallocate")
-    folder = shared_folder()
-    assert Path(folder).parent == tmp_path
-    sender = SharedMemorySender(folder, "a")
-    given = SharedMemoryReceiver().unpack(sender.pack(np.arange(10**5)))
-    np.testing.assert_array_equal(given, np.arange(10**5))
 
 
 # Programs of their own, with TensorFlow in them.
@@ -291,7 +217,6 @@ def program():
 
 def assert_nothing_left(said):
     wait_until(lambda: not any(map(is_running, said["processes"])))
-    wait_until(lambda: not Path(said["folder"]).exists())
 
 
 @pytest.mark.slow
@@ -313,7 +238,6 @@ def test_workers_end_with_who_started_them(program):
     said = told()
     assert told() == {"hangs": True}
     assert all(map(is_running, said["processes"]))
-    assert Path(said["folder"]).exists()
     process.kill()
     process.wait()
     assert_nothing_left(said)

@@ -15,7 +15,6 @@ import pytest
 import keras_rl2 as rl
 from keras_rl2.envs import WorkerError
 from keras_rl2.files import fresh_python
-from keras_rl2.workers.ray_connection import RayConnection
 from support.worker_envs import NumberedEnv
 from support.worker_envs import ProcessEnv
 from support.worker_processes import is_running
@@ -139,7 +138,7 @@ def test_where_there_is_no_room_for_another(min_workers):
         os.kill(pids(env)[0], signal.SIGKILL)
         assert room.wait(20)
         if min_workers == 2:
-            with pytest.raises(WorkerError, match=r"least 2.*0 CPUs left free"):
+            with pytest.raises(WorkerError, match=r"least 2.*not start"):
                 env.reset(0)
             assert env.pool.closed
         else:
@@ -181,7 +180,6 @@ def test_an_answer_that_cannot_be_sent_is_an_error_of_its_own():
 def test_another_address_is_refused():
     with pytest.raises(ValueError, match="Expected no `address`"):
         rl.RayWorkers(1, address="auto").start(NumberedEnv, 1)
-    assert RayConnection._current is None
 
 
 def run(name, folder):

@@ -105,15 +105,15 @@ def test_it_goes_on_bit_for_bit(tmp_path):
     ],
 )
 def test_agents_of_all_kinds_go_on(case, tmp_path):
-    assert_goes_on(case, lambda: WorkersHere(tmp_path, 2), tmp_path)
+    assert_goes_on(case, lambda: WorkersHere(2), tmp_path)
 
 
 @pytest.mark.parametrize(
     "second", [None, pytest.param(4, marks=pytest.mark.slow)]
 )
 def test_with_other_workers_it_begins_new_episodes(second, tmp_path):
-    trained("A2C", WorkersHere(tmp_path, 2), tmp_path / "run", epochs=1)
-    workers = None if second is None else WorkersHere(tmp_path, second)
+    trained("A2C", WorkersHere(2), tmp_path / "run", epochs=1)
+    workers = None if second is None else WorkersHere(second)
     rounds = Rounds()
     resumed = trained("A2C", workers, tmp_path / "run", rounds)
     assert rounds.count == 4
@@ -123,15 +123,15 @@ def test_with_other_workers_it_begins_new_episodes(second, tmp_path):
     assert {*lengths} == {25}
 
 
-def test_states_may_be_given_again(tmp_path):
-    """What it goes on with is its own: memory of messages is used again."""
+def test_states_may_be_given_again():
+    """What it goes on with is its own."""
     data = rl.RolloutDataset(
         "Acrobot-v1",
         num_envs=4,
         horizon=8,
         batch_size=None,
         seed=0,
-        workers=WorkersHere(tmp_path),
+        workers=WorkersHere(2),
     )
     agent = rl.PPO.for_env(
         data.env, memory=keras.layers.LSTMCell(4), hidden=(8,), seed=0
