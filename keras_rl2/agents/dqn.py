@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Literal
-from typing import Self
+from typing import Unpack
 from typing import cast
 
 import gymnasium
@@ -13,12 +13,12 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from keras_rl2.agents.agent import as_given
+from keras_rl2.agents.agent import AgentArguments
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
+from keras_rl2.agents.off_policy_agent import OffPolicyArguments
 from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
-from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.losses.value_distributions import as_support
 from keras_rl2.losses.value_distributions import value_distribution
 from keras_rl2.networks import checks as network_checks
@@ -36,12 +36,24 @@ from keras_rl2.policies.epsilon_greedy import EpsilonGreedy
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
-from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.updates.updater import Batch
 from keras_rl2.updates.updater import Objective
 from keras_rl2.updates.updater import Terms
+
+
+class DQNArguments(OffPolicyArguments, total=False):
+    """Arguments of `DQN` for subclasses; see there."""
+
+    double: bool
+    dueling: bool
+    distributional: Literal["categorical", "quantile"] | None
+    atoms: int
+    support: Sequence[float]
+    loss: Literal["huber", "mse"]
+    epsilon: float | keras.optimizers.schedules.LearningRateSchedule | None
+    epsilon_spread: float
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -100,20 +112,9 @@ class DQN(OffPolicyAgent):
             every 100 updates. Copies every 10,000 updates, as for Atari, would
             be two or three in a task of 50,000 steps, while values grow by
             about a reward with each copy. Defaults to `0.01`.
-        gamma: float. Discount factor. Defaults to `0.99`.
         target_every: int. Number of updates per move of the target network;
             `tau=1.0, target_every=1000` copies it every 1000 updates. Defaults
             to `1`.
-        observation_space: `gymnasium.Space` or its config. Space of one
-            environment's observations; None to take it from the first
-            environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. Space of one
-            environment's actions; None to take it from the first environment.
-            Defaults to `None`.
-        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
-        name: str or None. Name of the model. Defaults to `None`.
-        dtype: str or None. Keras dtype policy; None for the global one.
-            Defaults to `None`.
 
     Raises:
         ValueError: If an argument is out of range or the network does not
@@ -171,15 +172,11 @@ class DQN(OffPolicyAgent):
         | keras.optimizers.schedules.LearningRateSchedule
         | None = None,
         epsilon_spread: float = 0.0,
-        max_gradient_norm: float | None = 10.0,  # own default
-        tau: float = 0.01,  # own default, words
+        max_gradient_norm: float | None = 10.0,
+        tau: float = 0.01,
         gamma: float = 0.99,
-        target_every: int = 1,  # own words
-        observation_space: GivenSpace | None = None,
-        action_space: GivenSpace | None = None,
-        seed: int | None = None,
-        name: str | None = None,
-        dtype: str | None = None,
+        target_every: int = 1,
+        **kwargs: Unpack[AgentArguments],
     ) -> None:
         network_checks.check_is_network("q_network", q_network)
         check_flag(double=double, dueling=dueling)
@@ -191,11 +188,7 @@ class DQN(OffPolicyAgent):
             tau=tau,
             gamma=gamma,
             target_every=target_every,
-            observation_space=observation_space,
-            action_space=action_space,
-            seed=seed,
-            name=name,
-            dtype=dtype,
+            **kwargs,
         )
         self.q_network = q_network
         # Until the agent is bound.
@@ -211,118 +204,6 @@ class DQN(OffPolicyAgent):
         self._values = values
         self._exploring = exploring
         self._bind_requested()
-
-    @classmethod
-    @as_given
-    def for_env(
-        cls,
-        env: GivenEnv,
-        *,
-        hidden: Sequence[int] | None = None,
-        activation: str | None = None,
-        normalize_observations: bool = False,
-        normalization: Literal["none", "layer", "batch", "spectral"]
-        | None = None,
-        initialization: Literal["orthogonal", "fan_in"] | None = None,
-        memory: keras.layers.Layer | None = None,
-        shared: bool | None = None,
-        double: bool = True,
-        dueling: bool = False,
-        distributional: Literal["categorical", "quantile"] | None = None,
-        atoms: int = 51,
-        support: Sequence[float] = (-10.0, 10.0),
-        loss: Literal["huber", "mse"] = "huber",
-        epsilon: float
-        | keras.optimizers.schedules.LearningRateSchedule
-        | None = None,
-        epsilon_spread: float = 0.0,
-        max_gradient_norm: float | None = 10.0,
-        tau: float = 0.01,
-        gamma: float = 0.99,
-        target_every: int = 1,
-        seed: int | None = None,
-        name: str | None = None,
-        dtype: str | None = None,
-    ) -> Self:
-        """Makes a compiled agent with default networks for an environment.
-
-        Args:
-            env: An environment, vector environment, id string or function that
-                makes an environment.
-            hidden: Sequence of ints or None. Widths of the hidden layers,
-                after the convolutions where observations are images; None for
-                the algorithm's default, or that of the convolutional network.
-                Defaults to `None`.
-            activation: str or None. Activation of the hidden layers; None for
-                the algorithm's default. Defaults to `None`.
-            normalize_observations: bool. Whether the networks begin with an
-                `ObservationNormalization` layer. Defaults to `False`.
-            normalization: str or None. Normalization of the hidden layers:
-                `"layer"`, `"batch"`, `"spectral"` or `"none"`, see
-                `keras_rl2.networks.mlp`; None for the algorithm's default.
-                Defaults to `None`.
-            initialization: str or None. `"orthogonal"`, with small weights in
-                the last layer of an actor; `"fan_in"`, the default of
-                PyTorch's layers; None for the algorithm's default. Defaults to
-                `None`.
-            memory: RNN cell of Keras or None, e.g.
-                `keras.layers.LSTMCell(128)`. Makes the network recurrent: all
-                outputs share the cell, and each has its own hidden layers
-                after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
-                `None`.
-            shared: bool or None. Whether policy and value share all layers but
-                their outputs, as published for images; None where the
-                observation contains an image. Defaults to `None`.
-            double: bool. Whether the online network, rather than its target,
-                chooses the next action. Defaults to `True`.
-            dueling: bool. Whether the network outputs V and advantages.
-                Defaults to `False`.
-            distributional: None, `"categorical"` or `"quantile"`. Defaults to
-                `None`.
-            atoms: int. Atoms or quantiles of each distribution. Defaults to
-                `51`.
-            support: Sequence of two floats. Smallest and largest return on the
-                atoms of `"categorical"`. Defaults to `(-10.0, 10.0)`.
-            loss: str. `"huber"` (with a threshold of 1) or `"mse"` (half the
-                square) of the TD error; distributions have their own losses.
-                Defaults to `"huber"`.
-            epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
-                over environment steps. Probability of a random action; it
-                changes from round to round. None for a linear decay from 1 to
-                0.05 over 10,000 steps. Defaults to `None`.
-            epsilon_spread: float. α of Ape-X: environment i of B explores with
-                ε^(1 + α i / (B - 1)), so that some of many environments hardly
-                explore; 7 as published. Defaults to `0.0`: the same ε in all.
-            max_gradient_norm: float or None. Global norm to which gradients
-                are clipped; None for no clipping. Defaults to `10.0`.
-            tau: float. Polyak coefficient, above 0 and at most 1: the target
-                network moves by this fraction towards the network; 1 copies
-                it. With 0.01 at each update, the target is about as old as a
-                copy made every 100 updates. Copies every 10,000 updates, as
-                for Atari, would be two or three in a task of 50,000 steps,
-                while values grow by about a reward with each copy. Defaults to
-                `0.01`.
-            gamma: float. Discount factor. Defaults to `0.99`.
-            target_every: int. Number of updates per move of the target
-                network; `tau=1.0, target_every=1000` copies it every 1000
-                updates. Defaults to `1`.
-            seed: int or None. Seeds weights, updates and `act`. Defaults to
-                `None`.
-            name: str or None. Name of the model. Defaults to `None`.
-            dtype: str or None. Keras dtype policy of the agent and its
-                networks, e.g. `"mixed_float16"`; None for the global one.
-                Defaults to `None`.
-
-        Returns:
-            The agent. Images are processed by a convolutional network, other
-            observations by an MLP.
-
-        Raises:
-            ValueError: If a space of the environment is not supported, or an
-                argument is out of range.
-            TypeError: If the algorithm does not take an argument.
-        """
-        raise NotImplementedError
 
     @classmethod
     def default_networks(

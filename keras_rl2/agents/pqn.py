@@ -1,9 +1,7 @@
 """Parallelised Q-network."""
 
-from collections.abc import Sequence
 from typing import Any
-from typing import Literal
-from typing import Self
+from typing import Unpack
 from typing import cast
 
 import gymnasium
@@ -13,11 +11,10 @@ from keras import ops
 
 from keras_rl2 import returns
 from keras_rl2.agents.agent import Agent
-from keras_rl2.agents.agent import as_given
+from keras_rl2.agents.agent import AgentArguments
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.trajectory import Trajectory
-from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.losses import statistics
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
@@ -30,7 +27,6 @@ from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
 from keras_rl2.spaces.array_spec import ArraySpec
-from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.updates.rollout_samples import RolloutSamples
 from keras_rl2.updates.updater import Batch
@@ -62,16 +58,6 @@ class PQN(Agent):
         gamma: float. Discount factor. Defaults to `0.99`.
         max_gradient_norm: float or None. Global norm to which gradients are
             clipped; None for no clipping. Defaults to `10.0`.
-        observation_space: `gymnasium.Space` or its config. Space of one
-            environment's observations; None to take it from the first
-            environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. Space of one
-            environment's actions; None to take it from the first environment.
-            Defaults to `None`.
-        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
-        name: str or None. Name of the model. Defaults to `None`.
-        dtype: str or None. Keras dtype policy; None for the global one.
-            Defaults to `None`.
 
     Example:
 
@@ -107,24 +93,14 @@ class PQN(Agent):
         | None = None,
         gamma: float = 0.99,
         max_gradient_norm: float | None = 10.0,
-        observation_space: GivenSpace | None = None,
-        action_space: GivenSpace | None = None,
-        seed: int | None = None,
-        name: str | None = None,
-        dtype: str | None = None,
+        **kwargs: Unpack[AgentArguments],
     ) -> None:
         network_checks.check_is_network("q_network", q_network)
         check_in_range(gamma=(gamma, 0.0, 1.0), q_lambda=(q_lambda, 0.0, 1.0))
         if max_gradient_norm is not None:
             check_in_range(max_gradient_norm=(max_gradient_norm, 1e-12, np.inf))
         exploring = EpsilonGreedy(epsilon)
-        super().__init__(
-            observation_space=observation_space,
-            action_space=action_space,
-            seed=seed,
-            name=name,
-            dtype=dtype,
-        )
+        super().__init__(**kwargs)  # type: ignore[misc]
         self.q_network = q_network
         self.gamma = gamma
         self.q_lambda = q_lambda
@@ -133,86 +109,6 @@ class PQN(Agent):
         self._exploring = exploring
         self.rollout_samples = RolloutSamples(self, ("returns", "value"))
         self._bind_requested()
-
-    @classmethod
-    @as_given
-    def for_env(
-        cls,
-        env: GivenEnv,
-        *,
-        hidden: Sequence[int] | None = None,
-        activation: str | None = None,
-        normalize_observations: bool = False,
-        normalization: Literal["none", "layer", "batch", "spectral"]
-        | None = None,
-        initialization: Literal["orthogonal", "fan_in"] | None = None,
-        memory: keras.layers.Layer | None = None,
-        shared: bool | None = None,
-        q_lambda: float = 0.65,
-        epsilon: float
-        | keras.optimizers.schedules.LearningRateSchedule
-        | None = None,
-        gamma: float = 0.99,
-        max_gradient_norm: float | None = 10.0,
-        seed: int | None = None,
-        name: str | None = None,
-        dtype: str | None = None,
-    ) -> Self:
-        """Makes a compiled agent with default networks for an environment.
-
-        Args:
-            env: An environment, vector environment, id string or function that
-                makes an environment.
-            hidden: Sequence of ints or None. Widths of the hidden layers,
-                after the convolutions where observations are images; None for
-                the algorithm's default, or that of the convolutional network.
-                Defaults to `None`.
-            activation: str or None. Activation of the hidden layers; None for
-                the algorithm's default. Defaults to `None`.
-            normalize_observations: bool. Whether the networks begin with an
-                `ObservationNormalization` layer. Defaults to `False`.
-            normalization: str or None. Normalization of the hidden layers:
-                `"layer"`, `"batch"`, `"spectral"` or `"none"`, see
-                `keras_rl2.networks.mlp`; None for the algorithm's default.
-                Defaults to `None`.
-            initialization: str or None. `"orthogonal"`, with small weights in
-                the last layer of an actor; `"fan_in"`, the default of
-                PyTorch's layers; None for the algorithm's default. Defaults to
-                `None`.
-            memory: RNN cell of Keras or None, e.g.
-                `keras.layers.LSTMCell(128)`. Makes the network recurrent: all
-                outputs share the cell, and each has its own hidden layers
-                after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
-                `None`.
-            shared: bool or None. Whether policy and value share all layers but
-                their outputs, as published for images; None where the
-                observation contains an image. Defaults to `None`.
-            q_lambda: float. Decay λ of the mixture of n-step returns. Defaults
-                to `0.65`.
-            epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
-                over environment steps. Probability of a random action; it
-                changes from round to round. None for a linear decay from 1 to
-                0.05 over 10,000 steps. Defaults to `None`.
-            gamma: float. Discount factor. Defaults to `0.99`.
-            max_gradient_norm: float or None. Global norm to which gradients
-                are clipped; None for no clipping. Defaults to `10.0`.
-            seed: int or None. Seeds weights, updates and `act`. Defaults to
-                `None`.
-            name: str or None. Name of the model. Defaults to `None`.
-            dtype: str or None. Keras dtype policy of the agent and its
-                networks, e.g. `"mixed_float16"`; None for the global one.
-                Defaults to `None`.
-
-        Returns:
-            The agent. Images are processed by a convolutional network, other
-            observations by an MLP.
-
-        Raises:
-            ValueError: If a space of the environment is not supported, or an
-                argument is out of range.
-            TypeError: If the algorithm does not take an argument.
-        """
-        raise NotImplementedError
 
     @classmethod
     def own_rollout(cls, observation_space: gymnasium.Space[Any]) -> OwnRollout:

@@ -27,7 +27,6 @@ from keras_rl2.spaces.supported import space_tree
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
-from keras_rl2.training.evaluating import refuse_settings
 
 # Tolerated differences of an action: by the order of operations, and by weights
 # in 16 bits.
@@ -108,21 +107,17 @@ def check_export(
         env: An environment or id string.
         tolerance: float or None. See `Agent.check_export`.
         loss: float. See `Agent.check_export`.
-        **kwargs: Arguments of an `EvaluationDataset`.
+        **kwargs: Arguments of an `EvaluationDataset`, but `deterministic`.
 
     Returns:
         `ExportCheck`.
 
     Raises:
-        TypeError: If there is an unknown argument.
         ValueError: If the file is of another agent or environment.
     """
     check_in_range(loss=(loss, 0.0, _MOST))
     if tolerance is not None:
         check_in_range(tolerance=(tolerance, 0.0, _MOST))
-    refuse_settings(
-        "`check_export`", EvaluationDataset, kwargs, "env", "deterministic"
-    )
     file = _open(agent, filepath)
     for own, other in (
         (agent.observation_space, file.observation_space),
@@ -134,8 +129,7 @@ def check_export(
                 f"Received: {filepath}, of {file.manifest['algorithm']} with "
                 f"{other}"
             )
-    kwargs = {"seed": 0, **kwargs, "deterministic": file.deterministic}
-    dataset = EvaluationDataset(env, **kwargs)
+    dataset = EvaluationDataset(env, deterministic=file.deterministic, **kwargs)
     check_same(
         type(agent).__name__,
         observation=(agent.observation_space, dataset.env.observation_space),
