@@ -79,7 +79,7 @@ class DiscreteCQL(CQL, DQN):
             scalars for the logs.
         """
         terms = super().loss_terms(outputs, batch)
-        values = self.task.allowed(batch["observation"], self.q_values(outputs))
+        values = self.allowed_values(batch["observation"], outputs)
         penalty = losses.conservative_q(values, batch["action"])
         return self.conservative_terms(terms, [penalty], batch["weight"])
 
