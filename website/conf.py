@@ -59,7 +59,9 @@ def of_its_constructor(
     """Gives Sphinx the arguments of a class, which Keras' `__new__` hides."""
     if what != "class" or not isfunction(obj.__init__):
         return None
-    found = inspect.signature(obj.__init__, bound_method=True)
+    found = getattr(obj, "__signature__", None) or inspect.signature(
+        obj.__init__, bound_method=True
+    )
     shown = inspect.stringify_signature(
         found, show_return_annotation=False, unqualified_typehints=True
     )

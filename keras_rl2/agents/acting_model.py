@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keras_rl2.basics import arguments
+from keras_rl2.basics import inherited_arguments
 from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.shapes import Tensor
@@ -51,16 +52,13 @@ _NO_SPACE = cast(gymnasium.Space[Any], None)
 class _OfConstructor:
     """Signature of a class: that of its constructor, which may be inherited.
 
-    `inspect` would take `__new__` where a subclass has no constructor of its
-    own. For an instance it takes `__call__`.
+    `inspect` would take `__new__`. For an instance it takes `__call__`.
     """
 
     def __get__(self, instance: object, owner: type) -> inspect.Signature:
         if instance is not None:
             raise AttributeError("__signature__")
-        signature = inspect.signature(owner.__init__)  # type: ignore[misc]
-        _, *parameters = signature.parameters.values()
-        return signature.replace(parameters=parameters)
+        return inherited_arguments.constructor(owner)
 
 
 class ActingModel(keras.Model, abc.ABC):
@@ -501,35 +499,17 @@ class ActingModel(keras.Model, abc.ABC):
             ),
         )
 
-    def _check_export(
+    @arguments.refusing_unknown
+    def check_export(
         self,
         filepath: str | os.PathLike[str],
         env: GivenEnv,
         *,
         tolerance: float | None = None,
         loss: float = 0.1,
-        **given: Any,
-    ) -> "ExportCheck":
-        """Checks an exported file; see `check_export`."""
-        self._check_can_act()
-        arguments.check_path(filepath=filepath)
-        from keras_rl2.export.export_check import check_export
-
-        return check_export(
-            self, filepath, env, tolerance=tolerance, loss=loss, **given
-        )
-
-    @arguments.standing_for(_check_export)
-    def check_export(
-        self,
-        filepath: str | os.PathLike[str],
-        env: GivenEnv,  # own words
-        *,
-        tolerance: float | None = None,
-        loss: float = 0.1,
         episodes: int = 10,
         num_envs: int = 1,
-        seed: int | None = 0,  # own default
+        seed: int | None = 0,
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[EnvWrapper] = (),
         step_timeout: float | None = None,
@@ -577,7 +557,23 @@ class ActingModel(keras.Model, abc.ABC):
             ValueError: If the file belongs to another agent or environment, or
                 an argument is out of range.
         """
-        raise NotImplementedError
+        self._check_can_act()
+        arguments.check_path(filepath=filepath)
+        from keras_rl2.export.export_check import check_export
+
+        return check_export(
+            self,
+            filepath,
+            env,
+            tolerance=tolerance,
+            loss=loss,
+            episodes=episodes,
+            num_envs=num_envs,
+            seed=seed,
+            env_kwargs=env_kwargs,
+            wrappers=wrappers,
+            step_timeout=step_timeout,
+        )
 
     def litert_policy(self) -> LiteRTPolicy | None:
         """Returns the greedy policy for processes without TensorFlow.
@@ -592,6 +588,12 @@ class ActingModel(keras.Model, abc.ABC):
         return litert_policy(self)
 
     __signature__ = _OfConstructor()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Lets the docstring describe all arguments of the constructor."""
+        super().__init_subclass__(**kwargs)
+        if cls.__doc__ is not None:
+            cls.__doc__ = inherited_arguments.Docstring(cls.__doc__)  # type: ignore[assignment]
 
     def __new__(cls, *networks: Any, **given: Any) -> Self:
         """Raises an error for unknown arguments."""
@@ -610,7 +612,7 @@ class ActingModel(keras.Model, abc.ABC):
     @classmethod
     def argument_names(cls) -> list[str]:
         """Returns the constructor's arguments, including those of bases."""
-        return sorted(arguments.of_constructor(cls))
+        return sorted(inherited_arguments.argument_names(cls))
 
     @classmethod
     def refuse_arguments(cls, given: Mapping[str, Any]) -> None:

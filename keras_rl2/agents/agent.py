@@ -11,10 +11,15 @@ from collections.abc import Mapping
 from collections.abc import MutableMapping
 from collections.abc import Sequence
 from typing import Any
+from typing import Concatenate
 from typing import Literal
+from typing import ParamSpec
 from typing import Self
+from typing import TypedDict
 from typing import TypeVar
+from typing import Unpack
 from typing import cast
+from typing import overload
 
 import gymnasium
 import keras
@@ -31,7 +36,7 @@ from keras_rl2.basics.arguments import check_has
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.arguments import refuse_unknown
-from keras_rl2.basics.arguments import standing_for
+from keras_rl2.basics.inherited_arguments import making
 from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.trajectory import Trajectory
@@ -73,92 +78,44 @@ from keras_rl2.updates.updater import TrainedVariables
 from keras_rl2.updates.updater import Updater
 from keras_rl2.updates.updater import minibatch_of
 
-MadeAgent = TypeVar("MadeAgent", bound="Agent")
+Made = TypeVar("Made")
+Given = ParamSpec("Given")
 
-# Properties of networks among the arguments of `for_env`.
-_OPTIONS = (
-    *("hidden", "activation", "normalize_observations"),
-    *("normalization", "initialization"),
+# Arguments of `keras.Model.compile` and `fit`, and what is there instead.
+_DEFINED = "what the algorithm defines"
+_NOT_COMPILED = dict.fromkeys(
+    ("loss", "metrics", "weighted_metrics", "loss_weights"), _DEFINED
 )
+_NOT_FITTED = {
+    "y": "one dataset: actions and returns come from the environment",
+    "batch_size": "`batch_size` of the dataset",
+    "validation_steps": "`episodes` of the `EvaluationDataset`",
+    "validation_batch_size": "`num_envs` of the `EvaluationDataset`",
+    "validation_split": "`validation_data`, an `EvaluationDataset`",
+    "class_weight": "no weights of classes: there are none",
+    "sample_weight": "`weight` of each minibatch, from the dataset",
+}
 
 
-def make_for_env(
-    kind: "type[MadeAgent]",
-    env: GivenEnv,
-    *,
-    memory: keras.layers.Layer | None = None,
-    shared: bool | None = None,
-    seed: int | None = None,
-    **given: Any,
-) -> "MadeAgent":
-    """Makes a compiled agent with default networks for an environment.
+class AgentArguments(TypedDict, total=False):
+    """Arguments that all agents take, for type checkers.
 
-    Args:
-        kind: class of agents.
-        env: An environment, vector environment or id string.
-        memory: RNN cell of Keras or None. Cell of recurrent networks. Defaults
-            to `None`.
-        shared: bool or None. Whether policy and value share all layers but
-            their outputs. Defaults to `None`.
-        seed: int or None. Seeds weights, updates and `act`. Defaults to
-            `None`.
-        **given: Properties of networks, and further arguments of the
-            constructor.
-
-    Returns:
-        The agent.
-
-    Raises:
-        ValueError: If a space is not supported.
-        TypeError: If there is an argument that the algorithm does not take.
+    Those of `for_env` are among them, which has the others of a constructor.
     """
-    options = {name: given.pop(name, None) for name in _OPTIONS}
-    settings = given
-    _refuse_unknown(kind, settings, options)
-    asked = present(**options)
-    _check({**options, **_own_options(kind), **asked}, memory, shared, seed)
-    _check_dtype(settings.get("dtype"))
-    # Whoever gives networks and spaces needs no environment.
-    from keras_rl2.envs.adapt import as_vector_env
 
-    adapter = as_vector_env(env)
-    kind = cast("type[MadeAgent]", kind.for_action_space(adapter.action_space))
-    kind.refuse_arguments(settings)
-    if memory is not None and not kind.takes_memory:
-        raise ValueError(
-            f"Expected `memory=None` for {kind.__name__}, which cannot be "
-            f"trained with memory. Received: memory={memory}"
-        )
-    if shared is not None and not kind.takes_shared:
-        raise ValueError(
-            f"Expected `shared=None` for {kind.__name__}, which does not have "
-            f"a policy beside a value. Received: shared={shared}"
-        )
-    build = NetworkBuilder(
-        adapter.observation_space,
-        kind.make_policy_head(adapter.action_space),
-        {**options, **_own_options(kind), **asked},
-        kind.default_hidden,
-        memory,
-        seed,
-        settings.get("dtype"),
-        shared,
-    )
-    # A subclass takes networks, the base none.
-    construct = cast("Callable[..., MadeAgent]", kind)
-    agent = construct(
-        *kind.default_networks(build, **settings),
-        observation_space=adapter.observation_space,
-        action_space=adapter.action_space,
-        seed=seed,
-        **settings,
-    )
-    agent.compile()
-    return agent
-
-
-as_given = standing_for(make_for_env)
-"""Declares the signature of a `for_env` that `make_for_env` implements."""
+    observation_space: GivenSpace | None
+    action_space: GivenSpace | None
+    seed: int | None
+    name: str | None
+    dtype: str | None
+    # Of `for_env` alone.
+    hidden: Sequence[int] | None
+    activation: str | None
+    normalize_observations: bool
+    normalization: Literal["none", "layer", "batch", "spectral"] | None
+    initialization: Literal["orthogonal", "fan_in"] | None
+    memory: keras.layers.Layer | None
+    shared: bool | None
 
 
 class Agent(ActingModel):
@@ -215,6 +172,13 @@ class Agent(ActingModel):
     #: Attributes of arguments that are kept under another name, by argument,
     #: for `get_config`.
     argument_attributes: Mapping[str, str] = {}
+    #: Arguments that `for_env` finds out itself, beside positional ones.
+    made_arguments = frozenset(
+        {
+            *("actor", "critic", "q_network", "value_network"),
+            *("observation_space", "action_space"),
+        }
+    )
     #: Floats that agents with one program may differ in; see `train_seeds`.
     shared_numbers: tuple[str, ...] = ("gamma",)
     #: Set by Keras.
@@ -260,8 +224,43 @@ class Agent(ActingModel):
         self.compile_arguments: CompileArguments | None = None
         self.observers = Observers[Trajectory]()
 
+    @overload
     @classmethod
-    @as_given
+    def for_env(
+        cls: Callable[[], Made],
+        env: GivenEnv,
+        **given: Unpack[AgentArguments],
+    ) -> Made: ...
+
+    @overload
+    @classmethod
+    def for_env(
+        cls: Callable[Concatenate[Any, Given], Made],
+        env: GivenEnv,
+        *none: Given.args,
+        **given: Given.kwargs,
+    ) -> Made: ...
+
+    @overload
+    @classmethod
+    def for_env(
+        cls: Callable[Concatenate[Any, Any, Given], Made],
+        env: GivenEnv,
+        *none: Given.args,
+        **given: Given.kwargs,
+    ) -> Made: ...
+
+    @overload
+    @classmethod
+    def for_env(
+        cls: Callable[Concatenate[Any, Any, Any, Given], Made],
+        env: GivenEnv,
+        *none: Given.args,
+        **given: Given.kwargs,
+    ) -> Made: ...
+
+    # Above, for type checkers: what the constructor takes after the networks.
+    @making  # type: ignore[misc]
     def for_env(
         cls,
         env: GivenEnv,
@@ -277,7 +276,8 @@ class Agent(ActingModel):
         seed: int | None = None,
         name: str | None = None,
         dtype: str | None = None,
-    ) -> Self:
+        **settings: Any,
+    ) -> Any:
         """Makes a compiled agent with default networks for an environment.
 
         Args:
@@ -313,6 +313,7 @@ class Agent(ActingModel):
             dtype: str or None. Keras dtype policy of the agent and its
                 networks, e.g. `"mixed_float16"`; None for the global one.
                 Defaults to `None`.
+            **settings: Further arguments of the constructor.
 
         Returns:
             The agent. Images are processed by a convolutional network, other
@@ -323,7 +324,45 @@ class Agent(ActingModel):
                 argument is out of range.
             TypeError: If the algorithm does not take an argument.
         """
-        raise NotImplementedError
+        settings |= present(name=name, dtype=dtype)
+        asked = present(
+            hidden=hidden,
+            activation=activation,
+            normalize_observations=normalize_observations,
+            normalization=normalization,
+            initialization=initialization,
+        )
+        taken = {*cls.argument_names(), *_options(cls), "memory"}
+        refuse_unknown(cls.__name__, settings, taken - cls.made_arguments)
+        _check(_options(cls) | asked, memory, shared, seed)
+        _check_dtype(dtype)
+        # Whoever gives networks and spaces needs no environment.
+        from keras_rl2.envs.adapt import as_vector_env
+
+        adapter = as_vector_env(env)
+        kind = cls.for_action_space(adapter.action_space)
+        kind.refuse_arguments(settings)
+        _refuse_kind(kind, memory, shared)
+        build = NetworkBuilder(
+            adapter.observation_space,
+            kind.make_policy_head(adapter.action_space),
+            _options(kind) | asked,
+            kind.default_hidden,
+            memory,
+            seed,
+            dtype,
+            shared,
+        )
+        # A subclass takes networks, the base none.
+        agent = cast("Callable[..., Agent]", kind)(
+            *kind.default_networks(build, **settings),
+            observation_space=adapter.observation_space,
+            action_space=adapter.action_space,
+            seed=seed,
+            **settings,
+        )
+        agent.compile()
+        return agent
 
     @classmethod
     def from_preset(
@@ -533,36 +572,12 @@ class Agent(ActingModel):
 
     # Methods of Keras.
 
-    def _compile(
-        self,
-        optimizer: GivenOptimizer = "auto",
-        critic_optimizer: GivenOptimizer | None = None,
-        **given_arguments: Any,
-    ) -> None:
-        """Compiles the agent; see `compile`."""
-        overriding.refuse_uncalled_methods(self)
-        if critic_optimizer is None and self.has_critic_optimizer:
-            critic_optimizer = "auto"
-        given = CompileArguments(optimizer, critic_optimizer, **given_arguments)
-        with self.learners.scope():
-            super().compile(
-                optimizer=given.make_optimizer(self),
-                steps_per_execution=given.first_steps_per_execution,
-                jit_compile=given.jit_compile,
-                **given.keras,
-            )
-        # Not before: a `compile` that failed changes nothing.
-        self.compile_arguments = given
-        self.overridden = overriding.overridden(type(self))
-        self.skipped.limit = given.max_skipped_updates
-        self.trained.forget()
-
-    @arguments.standing_for(_compile)
+    @arguments.refusing(_NOT_COMPILED)
     def compile(
         self,
         optimizer: GivenOptimizer = "auto",
-        *,
         critic_optimizer: GivenOptimizer | None = None,
+        *,
         steps_per_execution: int | Literal["auto"] = "auto",
         jit_compile: bool | Literal["auto"] = "auto",
         max_skipped_updates: int | None = DEFAULT_LIMIT,
@@ -575,8 +590,9 @@ class Agent(ActingModel):
             optimizer: `keras.optimizers.Optimizer`, its name, or `"auto"` for
                 the algorithm's default. Defaults to `"auto"`.
             critic_optimizer: Optimizer of a separate critic, its name, or
-                `"auto"` for one like `optimizer`; None for a single optimizer.
-                Defaults to `None`.
+                `"auto"` for one like `optimizer`; None for a single optimizer,
+                and for `"auto"` where both always have their own. Defaults to
+                `None`.
             steps_per_execution: int, or `"auto"` for the updates of a round.
                 Updates per call of TensorFlow; with environments in the graph,
                 also those of several rounds. Defaults to `"auto"`.
@@ -595,7 +611,31 @@ class Agent(ActingModel):
             TypeError: If the class overrides a method of Keras that is not
                 called in the training of an agent.
         """
-        raise NotImplementedError
+        overriding.refuse_uncalled_methods(self)
+        if critic_optimizer is None and self.has_critic_optimizer:
+            critic_optimizer = "auto"
+        given = CompileArguments(
+            optimizer,
+            critic_optimizer,
+            steps_per_execution,
+            jit_compile,
+            max_skipped_updates,
+            run_eagerly,
+            auto_scale_loss,
+        )
+        with self.learners.scope():
+            super().compile(
+                optimizer=given.make_optimizer(self),
+                steps_per_execution=given.first_steps_per_execution,
+                jit_compile=jit_compile,
+                run_eagerly=run_eagerly,
+                auto_scale_loss=auto_scale_loss,
+            )
+        # Not before: a `compile` that failed changes nothing.
+        self.compile_arguments = given
+        self.overridden = overriding.overridden(type(self))
+        self.skipped.limit = max_skipped_updates
+        self.trained.forget()
 
     def get_compile_config(self) -> dict[str, Any] | None:
         """Returns the arguments of `compile` as plain data."""
@@ -662,24 +702,7 @@ class Agent(ActingModel):
             overriding.refuse_losses_of_keras(self)
         return minibatch_of(data)
 
-    def _fit(
-        self, x: object = None, *others: object, **given: Any
-    ) -> keras.callbacks.History:
-        """Trains the agent; see `fit`."""
-        if others:
-            raise TypeError(
-                "Expected one dataset, of which each minibatch holds all that "
-                "is learned from: fit(dataset, epochs=...). Received: "
-                f"{1 + len(others)} positional arguments"
-            )
-        # An agent that only acts does not import datasets and callbacks.
-        from keras_rl2.training import fitting
-
-        with fitting.fit_alone(self):
-            self.check_loaded()
-            return fitting.fit(self, super().fit, x, **given)
-
-    @arguments.standing_for(_fit)
+    @arguments.refusing(_NOT_FITTED)
     def fit(
         self,
         x: object = None,
@@ -730,7 +753,25 @@ class Agent(ActingModel):
                 allows were skipped, because a value was not finite.
             RuntimeError: If another `fit` of the agent is still running.
         """
-        raise NotImplementedError
+        # An agent that only acts does not import datasets and callbacks.
+        from keras_rl2.training import fitting
+
+        with fitting.fit_alone(self):
+            self.check_loaded()
+            return fitting.fit(
+                self,
+                super().fit,
+                x,
+                epochs=epochs,
+                total_steps=total_steps,
+                callbacks=callbacks,
+                validation_data=validation_data,
+                validation_freq=validation_freq,
+                initial_epoch=initial_epoch,
+                verbose=verbose,
+                shuffle=shuffle,
+                steps_per_epoch=steps_per_epoch,
+            )
 
     def set_execution(self, steps: int, size: RoundSize | None) -> None:
         """Discards the train function if it was made for another size.
@@ -767,13 +808,7 @@ class Agent(ActingModel):
             )
         return self.train_function
 
-    def _evaluate(self, x: object = None, **given: Any) -> dict[str, float]:
-        """Evaluates the agent; see `evaluate`."""
-        from keras_rl2.training import evaluating
-
-        return evaluating.evaluate(self, x, **given)
-
-    @arguments.standing_for(_evaluate)
+    @arguments.refusing_unknown
     def evaluate(
         self,
         x: object = None,
@@ -785,7 +820,7 @@ class Agent(ActingModel):
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[EnvWrapper] = (),
         step_timeout: float | None = None,
-        updates: int = 5000,  # own words
+        updates: int = 5000,
         verbose: int | Literal["auto"] = "auto",
         return_dict: bool = True,
         callbacks: object = None,
@@ -832,7 +867,23 @@ class Agent(ActingModel):
             dict: `episode_return`, `episode_return_std`, `episode_length`; for
             an `OfflineDataset` the estimates of `OfflineEvaluation`.
         """
-        raise NotImplementedError
+        from keras_rl2.training import evaluating
+
+        del return_dict, callbacks
+        self.check_loaded()
+        check_choice(verbose=(verbose, ("auto", 0, 1, 2)))
+        return evaluating.evaluate(
+            self,
+            x,
+            episodes=episodes,
+            deterministic=deterministic,
+            num_envs=num_envs,
+            seed=seed,
+            env_kwargs=env_kwargs,
+            wrappers=wrappers,
+            step_timeout=step_timeout,
+            updates=updates,
+        )
 
     def summary(
         self,
@@ -1217,26 +1268,31 @@ class Agent(ActingModel):
             )
 
 
-def _own_options(kind: "type[Agent]") -> dict[str, Any]:
+def _options(kind: type[Agent]) -> dict[str, Any]:
     """Returns the default properties of an algorithm's networks."""
     return {
+        "hidden": None,
         "activation": kind.default_activation,
-        "initialization": kind.default_initialization,
         "normalize_observations": False,
         "normalization": kind.default_normalization,
+        "initialization": kind.default_initialization,
     }
 
 
-def _refuse_unknown(
-    kind: "type[MadeAgent]",
-    settings: Mapping[str, Any],
-    options: Mapping[str, Any],
+def _refuse_kind(
+    kind: type[Agent], memory: object | None, shared: bool | None
 ) -> None:
-    """Raises an error for arguments of neither the agent nor its networks."""
-    made = {"actor", "critic", "q_network", "value_network"}
-    made |= {"observation_space", "action_space"}
-    taken = {*kind.argument_names(), *options, "memory"} - made
-    refuse_unknown(kind.__name__, settings, taken)
+    """Raises an error for kinds of networks that the algorithm lacks."""
+    if memory is not None and not kind.takes_memory:
+        raise ValueError(
+            f"Expected `memory=None` for {kind.__name__}, which cannot be "
+            f"trained with memory. Received: memory={memory}"
+        )
+    if shared is not None and not kind.takes_shared:
+        raise ValueError(
+            f"Expected `shared=None` for {kind.__name__}, which does not have "
+            f"a policy beside a value. Received: shared={shared}"
+        )
 
 
 def _check_dtype(dtype: str | None) -> None:

@@ -1,21 +1,18 @@
 """Behaviour cloning: a policy by supervised learning."""
 
-from collections.abc import Sequence
 from typing import Any
 from typing import Literal
-from typing import Self
+from typing import Unpack
 
 import keras
 import tensorflow as tf
 from keras import ops
 
-from keras_rl2.agents.agent import as_given
+from keras_rl2.agents.off_policy_agent import LearningArguments
 from keras_rl2.agents.stochastic_actor import StochasticActor
 from keras_rl2.agents.stochastic_policy import ACTION_UNITS
 from keras_rl2.basics.arguments import check_choice
-from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.networks.builder import NetworkBuilder
-from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.updates.updater import Batch
 from keras_rl2.updates.updater import Objective
 from keras_rl2.updates.updater import Terms
@@ -48,18 +45,6 @@ class BehaviorCloning(StochasticActor):
         action_units: str. Units of the Gaussian of a Box: `"half_range"`, in
             which finite bounds are -1 and 1, or `"environment"`. Defaults to
             `"half_range"`.
-        max_gradient_norm: float or None. Global norm to which gradients are
-            clipped; None for no clipping. Defaults to `None`.
-        observation_space: `gymnasium.Space` or its config. Space of one
-            environment's observations; None to take it from the first
-            environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. Space of one
-            environment's actions; None to take it from the first environment.
-            Defaults to `None`.
-        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
-        name: str or None. Name of the model. Defaults to `None`.
-        dtype: str or None. Keras dtype policy; None for the global one.
-            Defaults to `None`.
 
     Raises:
         ValueError: If a number is out of range or the network does not fit.
@@ -86,111 +71,16 @@ class BehaviorCloning(StochasticActor):
 
     def __init__(
         self,
-        actor: keras.Model,  # own words
+        actor: keras.Model,
         *,
-        gamma: float = 0.99,  # own words
-        initial_log_std: float = 0.0,  # own words
-        action_units: Literal["half_range", "environment"] = "half_range",
-        max_gradient_norm: float | None = None,
-        observation_space: GivenSpace | None = None,
-        action_space: GivenSpace | None = None,
-        seed: int | None = None,
-        name: str | None = None,
-        dtype: str | None = None,
-    ) -> None:
-        check_choice(action_units=(action_units, ACTION_UNITS))
-        super().__init__(
-            actor,
-            gamma=gamma,
-            initial_log_std=initial_log_std,
-            max_gradient_norm=max_gradient_norm,
-            observation_space=observation_space,
-            action_space=action_space,
-            seed=seed,
-            name=name,
-            dtype=dtype,
-        )
-        self.action_units = action_units
-        self._bind_requested()
-
-    @classmethod
-    @as_given
-    def for_env(
-        cls,
-        env: GivenEnv,
-        *,
-        hidden: Sequence[int] | None = None,
-        activation: str | None = None,
-        normalize_observations: bool = False,
-        normalization: Literal["none", "layer", "batch", "spectral"]
-        | None = None,
-        initialization: Literal["orthogonal", "fan_in"] | None = None,
-        memory: keras.layers.Layer | None = None,
-        shared: bool | None = None,
-        gamma: float = 0.99,
         initial_log_std: float = 0.0,
         action_units: Literal["half_range", "environment"] = "half_range",
-        max_gradient_norm: float | None = None,
-        seed: int | None = None,
-        name: str | None = None,
-        dtype: str | None = None,
-    ) -> Self:
-        """Makes a compiled agent with default networks for an environment.
-
-        Args:
-            env: An environment, vector environment, id string or function that
-                makes an environment.
-            hidden: Sequence of ints or None. Widths of the hidden layers,
-                after the convolutions where observations are images; None for
-                the algorithm's default, or that of the convolutional network.
-                Defaults to `None`.
-            activation: str or None. Activation of the hidden layers; None for
-                the algorithm's default. Defaults to `None`.
-            normalize_observations: bool. Whether the networks begin with an
-                `ObservationNormalization` layer. Defaults to `False`.
-            normalization: str or None. Normalization of the hidden layers:
-                `"layer"`, `"batch"`, `"spectral"` or `"none"`, see
-                `keras_rl2.networks.mlp`; None for the algorithm's default.
-                Defaults to `None`.
-            initialization: str or None. `"orthogonal"`, with small weights in
-                the last layer of an actor; `"fan_in"`, the default of
-                PyTorch's layers; None for the algorithm's default. Defaults to
-                `None`.
-            memory: RNN cell of Keras or None, e.g.
-                `keras.layers.LSTMCell(128)`. Makes the network recurrent: all
-                outputs share the cell, and each has its own hidden layers
-                after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
-                `None`.
-            shared: bool or None. Whether policy and value share all layers but
-                their outputs, as published for images; None where the
-                observation contains an image. Defaults to `None`.
-            gamma: float. Discount factor of the dataset's rewards; the loss
-                does not use it. Defaults to `0.99`.
-            initial_log_std: float. Initial log standard deviation of a Box
-                policy whose network outputs means only; it stays within -5 ...
-                2. Defaults to `0.0`.
-            action_units: str. Units of the Gaussian of a Box: `"half_range"`,
-                in which finite bounds are -1 and 1, or `"environment"`.
-                Defaults to `"half_range"`.
-            max_gradient_norm: float or None. Global norm to which gradients
-                are clipped; None for no clipping. Defaults to `None`.
-            seed: int or None. Seeds weights, updates and `act`. Defaults to
-                `None`.
-            name: str or None. Name of the model. Defaults to `None`.
-            dtype: str or None. Keras dtype policy of the agent and its
-                networks, e.g. `"mixed_float16"`; None for the global one.
-                Defaults to `None`.
-
-        Returns:
-            The agent. Images are processed by a convolutional network, other
-            observations by an MLP.
-
-        Raises:
-            ValueError: If a space of the environment is not supported, or an
-                argument is out of range.
-            TypeError: If the algorithm does not take an argument.
-        """
-        raise NotImplementedError
+        **kwargs: Unpack[LearningArguments],
+    ) -> None:
+        check_choice(action_units=(action_units, ACTION_UNITS))
+        super().__init__(actor, initial_log_std=initial_log_std, **kwargs)
+        self.action_units = action_units
+        self._bind_requested()
 
     @classmethod
     def default_networks(

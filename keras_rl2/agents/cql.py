@@ -5,8 +5,7 @@ from collections.abc import Collection
 from collections.abc import Sequence
 from typing import Any
 from typing import ClassVar
-from typing import Literal
-from typing import Self
+from typing import Unpack
 from typing import cast
 
 import gymnasium
@@ -14,14 +13,12 @@ import keras
 from keras import ops
 
 from keras_rl2 import losses
-from keras_rl2.agents.agent import as_given
+from keras_rl2.agents.dqn import DQNArguments
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
+from keras_rl2.agents.sac import CrossQArguments
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.envs.vector_env import GivenEnv
-from keras_rl2.exploration.get import GivenNoise
 from keras_rl2.networks import checks as network_checks
-from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.updates.critics import GivenCritics
 from keras_rl2.updates.updater import Terms
 
@@ -40,6 +37,10 @@ def check_weight(alpha: float, threshold: float | None) -> None:
     check_in_range(alpha=(alpha, lowest, 1e12))
     if threshold is not None:
         check_in_range(threshold=(threshold, -1e12, 1e12))
+
+
+class CQLArguments(DQNArguments, CrossQArguments, total=False):
+    """Arguments of `DQN` and `SAC`; see there."""
 
 
 class CQL(OffPolicyAgent):
@@ -75,42 +76,6 @@ class CQL(OffPolicyAgent):
             None for a constant α. Defaults to `None`.
         num_samples: int. For Box actions, number of samples from each of the
             three distributions. Defaults to `10`.
-        double: bool. Whether the online network, rather than its target,
-            chooses the next action. Defaults to `True`.
-        dueling: bool. Whether the network outputs V and advantages. Defaults
-            to `False`.
-        distributional: None, `"categorical"` or `"quantile"`. Defaults to
-            `None`.
-        atoms: int. Atoms or quantiles of each distribution. Defaults to `51`.
-        support: Sequence of two floats. Smallest and largest return on the
-            atoms of `"categorical"`. Defaults to `(-10.0, 10.0)`.
-        loss: str. `"huber"` (with a threshold of 1) or `"mse"` (half the
-            square) of the TD error; distributions have their own losses.
-            Defaults to `"huber"`.
-        epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
-            over environment steps. Probability of a random action; it changes
-            from round to round. None for a linear decay from 1 to 0.05 over
-            10,000 steps. Defaults to `None`.
-        epsilon_spread: float. α of Ape-X: environment i of B explores with
-            ε^(1 + α i / (B - 1)), so that some of many environments hardly
-            explore; 7 as published. Defaults to `0.0`: the same ε in all.
-        temperature: float above 0. Initial α. Defaults to `1.0`.
-        learn_temperature: bool. Whether α is learned from the target entropy;
-            otherwise it is constant. Defaults to `True`.
-        target_entropy: float or None. Target entropy in nats; None for -A, as
-            published, or 0.89 log n for n allowed Discrete actions. Defaults
-            to `None`.
-        noise_color: str. Color of the noise with which Box actions are sampled
-            while experience is collected. `"pink"` is correlated over time, so
-            that it moves bodies with inertia; each single action still has the
-            policy's distribution. See `keras_rl2.exploration.PinkNoise`.
-            `"white"` is independent at each step, as published. Defaults to
-            `"pink"`.
-        exploration: float, str, dict, `ExplorationNoise` or None. Noise added
-            to the actions of a Box policy, in units of half their range, where
-            sampling from the policy does not explore enough; see `TD3`.
-            Defaults to `None`.
-        gamma: float. Discount factor. Defaults to `0.99`.
         max_gradient_norm: float or None. Global norm to which gradients are
             clipped; None for no clipping. The default for Box actions is None.
             Defaults to `10.0`.
@@ -118,19 +83,6 @@ class CQL(OffPolicyAgent):
             moves by this fraction towards the network that it follows; 1
             copies it. The default for Box actions is 0.005. Defaults to
             `0.01`.
-        target_every: int. Number of updates per move of the target network;
-            `tau=1.0, target_every=1000` copies it every 1000 updates. Defaults
-            to `1`.
-        observation_space: `gymnasium.Space` or its config. Space of one
-            environment's observations; None to take it from the first
-            environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. Space of one
-            environment's actions; None to take it from the first environment.
-            Defaults to `None`.
-        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
-        name: str or None. Name of the model. Defaults to `None`.
-        dtype: str or None. Keras dtype policy; None for the global one.
-            Defaults to `None`.
 
     Raises:
         ValueError: If a number is out of range or a network does not fit.
@@ -155,180 +107,15 @@ class CQL(OffPolicyAgent):
     def __init__(
         self,
         *networks: GivenCritics,
-        q_network: keras.Model | None = None,  # own words
-        actor: keras.Model | None = None,  # own words
-        critic: GivenCritics | None = None,  # own words
+        q_network: keras.Model | None = None,
+        actor: keras.Model | None = None,
+        critic: GivenCritics | None = None,
         alpha: float = 1.0,
         threshold: float | None = None,
         num_samples: int = 10,
-        double: bool = True,
-        dueling: bool = False,
-        distributional: Literal["categorical", "quantile"] | None = None,
-        atoms: int = 51,
-        support: Sequence[float] = (-10.0, 10.0),
-        loss: Literal["huber", "mse"] = "huber",
-        epsilon: float
-        | keras.optimizers.schedules.LearningRateSchedule
-        | None = None,
-        epsilon_spread: float = 0.0,
-        temperature: float = 1.0,
-        learn_temperature: bool = True,
-        target_entropy: float | None = None,
-        noise_color: Literal["pink", "white"] = "pink",
-        exploration: GivenNoise | None = None,
-        gamma: float = 0.99,
-        max_gradient_norm: float | None = 10.0,  # own words
-        tau: float = 0.01,  # own words
-        target_every: int = 1,
-        observation_space: GivenSpace | None = None,
-        action_space: GivenSpace | None = None,
-        seed: int | None = None,
-        name: str | None = None,
-        dtype: str | None = None,
+        **kwargs: Unpack[CQLArguments],
     ) -> None:
         # The signature for users: each of `kinds` has its own constructor.
-        raise NotImplementedError
-
-    @classmethod
-    @as_given
-    def for_env(
-        cls,
-        env: GivenEnv,
-        *,
-        hidden: Sequence[int] | None = None,
-        activation: str | None = None,
-        normalize_observations: bool = False,
-        normalization: Literal["none", "layer", "batch", "spectral"]
-        | None = None,
-        initialization: Literal["orthogonal", "fan_in"] | None = None,
-        memory: keras.layers.Layer | None = None,
-        shared: bool | None = None,
-        alpha: float = 1.0,
-        threshold: float | None = None,
-        num_samples: int = 10,
-        double: bool = True,
-        dueling: bool = False,
-        distributional: Literal["categorical", "quantile"] | None = None,
-        atoms: int = 51,
-        support: Sequence[float] = (-10.0, 10.0),
-        loss: Literal["huber", "mse"] = "huber",
-        epsilon: float
-        | keras.optimizers.schedules.LearningRateSchedule
-        | None = None,
-        epsilon_spread: float = 0.0,
-        temperature: float = 1.0,
-        learn_temperature: bool = True,
-        target_entropy: float | None = None,
-        noise_color: Literal["pink", "white"] = "pink",
-        exploration: GivenNoise | None = None,
-        gamma: float = 0.99,
-        max_gradient_norm: float | None = 10.0,
-        tau: float = 0.01,
-        target_every: int = 1,
-        seed: int | None = None,
-        name: str | None = None,
-        dtype: str | None = None,
-    ) -> Self:
-        """Makes a compiled agent with default networks for an environment.
-
-        Args:
-            env: An environment, vector environment, id string or function that
-                makes an environment.
-            hidden: Sequence of ints or None. Widths of the hidden layers,
-                after the convolutions where observations are images; None for
-                the algorithm's default, or that of the convolutional network.
-                Defaults to `None`.
-            activation: str or None. Activation of the hidden layers; None for
-                the algorithm's default. Defaults to `None`.
-            normalize_observations: bool. Whether the networks begin with an
-                `ObservationNormalization` layer. Defaults to `False`.
-            normalization: str or None. Normalization of the hidden layers:
-                `"layer"`, `"batch"`, `"spectral"` or `"none"`, see
-                `keras_rl2.networks.mlp`; None for the algorithm's default.
-                Defaults to `None`.
-            initialization: str or None. `"orthogonal"`, with small weights in
-                the last layer of an actor; `"fan_in"`, the default of
-                PyTorch's layers; None for the algorithm's default. Defaults to
-                `None`.
-            memory: RNN cell of Keras or None, e.g.
-                `keras.layers.LSTMCell(128)`. Makes the network recurrent: all
-                outputs share the cell, and each has its own hidden layers
-                after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
-                `None`.
-            shared: bool or None. Whether policy and value share all layers but
-                their outputs, as published for images; None where the
-                observation contains an image. Defaults to `None`.
-            alpha: float. α, weight of the penalty; with a `threshold` its
-                initial value, above 0. The default for Box actions is 2.5.
-                Defaults to `1.0`.
-            threshold: float or None. Target of the penalty, where α is
-                learned: α grows while the penalty is larger, and falls while
-                it is smaller. None for a constant α. Defaults to `None`.
-            num_samples: int. For Box actions, number of samples from each of
-                the three distributions. Defaults to `10`.
-            double: bool. Whether the online network, rather than its target,
-                chooses the next action. Defaults to `True`.
-            dueling: bool. Whether the network outputs V and advantages.
-                Defaults to `False`.
-            distributional: None, `"categorical"` or `"quantile"`. Defaults to
-                `None`.
-            atoms: int. Atoms or quantiles of each distribution. Defaults to
-                `51`.
-            support: Sequence of two floats. Smallest and largest return on the
-                atoms of `"categorical"`. Defaults to `(-10.0, 10.0)`.
-            loss: str. `"huber"` (with a threshold of 1) or `"mse"` (half the
-                square) of the TD error; distributions have their own losses.
-                Defaults to `"huber"`.
-            epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
-                over environment steps. Probability of a random action; it
-                changes from round to round. None for a linear decay from 1 to
-                0.05 over 10,000 steps. Defaults to `None`.
-            epsilon_spread: float. α of Ape-X: environment i of B explores with
-                ε^(1 + α i / (B - 1)), so that some of many environments hardly
-                explore; 7 as published. Defaults to `0.0`: the same ε in all.
-            temperature: float above 0. Initial α. Defaults to `1.0`.
-            learn_temperature: bool. Whether α is learned from the target
-                entropy; otherwise it is constant. Defaults to `True`.
-            target_entropy: float or None. Target entropy in nats; None for -A,
-                as published, or 0.89 log n for n allowed Discrete actions.
-                Defaults to `None`.
-            noise_color: str. Color of the noise with which Box actions are
-                sampled while experience is collected. `"pink"` is correlated
-                over time, so that it moves bodies with inertia; each single
-                action still has the policy's distribution. See
-                `keras_rl2.exploration.PinkNoise`. `"white"` is independent at
-                each step, as published. Defaults to `"pink"`.
-            exploration: float, str, dict, `ExplorationNoise` or None. Noise
-                added to the actions of a Box policy, in units of half their
-                range, where sampling from the policy does not explore enough;
-                see `TD3`. Defaults to `None`.
-            gamma: float. Discount factor. Defaults to `0.99`.
-            max_gradient_norm: float or None. Global norm to which gradients
-                are clipped; None for no clipping. The default for Box actions
-                is None. Defaults to `10.0`.
-            tau: float. Polyak coefficient, above 0 and at most 1: a target
-                network moves by this fraction towards the network that it
-                follows; 1 copies it. The default for Box actions is 0.005.
-                Defaults to `0.01`.
-            target_every: int. Number of updates per move of the target
-                network; `tau=1.0, target_every=1000` copies it every 1000
-                updates. Defaults to `1`.
-            seed: int or None. Seeds weights, updates and `act`. Defaults to
-                `None`.
-            name: str or None. Name of the model. Defaults to `None`.
-            dtype: str or None. Keras dtype policy of the agent and its
-                networks, e.g. `"mixed_float16"`; None for the global one.
-                Defaults to `None`.
-
-        Returns:
-            The agent. Images are processed by a convolutional network, other
-            observations by an MLP.
-
-        Raises:
-            ValueError: If a space of the environment is not supported, or an
-                argument is out of range.
-            TypeError: If the algorithm does not take an argument.
-        """
         raise NotImplementedError
 
     @classmethod
@@ -341,6 +128,18 @@ class CQL(OffPolicyAgent):
         pair = len(networks) > 1 or "actor" in given or "critic" in given
         spaces = gymnasium.spaces
         return cls.kinds[spaces.Box if pair else spaces.Discrete]
+
+    @classmethod
+    def argument_chains(cls) -> list[Sequence[type]]:
+        """Returns the classes whose constructors take the arguments.
+
+        `CQL` takes those of its kinds, which do not call its constructor.
+        """
+        if cls is not CQL:
+            return [[each for each in cls.__mro__ if each is not CQL]]
+        spaces = gymnasium.spaces
+        kinds = cls.kinds[spaces.Discrete], cls.kinds[spaces.Box]
+        return [[CQL], *(kind.argument_chains()[0] for kind in kinds)]
 
     def _weigh_penalty(self, alpha: float, threshold: float | None) -> None:
         """Sets the weight of the penalty, a variable with a threshold."""

@@ -1,8 +1,6 @@
 """CrossQ: soft actor-critic without target networks."""
 
-from collections.abc import Sequence
-from typing import Literal
-from typing import Self
+from typing import Unpack
 from typing import cast
 
 import gymnasium
@@ -10,20 +8,13 @@ import keras
 from keras import ops
 
 from keras_rl2 import losses
-from keras_rl2.agents.agent import as_given
-from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.agents.sac import SAC
+from keras_rl2.agents.sac import CrossQArguments
 from keras_rl2.basics.arguments import check_positive
-from keras_rl2.basics.arguments import standing_for
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.envs.vector_env import GivenEnv
-from keras_rl2.exploration.get import GivenNoise
-from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.trees import map_leaves
-from keras_rl2.training.compile_arguments import GivenOptimizer
 from keras_rl2.updates import critics
 from keras_rl2.updates.critics import GivenCritics
-from keras_rl2.updates.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.updates.updater import Batch
 from keras_rl2.updates.updater import Objective
 from keras_rl2.updates.updater import Terms
@@ -68,35 +59,6 @@ class CrossQ(SAC):
             architecture, with its own weights.
         policy_delay: int. Number of updates of the critics per update of
             policy and temperature. Defaults to `3`.
-        temperature: float above 0. Initial α. Defaults to `1.0`.
-        learn_temperature: bool. Whether α is learned from the target entropy;
-            otherwise it is constant. Defaults to `True`.
-        target_entropy: float or None. Target entropy in nats; None for -A, as
-            published, or 0.89 log n for n allowed Discrete actions. Defaults
-            to `None`.
-        noise_color: str. Color of the noise with which Box actions are sampled
-            while experience is collected. `"pink"` is correlated over time, so
-            that it moves bodies with inertia; each single action still has the
-            policy's distribution. See `keras_rl2.exploration.PinkNoise`.
-            `"white"` is independent at each step, as published. Defaults to
-            `"pink"`.
-        exploration: float, str, dict, `ExplorationNoise` or None. Noise added
-            to the actions of a Box policy, in units of half their range, where
-            sampling from the policy does not explore enough; see `TD3`.
-            Defaults to `None`.
-        gamma: float. Discount factor. Defaults to `0.99`.
-        max_gradient_norm: float or None. Global norm to which gradients are
-            clipped; None for no clipping. Defaults to `None`.
-        observation_space: `gymnasium.Space` or its config. Space of one
-            environment's observations; None to take it from the first
-            environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. Space of one
-            environment's actions; None to take it from the first environment.
-            Defaults to `None`.
-        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
-        name: str or None. Name of the model. Defaults to `None`.
-        dtype: str or None. Keras dtype policy; None for the global one.
-            Defaults to `None`.
 
     Raises:
         ValueError: If a number is out of range or a network does not fit.
@@ -124,40 +86,14 @@ class CrossQ(SAC):
 
     def __init__(
         self,
-        actor: keras.Model,  # own words
-        critic: GivenCritics,  # own words
+        actor: keras.Model,
+        critic: GivenCritics,
         *,
-        policy_delay: int = 3,  # own words
-        temperature: float = 1.0,
-        learn_temperature: bool = True,
-        target_entropy: float | None = None,
-        noise_color: Literal["pink", "white"] = "pink",
-        exploration: GivenNoise | None = None,
-        gamma: float = 0.99,
-        max_gradient_norm: float | None = None,
-        observation_space: GivenSpace | None = None,
-        action_space: GivenSpace | None = None,
-        seed: int | None = None,
-        name: str | None = None,
-        dtype: str | None = None,
+        policy_delay: int = 3,
+        **kwargs: Unpack[CrossQArguments],
     ) -> None:
         check_positive(policy_delay=policy_delay)
-        super().__init__(
-            actor,
-            critic,
-            temperature=temperature,
-            learn_temperature=learn_temperature,
-            target_entropy=target_entropy,
-            noise_color=noise_color,
-            exploration=exploration,
-            gamma=gamma,
-            max_gradient_norm=max_gradient_norm,
-            observation_space=observation_space,
-            action_space=action_space,
-            seed=seed,
-            name=name,
-            dtype=dtype,
-        )
+        super().__init__(actor, critic, **kwargs)
         self.policy_delay = policy_delay
         self.last_actor_loss: keras.Variable | None = None
         if policy_delay > 1:
@@ -169,100 +105,6 @@ class CrossQ(SAC):
                 name="last_actor_loss",
             )
 
-    @classmethod
-    @as_given
-    def for_env(  # type: ignore[override]
-        cls,
-        env: GivenEnv,
-        *,
-        hidden: Sequence[int] | None = None,
-        activation: str | None = None,
-        normalize_observations: bool = False,
-        normalization: Literal["none", "layer", "batch", "spectral"]
-        | None = None,
-        initialization: Literal["orthogonal", "fan_in"] | None = None,
-        memory: keras.layers.Layer | None = None,
-        shared: bool | None = None,
-        policy_delay: int = 3,
-        temperature: float = 1.0,
-        learn_temperature: bool = True,
-        target_entropy: float | None = None,
-        noise_color: Literal["pink", "white"] = "pink",
-        exploration: GivenNoise | None = None,
-        gamma: float = 0.99,
-        max_gradient_norm: float | None = None,
-        seed: int | None = None,
-        name: str | None = None,
-        dtype: str | None = None,
-    ) -> Self:
-        """Makes a compiled agent with default networks for an environment.
-
-        Args:
-            env: An environment, vector environment, id string or function that
-                makes an environment.
-            hidden: Sequence of ints or None. Widths of the hidden layers,
-                after the convolutions where observations are images; None for
-                the algorithm's default, or that of the convolutional network.
-                Defaults to `None`.
-            activation: str or None. Activation of the hidden layers; None for
-                the algorithm's default. Defaults to `None`.
-            normalize_observations: bool. Whether the networks begin with an
-                `ObservationNormalization` layer. Defaults to `False`.
-            normalization: str or None. Normalization of the hidden layers:
-                `"layer"`, `"batch"`, `"spectral"` or `"none"`, see
-                `keras_rl2.networks.mlp`; None for the algorithm's default.
-                Defaults to `None`.
-            initialization: str or None. `"orthogonal"`, with small weights in
-                the last layer of an actor; `"fan_in"`, the default of
-                PyTorch's layers; None for the algorithm's default. Defaults to
-                `None`.
-            memory: RNN cell of Keras or None, e.g.
-                `keras.layers.LSTMCell(128)`. Makes the network recurrent: all
-                outputs share the cell, and each has its own hidden layers
-                after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
-                `None`.
-            shared: bool or None. Whether policy and value share all layers but
-                their outputs, as published for images; None where the
-                observation contains an image. Defaults to `None`.
-            policy_delay: int. Number of updates of the critics per update of
-                policy and temperature. Defaults to `3`.
-            temperature: float above 0. Initial α. Defaults to `1.0`.
-            learn_temperature: bool. Whether α is learned from the target
-                entropy; otherwise it is constant. Defaults to `True`.
-            target_entropy: float or None. Target entropy in nats; None for -A,
-                as published, or 0.89 log n for n allowed Discrete actions.
-                Defaults to `None`.
-            noise_color: str. Color of the noise with which Box actions are
-                sampled while experience is collected. `"pink"` is correlated
-                over time, so that it moves bodies with inertia; each single
-                action still has the policy's distribution. See
-                `keras_rl2.exploration.PinkNoise`. `"white"` is independent at
-                each step, as published. Defaults to `"pink"`.
-            exploration: float, str, dict, `ExplorationNoise` or None. Noise
-                added to the actions of a Box policy, in units of half their
-                range, where sampling from the policy does not explore enough;
-                see `TD3`. Defaults to `None`.
-            gamma: float. Discount factor. Defaults to `0.99`.
-            max_gradient_norm: float or None. Global norm to which gradients
-                are clipped; None for no clipping. Defaults to `None`.
-            seed: int or None. Seeds weights, updates and `act`. Defaults to
-                `None`.
-            name: str or None. Name of the model. Defaults to `None`.
-            dtype: str or None. Keras dtype policy of the agent and its
-                networks, e.g. `"mixed_float16"`; None for the global one.
-                Defaults to `None`.
-
-        Returns:
-            The agent. Images are processed by a convolutional network, other
-            observations by an MLP.
-
-        Raises:
-            ValueError: If a space of the environment is not supported, or an
-                argument is out of range.
-            TypeError: If the algorithm does not take an argument.
-        """
-        raise NotImplementedError
-
     # Target networks.
 
     def make_targets(self) -> None:
@@ -272,42 +114,6 @@ class CrossQ(SAC):
     def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
         """An empty list: there are no target networks."""
         return []
-
-    # Methods of Keras.
-
-    @standing_for(OffPolicyAgent._compile)
-    def compile(
-        self,
-        optimizer: GivenOptimizer = "auto",
-        critic_optimizer: GivenOptimizer | None = "auto",
-        *,
-        steps_per_execution: int | Literal["auto"] = "auto",
-        jit_compile: bool | Literal["auto"] = "auto",
-        max_skipped_updates: int | None = DEFAULT_LIMIT,
-        run_eagerly: bool = False,
-        auto_scale_loss: bool = True,
-    ) -> None:
-        """Sets the optimizers; see `Agent.compile`.
-
-        Args:
-            optimizer: Optimizer of the actor: `keras.optimizers.Optimizer`,
-                its name, or `"auto"` for the algorithm's default. Defaults to
-                `"auto"`.
-            critic_optimizer: Optimizer of the critics; `"auto"` or None for
-                one like that of the actor. Defaults to `"auto"`.
-            steps_per_execution: int, or `"auto"` for the updates of a round.
-                Updates per call of TensorFlow; with environments in the graph,
-                also those of several rounds. Defaults to `"auto"`.
-            jit_compile: bool, or `"auto"` to compile whole rounds of small
-                networks by XLA. Defaults to `"auto"`.
-            max_skipped_updates: int or None. Maximum number of consecutive
-                updates that may be skipped because a gradient or a learning
-                rate was not finite; None for any number. Defaults to `1000`.
-            run_eagerly: bool. See `keras.Model.compile`. Defaults to `False`.
-            auto_scale_loss: bool. See `keras.Model.compile`. Defaults to
-                `True`.
-        """
-        raise NotImplementedError
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns the optimizer that `compile("auto")` uses."""

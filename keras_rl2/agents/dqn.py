@@ -1,51 +1,46 @@
 """Deep Q-networks."""
 
-from collections.abc import Mapping
 from collections.abc import Sequence
-from typing import Any
 from typing import Literal
-from typing import Self
+from typing import Unpack
 from typing import cast
 
-import gymnasium
 import keras
-import numpy as np
-import tensorflow as tf
 from keras import ops
 
-from keras_rl2.agents.agent import as_given
+from keras_rl2.agents.agent import AgentArguments
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
+from keras_rl2.agents.off_policy_agent import OffPolicyArguments
+from keras_rl2.agents.value_policy import ValuePolicy
 from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.distributions import Distribution
-from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.losses.value_distributions import as_support
 from keras_rl2.losses.value_distributions import value_distribution
 from keras_rl2.networks import checks as network_checks
-from keras_rl2.networks.builder import NetworkBuilder
-from keras_rl2.networks.inputs import Memory
-from keras_rl2.networks.inputs import flat
-from keras_rl2.networks.inputs import inputs_for
-from keras_rl2.networks.inputs import of_one_step
-from keras_rl2.networks.inputs import run_network
-from keras_rl2.networks.inputs import sequences_like
-from keras_rl2.networks.inputs import unroll
 from keras_rl2.networks.network_copies import copy_of
-from keras_rl2.networks.outputs import check_value_ending
 from keras_rl2.policies.epsilon_greedy import EpsilonGreedy
-from keras_rl2.policy_heads import PolicyHead
-from keras_rl2.policy_heads import policy_head
-from keras_rl2.policy_heads.discrete_head import DiscreteHead
-from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.trees import Tree
-from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.updates import replayed_sequences
 from keras_rl2.updates.updater import Batch
 from keras_rl2.updates.updater import Objective
 from keras_rl2.updates.updater import Terms
 
 
+class DQNArguments(OffPolicyArguments, total=False):
+    """Arguments of `DQN` for subclasses; see there."""
+
+    double: bool
+    dueling: bool
+    distributional: Literal["categorical", "quantile"] | None
+    atoms: int
+    support: Sequence[float]
+    loss: Literal["huber", "mse"]
+    epsilon: float | keras.optimizers.schedules.LearningRateSchedule | None
+    epsilon_spread: float
+
+
 @keras.saving.register_keras_serializable(package="keras_rl2")
-class DQN(OffPolicyAgent):
+class DQN(ValuePolicy, OffPolicyAgent):
     """Deep Q-network, with the extensions of Rainbow as flags.
 
     Learns the value of each action from replayed transitions, with a target
@@ -100,20 +95,9 @@ class DQN(OffPolicyAgent):
             every 100 updates. Copies every 10,000 updates, as for Atari, would
             be two or three in a task of 50,000 steps, while values grow by
             about a reward with each copy. Defaults to `0.01`.
-        gamma: float. Discount factor. Defaults to `0.99`.
         target_every: int. Number of updates per move of the target network;
             `tau=1.0, target_every=1000` copies it every 1000 updates. Defaults
             to `1`.
-        observation_space: `gymnasium.Space` or its config. Space of one
-            environment's observations; None to take it from the first
-            environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. Space of one
-            environment's actions; None to take it from the first environment.
-            Defaults to `None`.
-        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
-        name: str or None. Name of the model. Defaults to `None`.
-        dtype: str or None. Keras dtype policy; None for the global one.
-            Defaults to `None`.
 
     Raises:
         ValueError: If an argument is out of range or the network does not
@@ -141,13 +125,9 @@ class DQN(OffPolicyAgent):
           R2D2.
     """
 
-    action_kinds = (gymnasium.spaces.Discrete,)
     takes_memory = True
     # `loss` is an attribute of Keras.
     argument_attributes = {"loss": "loss_name"}
-    policy_head: DiscreteHead
-    # Without it, values of rarely visited states grow without bound.
-    default_normalization = "layer"
     updates_per_step = 0.5
     default_batch_size = 64
     statistics_names: tuple[str, ...] = (
@@ -171,15 +151,11 @@ class DQN(OffPolicyAgent):
         | keras.optimizers.schedules.LearningRateSchedule
         | None = None,
         epsilon_spread: float = 0.0,
-        max_gradient_norm: float | None = 10.0,  # own default
-        tau: float = 0.01,  # own default, words
+        max_gradient_norm: float | None = 10.0,
+        tau: float = 0.01,
         gamma: float = 0.99,
-        target_every: int = 1,  # own words
-        observation_space: GivenSpace | None = None,
-        action_space: GivenSpace | None = None,
-        seed: int | None = None,
-        name: str | None = None,
-        dtype: str | None = None,
+        target_every: int = 1,
+        **kwargs: Unpack[AgentArguments],
     ) -> None:
         network_checks.check_is_network("q_network", q_network)
         check_flag(double=double, dueling=dueling)
@@ -191,11 +167,7 @@ class DQN(OffPolicyAgent):
             tau=tau,
             gamma=gamma,
             target_every=target_every,
-            observation_space=observation_space,
-            action_space=action_space,
-            seed=seed,
-            name=name,
-            dtype=dtype,
+            **kwargs,
         )
         self.q_network = q_network
         # Until the agent is bound.
@@ -208,178 +180,16 @@ class DQN(OffPolicyAgent):
         self.loss_name = loss
         self.epsilon = exploring.epsilon
         self.epsilon_spread = exploring.spread
-        self._values = values
-        self._exploring = exploring
+        self.values = values
+        self.exploring = exploring
         self._bind_requested()
-
-    @classmethod
-    @as_given
-    def for_env(
-        cls,
-        env: GivenEnv,
-        *,
-        hidden: Sequence[int] | None = None,
-        activation: str | None = None,
-        normalize_observations: bool = False,
-        normalization: Literal["none", "layer", "batch", "spectral"]
-        | None = None,
-        initialization: Literal["orthogonal", "fan_in"] | None = None,
-        memory: keras.layers.Layer | None = None,
-        shared: bool | None = None,
-        double: bool = True,
-        dueling: bool = False,
-        distributional: Literal["categorical", "quantile"] | None = None,
-        atoms: int = 51,
-        support: Sequence[float] = (-10.0, 10.0),
-        loss: Literal["huber", "mse"] = "huber",
-        epsilon: float
-        | keras.optimizers.schedules.LearningRateSchedule
-        | None = None,
-        epsilon_spread: float = 0.0,
-        max_gradient_norm: float | None = 10.0,
-        tau: float = 0.01,
-        gamma: float = 0.99,
-        target_every: int = 1,
-        seed: int | None = None,
-        name: str | None = None,
-        dtype: str | None = None,
-    ) -> Self:
-        """Makes a compiled agent with default networks for an environment.
-
-        Args:
-            env: An environment, vector environment, id string or function that
-                makes an environment.
-            hidden: Sequence of ints or None. Widths of the hidden layers,
-                after the convolutions where observations are images; None for
-                the algorithm's default, or that of the convolutional network.
-                Defaults to `None`.
-            activation: str or None. Activation of the hidden layers; None for
-                the algorithm's default. Defaults to `None`.
-            normalize_observations: bool. Whether the networks begin with an
-                `ObservationNormalization` layer. Defaults to `False`.
-            normalization: str or None. Normalization of the hidden layers:
-                `"layer"`, `"batch"`, `"spectral"` or `"none"`, see
-                `keras_rl2.networks.mlp`; None for the algorithm's default.
-                Defaults to `None`.
-            initialization: str or None. `"orthogonal"`, with small weights in
-                the last layer of an actor; `"fan_in"`, the default of
-                PyTorch's layers; None for the algorithm's default. Defaults to
-                `None`.
-            memory: RNN cell of Keras or None, e.g.
-                `keras.layers.LSTMCell(128)`. Makes the network recurrent: all
-                outputs share the cell, and each has its own hidden layers
-                after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
-                `None`.
-            shared: bool or None. Whether policy and value share all layers but
-                their outputs, as published for images; None where the
-                observation contains an image. Defaults to `None`.
-            double: bool. Whether the online network, rather than its target,
-                chooses the next action. Defaults to `True`.
-            dueling: bool. Whether the network outputs V and advantages.
-                Defaults to `False`.
-            distributional: None, `"categorical"` or `"quantile"`. Defaults to
-                `None`.
-            atoms: int. Atoms or quantiles of each distribution. Defaults to
-                `51`.
-            support: Sequence of two floats. Smallest and largest return on the
-                atoms of `"categorical"`. Defaults to `(-10.0, 10.0)`.
-            loss: str. `"huber"` (with a threshold of 1) or `"mse"` (half the
-                square) of the TD error; distributions have their own losses.
-                Defaults to `"huber"`.
-            epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
-                over environment steps. Probability of a random action; it
-                changes from round to round. None for a linear decay from 1 to
-                0.05 over 10,000 steps. Defaults to `None`.
-            epsilon_spread: float. α of Ape-X: environment i of B explores with
-                ε^(1 + α i / (B - 1)), so that some of many environments hardly
-                explore; 7 as published. Defaults to `0.0`: the same ε in all.
-            max_gradient_norm: float or None. Global norm to which gradients
-                are clipped; None for no clipping. Defaults to `10.0`.
-            tau: float. Polyak coefficient, above 0 and at most 1: the target
-                network moves by this fraction towards the network; 1 copies
-                it. With 0.01 at each update, the target is about as old as a
-                copy made every 100 updates. Copies every 10,000 updates, as
-                for Atari, would be two or three in a task of 50,000 steps,
-                while values grow by about a reward with each copy. Defaults to
-                `0.01`.
-            gamma: float. Discount factor. Defaults to `0.99`.
-            target_every: int. Number of updates per move of the target
-                network; `tau=1.0, target_every=1000` copies it every 1000
-                updates. Defaults to `1`.
-            seed: int or None. Seeds weights, updates and `act`. Defaults to
-                `None`.
-            name: str or None. Name of the model. Defaults to `None`.
-            dtype: str or None. Keras dtype policy of the agent and its
-                networks, e.g. `"mixed_float16"`; None for the global one.
-                Defaults to `None`.
-
-        Returns:
-            The agent. Images are processed by a convolutional network, other
-            observations by an MLP.
-
-        Raises:
-            ValueError: If a space of the environment is not supported, or an
-                argument is out of range.
-            TypeError: If the algorithm does not take an argument.
-        """
-        raise NotImplementedError
-
-    @classmethod
-    def default_networks(
-        cls,
-        build: NetworkBuilder,
-        *,
-        dueling: bool = False,
-        distributional: str | None = None,
-        atoms: int = 51,
-        **settings: Any,
-    ) -> tuple[keras.Model]:
-        """Makes a Q-network."""
-        each = value_distribution(distributional, atoms, (0, 1), "mse").atoms
-        units = cast(DiscreteHead, build.head).n * each
-        if build.memory is not None:
-            rows = units + dueling * each
-            return (build.recurrent("q_network", (rows,), build.seed),)
-        return (
-            build.network(
-                "q_network", (each, units) if dueling else units, build.seed
-            ),
-        )
-
-    @classmethod
-    def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:
-        """Returns the head of Discrete actions."""
-        network_checks.check_action_kind(cls, action_space, cls.action_kinds)
-        return policy_head(action_space)
-
-    def given_networks(self) -> dict[str, keras.Model]:
-        """Returns the network, keyed by constructor argument."""
-        return {"q_network": self.q_network}
 
     def _check_and_build(self) -> None:
         """Checks the network against the spaces and makes all variables."""
-        network_checks.check_q_network(
-            self.task,
-            self.q_network,
-            actions=self.policy_head.n,
-            atoms=self._values.atoms,
-            dueling=self.dueling,
-        )
-        if self.memory is None:
-            inputs = inputs_for(self.q_network, self.task.encode.network_input)
-            check_value_ending(self.q_network, inputs)
+        self._check_q_network()
         self.make_targets()
 
-    def default_optimizer(self) -> keras.optimizers.Optimizer:
-        """Returns the optimizer that `compile("auto")` uses."""
-        return keras.optimizers.Adam(5e-4)
-
     # Networks.
-
-    @property
-    def acting_networks(self) -> list[keras.Model]:
-        """Networks of the policy."""
-        return [self.q_network]
 
     def make_targets(self) -> None:
         """Makes the target network, a copy of the network."""
@@ -392,148 +202,6 @@ class DQN(OffPolicyAgent):
         """The pair of the target network and the network that it follows."""
         return [(self.target_network, self.q_network)]
 
-    def call(self, observation: Tree[Tensor], training: bool = False) -> Tensor:
-        """Returns Q-values `[B, n]` float32."""
-        encoded = self.task.encode(observation)
-        return self.q_values(self._outputs(self.q_network, encoded, training))
-
-    def q_values(self, outputs: Tensor) -> Tensor:
-        """Returns the Q-values of network outputs.
-
-        Args:
-            outputs: `[B, n, N]` float32; see `loss_terms`.
-
-        Returns:
-            `[B, n]` float32.
-        """
-        return self._values.mean(outputs)
-
-    def value(self, observation: Tree[Tensor]) -> Tensor:
-        """Returns the value of the best allowed action.
-
-        Args:
-            observation: `[B, ...]`. Raw observations.
-
-        Returns:
-            `[B]` float32.
-        """
-        return ops.max(self._choices(observation), axis=-1)
-
-    def values_of_taken(
-        self, observation: Tree[Tensor], action: Tensor, training: bool = False
-    ) -> list[Tensor]:
-        """Returns the network's Q-values of given actions, `[B]` float32."""
-        index = ops.cast(action, "int32")[:, None]
-        values = self(observation, training=training)
-        # [B, n] -> [B]
-        return [ops.take_along_axis(values, index, axis=1)[:, 0]]
-
-    def _choices(self, observation: Tree[Tensor]) -> Tensor:
-        """Returns Q-values `[B, n]`, much lower for forbidden actions."""
-        return self.task.allowed(observation, self(observation))
-
-    def _outputs(
-        self,
-        network: keras.Model,
-        encoded: Tree[Tensor],
-        training: bool = False,
-    ) -> Tensor:
-        """Returns the outputs of a network by action, `[B, n, N]` float32."""
-        return self._of_actions(run_network(network, encoded, training))
-
-    def _of_actions(self, outputs: Tensor) -> Tensor:
-        """Splits the outputs of a network by action, `[B, n, N]` float32."""
-        outputs = ops.cast(outputs, "float32")
-        rows = self.policy_head.n + bool(self.dueling)
-        outputs = ops.reshape(outputs, (-1, rows, self._values.atoms))
-        if not self.dueling:
-            return outputs
-        value, advantages = outputs[:, :1], outputs[:, 1:]
-        return value + advantages - ops.mean(advantages, axis=1, keepdims=True)
-
-    def run_sequences(
-        self,
-        network: keras.Model,
-        observation: Tree[Tensor],
-        begins: Tensor,
-        state: Sequence[Tensor],
-        training: bool = False,
-    ) -> tuple[Tensor, Sequence[Tensor]]:
-        """Runs a recurrent network on sequences.
-
-        Args:
-            network: `keras.Model`. The Q-network or its target.
-            observation: tree of `[B, T, ...]`. Raw observations.
-            begins: `[B, T]`. 1 where a step is the first of an episode.
-            state: Sequence of `[B, ...]`. State before the first step.
-            training: bool. Passed on to the network. Defaults to `False`.
-
-        Returns:
-            Its outputs by action, `[B, T, n, N]`, and the state after the last
-            step.
-        """
-        outputs, after = unroll(
-            cast(Memory, network),
-            self.task.encode,
-            observation,
-            begins,
-            state,
-            training,
-        )
-        return sequences_like(begins)(self._of_actions(outputs)), after
-
-    # Acting.
-
-    def policy_step(
-        self, observation: Tree[Tensor], begins: Tensor, state: Sequence[Tensor]
-    ) -> tuple[Distribution, Sequence[Tensor]]:
-        """Returns the greedy policy of one step and the state after it."""
-        outputs, after = self.run_sequences(
-            self.q_network,
-            map_leaves(of_one_step, observation),
-            of_one_step(begins),
-            state,
-        )
-        values = self.task.allowed(observation, self.q_values(outputs[:, 0]))
-        return self.policy_head(values), after
-
-    def sample_action(self, observation: Tree[Tensor], noise: Tensor) -> Tensor:
-        """Returns the best actions, or random ones selected by the noise."""
-        return self.policy_head(self._choices(observation)).sample(noise)
-
-    def greedy_action(self, observation: Tree[Tensor]) -> Tensor:
-        """Returns the best actions `[B]`."""
-        return self.policy_head(self._choices(observation)).mode()
-
-    @property
-    def noise_parts(self) -> list[dict[str, Any]]:
-        """Description of the noise: its kind, and the current ε."""
-        return [
-            self._exploring.noise_part(
-                self.policy_head.n, self.env_steps, ranked=self.is_masked
-            )
-        ]
-
-    def draw_noise(
-        self,
-        generator: np.random.Generator,
-        shape: tuple[int, ...],
-        state: object = None,
-    ) -> tuple[np.ndarray, Any]:
-        """Draws the selection of random actions; see `EpsilonGreedy.draw`."""
-        noise = self._exploring.draw(
-            generator,
-            shape,
-            self.policy_head.n,
-            self.env_steps,
-            ranked=self.is_masked,
-        )
-        return noise, state
-
-    def exploration_logs(self) -> dict[str, float]:
-        """Returns the current probability of a random action."""
-        return {"epsilon": self._exploring.present(self.env_steps)}
-
     # Learning.
 
     def objectives(self) -> dict[str, Objective]:
@@ -543,7 +211,14 @@ class DQN(OffPolicyAgent):
     def _terms(self, batch: Batch) -> Terms:
         """Runs the network once, and returns `loss_terms`."""
         if self.memory is not None:
-            return self.loss_terms(*_as_steps(self, batch))
+            outputs, batch = replayed_sequences.as_steps(
+                batch,
+                self.run_sequences,
+                (self.q_network, self.target_network),
+                self.allowed_values,
+                self.double,
+            )
+            return self.loss_terms(outputs, batch)
         encoded = self.task.encode(batch["observation"])
         outputs = self._outputs(self.q_network, encoded, training=True)
         return self.loss_terms(outputs, batch)
@@ -565,7 +240,7 @@ class DQN(OffPolicyAgent):
         """
         if "next_outputs" not in batch:
             batch = batch | self._next_outputs(batch["next_observation"])
-        each, td_error = self._values.loss(
+        each, td_error = self.values.loss(
             outputs, batch, batch["next_outputs"], batch["selector"]
         )
         # [B, n] -> [B], those of the actions taken
@@ -589,88 +264,10 @@ class DQN(OffPolicyAgent):
         """
         encoded = self.task.encode(observation)
         next_outputs = self._outputs(self.target_network, encoded)
-        selector = self.q_values(
-            self._outputs(self.q_network, encoded)
-            if self.double
-            else next_outputs
-        )
+        choosing = next_outputs
+        if self.double:
+            choosing = self._outputs(self.q_network, encoded)
         return {
             "next_outputs": next_outputs,
-            "selector": self.task.allowed(observation, selector),
+            "selector": self.allowed_values(observation, choosing),
         }
-
-
-def _as_steps(agent: DQN, batch: Batch) -> tuple[Tensor, Batch]:
-    """Runs the networks of an agent on M sequences of L steps.
-
-    Args:
-        agent: `DQN` with recurrent networks.
-        batch: dict; see `keras_rl2.data.SequenceReplayBuffer.sample`.
-
-    Returns:
-        Arguments of `DQN.loss_terms` for M * L steps.
-    """
-    steps: dict[str, Any] = dict(batch)
-    span, state = steps.pop("span"), steps.pop("state")
-    burn_in, begins = steps.pop("burn_in"), steps.pop("begins")
-    seen = steps.pop("observation")
-    learned = span.shape[1]
-
-    def outputs_of(network: keras.Model, training: bool) -> Tensor:
-        warm = _after_burn_in(agent, network, burn_in, state)
-        outputs, _ = agent.run_sequences(network, seen, begins, warm, training)
-        return outputs
-
-    outputs = outputs_of(agent.q_network, training=True)
-    next_outputs = outputs_of(agent.target_network, training=False)
-    choosing = ops.stop_gradient(outputs) if agent.double else next_outputs
-    values = agent.task.allowed(
-        map_leaves(flat, seen), agent.q_values(flat(choosing))
-    )
-    selector = sequences_like(begins)(values)
-    first = map_leaves(lambda each: flat(each[:, :learned]), seen)
-    return flat(outputs[:, :learned]), {
-        **map_leaves(flat, steps),
-        "observation": first,
-        "next_outputs": _where_bootstrapped(next_outputs, span),
-        "selector": _where_bootstrapped(selector, span),
-    }
-
-
-def _after_burn_in(
-    agent: DQN,
-    network: keras.Model,
-    burn_in: Mapping[str, Any],
-    state: Sequence[Tensor],
-) -> Sequence[Tensor]:
-    """Returns the state after the burn-in, as a constant.
-
-    Args:
-        agent: `DQN`.
-        network: `keras.Model`. The Q-network or its target.
-        burn_in: Mapping. `observation` and `begins` of the steps of the
-            burn-in, which may be none.
-        state: Sequence of `[M, ...]`. State before them.
-
-    Returns:
-        Sequence of `[M, ...]`.
-    """
-    if not burn_in["begins"].shape[1]:
-        return state
-    _, warm = agent.run_sequences(network, **burn_in, state=state)
-    constant: Sequence[Tensor] = map_leaves(ops.stop_gradient, tuple(warm))
-    return constant
-
-
-def _where_bootstrapped(array: Tensor, span: Tensor) -> Tensor:
-    """Returns the entries at the steps from which each step bootstraps.
-
-    Args:
-        array: `[M, L + n, ...]`. Entries of all steps of sequences.
-        span: `[M, L]`. Number of steps until the bootstrap.
-
-    Returns:
-        `[M * L, ...]`.
-    """
-    places = ops.arange(span.shape[1], dtype="int32") + span
-    return flat(tf.gather(array, places, axis=1, batch_dims=1))

@@ -1,10 +1,8 @@
 """Implicit Q-learning."""
 
 import functools
-from collections.abc import Sequence
 from typing import Any
-from typing import Literal
-from typing import Self
+from typing import Unpack
 from typing import cast
 
 import gymnasium
@@ -12,13 +10,12 @@ import keras
 from keras import ops
 
 from keras_rl2 import losses
-from keras_rl2.agents.agent import as_given
 from keras_rl2.agents.stochastic_actor import StochasticActor
+from keras_rl2.agents.stochastic_actor import StochasticActorArguments
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import DiagonalGaussian
 from keras_rl2.distributions import Distribution
-from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.inputs import inputs_for
@@ -28,7 +25,6 @@ from keras_rl2.networks.outputs import check_value_ending
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
-from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.updates import critics
 from keras_rl2.updates.critics import GivenCritics
@@ -77,26 +73,6 @@ class IQL(StochasticActor):
         inverse_temperature: float. β; 0 is behavior cloning. Defaults to
             `3.0`.
         max_weight: float. w, maximum weight of an action. Defaults to `100.0`.
-        initial_log_std: float. Initial log standard deviation of a Box policy;
-            it stays within -5 ... 2. Defaults to `0.0`.
-        gamma: float. Discount factor. Defaults to `0.99`.
-        max_gradient_norm: float or None. Global norm to which gradients are
-            clipped; None for no clipping. Defaults to `None`.
-        tau: float. Polyak coefficient, above 0 and at most 1: a target network
-            moves by this fraction towards the network that it follows; 1
-            copies it. Defaults to `0.005`.
-        target_every: int. Number of updates per move of the target networks.
-            Defaults to `1`.
-        observation_space: `gymnasium.Space` or its config. Space of one
-            environment's observations; None to take it from the first
-            environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. Space of one
-            environment's actions; None to take it from the first environment.
-            Defaults to `None`.
-        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
-        name: str or None. Name of the model. Defaults to `None`.
-        dtype: str or None. Keras dtype policy; None for the global one.
-            Defaults to `None`.
 
     Raises:
         ValueError: If a number is out of range or a network does not fit.
@@ -131,23 +107,14 @@ class IQL(StochasticActor):
 
     def __init__(
         self,
-        actor: keras.Model,  # own words
+        actor: keras.Model,
         critic: GivenCritics,
         value_network: keras.Model,
         *,
         expectile: float = 0.7,
         inverse_temperature: float = 3.0,
         max_weight: float = 100.0,
-        initial_log_std: float = 0.0,  # own words
-        gamma: float = 0.99,
-        max_gradient_norm: float | None = None,
-        tau: float = 0.005,
-        target_every: int = 1,
-        observation_space: GivenSpace | None = None,
-        action_space: GivenSpace | None = None,
-        seed: int | None = None,
-        name: str | None = None,
-        dtype: str | None = None,
+        **kwargs: Unpack[StochasticActorArguments],
     ) -> None:
         check_in_range(
             # At either end the expectile is the minimum or the maximum.
@@ -157,19 +124,7 @@ class IQL(StochasticActor):
         )
         network_checks.check_is_network("value_network", value_network)
         given = critics.as_critics(critic, self.number_of_critics)
-        super().__init__(
-            actor,
-            initial_log_std=initial_log_std,
-            gamma=gamma,
-            max_gradient_norm=max_gradient_norm,
-            tau=tau,
-            target_every=target_every,
-            observation_space=observation_space,
-            action_space=action_space,
-            seed=seed,
-            name=name,
-            dtype=dtype,
-        )
+        super().__init__(actor, **kwargs)
         # Before the critics, as the second one may be made later: variables
         # must have the same order as when both are given, as in loading.
         self.value_network = value_network
@@ -179,95 +134,6 @@ class IQL(StochasticActor):
         self.inverse_temperature = inverse_temperature
         self.max_weight = max_weight
         self._bind_requested()
-
-    @classmethod
-    @as_given
-    def for_env(
-        cls,
-        env: GivenEnv,
-        *,
-        hidden: Sequence[int] | None = None,
-        activation: str | None = None,
-        normalize_observations: bool = False,
-        normalization: Literal["none", "layer", "batch", "spectral"]
-        | None = None,
-        initialization: Literal["orthogonal", "fan_in"] | None = None,
-        memory: keras.layers.Layer | None = None,
-        shared: bool | None = None,
-        expectile: float = 0.7,
-        inverse_temperature: float = 3.0,
-        max_weight: float = 100.0,
-        initial_log_std: float = 0.0,
-        gamma: float = 0.99,
-        max_gradient_norm: float | None = None,
-        tau: float = 0.005,
-        target_every: int = 1,
-        seed: int | None = None,
-        name: str | None = None,
-        dtype: str | None = None,
-    ) -> Self:
-        """Makes a compiled agent with default networks for an environment.
-
-        Args:
-            env: An environment, vector environment, id string or function that
-                makes an environment.
-            hidden: Sequence of ints or None. Widths of the hidden layers,
-                after the convolutions where observations are images; None for
-                the algorithm's default, or that of the convolutional network.
-                Defaults to `None`.
-            activation: str or None. Activation of the hidden layers; None for
-                the algorithm's default. Defaults to `None`.
-            normalize_observations: bool. Whether the networks begin with an
-                `ObservationNormalization` layer. Defaults to `False`.
-            normalization: str or None. Normalization of the hidden layers:
-                `"layer"`, `"batch"`, `"spectral"` or `"none"`, see
-                `keras_rl2.networks.mlp`; None for the algorithm's default.
-                Defaults to `None`.
-            initialization: str or None. `"orthogonal"`, with small weights in
-                the last layer of an actor; `"fan_in"`, the default of
-                PyTorch's layers; None for the algorithm's default. Defaults to
-                `None`.
-            memory: RNN cell of Keras or None, e.g.
-                `keras.layers.LSTMCell(128)`. Makes the network recurrent: all
-                outputs share the cell, and each has its own hidden layers
-                after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
-                `None`.
-            shared: bool or None. Whether policy and value share all layers but
-                their outputs, as published for images; None where the
-                observation contains an image. Defaults to `None`.
-            expectile: float between 0 and 1. τ; 0.5 is the mean. Defaults to
-                `0.7`.
-            inverse_temperature: float. β; 0 is behavior cloning. Defaults to
-                `3.0`.
-            max_weight: float. w, maximum weight of an action. Defaults to
-                `100.0`.
-            initial_log_std: float. Initial log standard deviation of a Box
-                policy; it stays within -5 ... 2. Defaults to `0.0`.
-            gamma: float. Discount factor. Defaults to `0.99`.
-            max_gradient_norm: float or None. Global norm to which gradients
-                are clipped; None for no clipping. Defaults to `None`.
-            tau: float. Polyak coefficient, above 0 and at most 1: a target
-                network moves by this fraction towards the network that it
-                follows; 1 copies it. Defaults to `0.005`.
-            target_every: int. Number of updates per move of the target
-                networks. Defaults to `1`.
-            seed: int or None. Seeds weights, updates and `act`. Defaults to
-                `None`.
-            name: str or None. Name of the model. Defaults to `None`.
-            dtype: str or None. Keras dtype policy of the agent and its
-                networks, e.g. `"mixed_float16"`; None for the global one.
-                Defaults to `None`.
-
-        Returns:
-            The agent. Images are processed by a convolutional network, other
-            observations by an MLP.
-
-        Raises:
-            ValueError: If a space of the environment is not supported, or an
-                argument is out of range.
-            TypeError: If the algorithm does not take an argument.
-        """
-        raise NotImplementedError
 
     @classmethod
     def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:

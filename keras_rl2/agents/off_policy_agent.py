@@ -1,5 +1,6 @@
 """Agents that learn from replay."""
 
+from typing import Unpack
 from typing import cast
 
 import keras
@@ -8,11 +9,11 @@ import tensorflow as tf
 from keras import ops
 
 from keras_rl2.agents.agent import Agent
+from keras_rl2.agents.agent import AgentArguments
 from keras_rl2.basics import seeds
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.networks.model_layers import all_layers
-from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.updates.target_networks import TargetUpdate
 from keras_rl2.updates.target_networks import check_sync
 from keras_rl2.updates.updater import Batch
@@ -20,6 +21,20 @@ from keras_rl2.updates.updater import Terms
 
 # Draws of one update that differ from each other.
 _STREAMS = 8
+
+
+class LearningArguments(AgentArguments, total=False):
+    """Arguments of `OffPolicyAgent` without target networks; see there."""
+
+    gamma: float
+    max_gradient_norm: float | None
+
+
+class OffPolicyArguments(LearningArguments, total=False):
+    """Arguments of `OffPolicyAgent`; see there."""
+
+    tau: float
+    target_every: int
 
 
 class OffPolicyAgent(Agent):
@@ -39,16 +54,6 @@ class OffPolicyAgent(Agent):
             copies it. Defaults to `0.005`.
         target_every: int. Number of updates per move of the target networks.
             Defaults to `1`.
-        observation_space: `gymnasium.Space` or its config. Space of one
-            environment's observations; None to take it from the first
-            environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. Space of one
-            environment's actions; None to take it from the first environment.
-            Defaults to `None`.
-        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
-        name: str or None. Name of the model. Defaults to `None`.
-        dtype: str or None. Keras dtype policy; None for the global one.
-            Defaults to `None`.
 
     Example:
 
@@ -75,23 +80,13 @@ class OffPolicyAgent(Agent):
         max_gradient_norm: float | None = None,
         tau: float = 0.005,
         target_every: int = 1,
-        observation_space: GivenSpace | None = None,
-        action_space: GivenSpace | None = None,
-        seed: int | None = None,
-        name: str | None = None,
-        dtype: str | None = None,
+        **kwargs: Unpack[AgentArguments],
     ) -> None:
         check_in_range(gamma=(gamma, 0.0, 1.0))
         if max_gradient_norm is not None:
             check_in_range(max_gradient_norm=(max_gradient_norm, 1e-12, np.inf))
         check_sync(tau, target_every, "target_every")
-        super().__init__(
-            observation_space=observation_space,
-            action_space=action_space,
-            seed=seed,
-            name=name,
-            dtype=dtype,
-        )
+        super().__init__(**kwargs)  # type: ignore[misc]
         self.gamma = gamma
         self.max_gradient_norm = max_gradient_norm
         self.tau = tau

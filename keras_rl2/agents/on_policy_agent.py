@@ -5,6 +5,7 @@ from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 from typing import Literal
+from typing import Unpack
 from typing import cast
 
 import gymnasium
@@ -14,6 +15,7 @@ from keras import ops
 
 from keras_rl2 import losses
 from keras_rl2 import returns
+from keras_rl2.agents.agent import AgentArguments
 from keras_rl2.agents.stochastic_policy import ACTION_UNITS
 from keras_rl2.agents.stochastic_policy import StochasticPolicy
 from keras_rl2.basics.arguments import check_choice
@@ -37,7 +39,6 @@ from keras_rl2.networks.inputs import unroll
 from keras_rl2.networks.outputs import check_value_ending
 from keras_rl2.policies.own_round import OwnRollout
 from keras_rl2.spaces.array_spec import ArraySpec
-from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.supported import is_image
 from keras_rl2.spaces.supported import space_tree
 from keras_rl2.spaces.trees import Tree
@@ -45,6 +46,17 @@ from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.updates.rollout_samples import RolloutSamples
 from keras_rl2.updates.updater import Objective
+
+
+class OnPolicyArguments(AgentArguments, total=False):
+    """Arguments of `OnPolicyAgent` for subclasses; see there."""
+
+    gamma: float
+    entropy_coefficient: float
+    value_coefficient: float
+    max_gradient_norm: float | None
+    initial_log_std: float
+    action_units: Literal["half_range", "environment"]
 
 
 class OnPolicyAgent(StochasticPolicy):
@@ -65,7 +77,8 @@ class OnPolicyAgent(StochasticPolicy):
         critic: `keras.Model` from observations to values `[B, 1]`, or None
             where `actor` has both outputs. Defaults to `None`.
         gamma: float. Discount factor. Defaults to `0.99`.
-        gae_lambda: float. Decay of the advantage estimate. Defaults to `0.95`.
+        gae_lambda: float. Decay of the advantage estimate; 1 is the n-step
+            advantage. Defaults to `0.95`.
         entropy_coefficient: float. Weight of the entropy bonus. Defaults to
             `0.0`.
         value_coefficient: float. Weight of the value loss. Defaults to `0.5`.
@@ -78,16 +91,6 @@ class OnPolicyAgent(StochasticPolicy):
         action_units: str. Units of the Gaussian of a Box: `"half_range"`, in
             which finite bounds are -1 and 1, or `"environment"`. Defaults to
             `"half_range"`.
-        observation_space: `gymnasium.Space` or its config. Space of one
-            environment's observations; None to take it from the first
-            environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. Space of one
-            environment's actions; None to take it from the first environment.
-            Defaults to `None`.
-        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
-        name: str or None. Name of the model. Defaults to `None`.
-        dtype: str or None. Keras dtype policy; None for the global one.
-            Defaults to `None`.
 
     Example:
 
@@ -121,11 +124,7 @@ class OnPolicyAgent(StochasticPolicy):
         max_gradient_norm: float | None = 0.5,
         initial_log_std: float = 0.0,
         action_units: Literal["half_range", "environment"] = "half_range",
-        observation_space: GivenSpace | None = None,
-        action_space: GivenSpace | None = None,
-        seed: int | None = None,
-        name: str | None = None,
-        dtype: str | None = None,
+        **kwargs: Unpack[AgentArguments],
     ) -> None:
         check_in_range(
             initial_log_std=(initial_log_std, -20.0, 20.0),
@@ -138,13 +137,7 @@ class OnPolicyAgent(StochasticPolicy):
             check_in_range(max_gradient_norm=(max_gradient_norm, 1e-12, np.inf))
         check_flag(normalize_advantages=normalize_advantages)
         check_choice(action_units=(action_units, ACTION_UNITS))
-        super().__init__(
-            observation_space=observation_space,
-            action_space=action_space,
-            seed=seed,
-            name=name,
-            dtype=dtype,
-        )
+        super().__init__(**kwargs)  # type: ignore[misc]
         network_checks.check_is_network("actor", actor)
         if critic is not None:
             network_checks.check_is_network("critic", critic)

@@ -1,10 +1,7 @@
 """Parallelised Q-network."""
 
-from collections.abc import Sequence
 from typing import Any
-from typing import Literal
-from typing import Self
-from typing import cast
+from typing import Unpack
 
 import gymnasium
 import keras
@@ -12,25 +9,17 @@ import numpy as np
 from keras import ops
 
 from keras_rl2 import returns
-from keras_rl2.agents.agent import Agent
-from keras_rl2.agents.agent import as_given
+from keras_rl2.agents.agent import AgentArguments
+from keras_rl2.agents.value_policy import ValuePolicy
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.trajectory import Trajectory
-from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.losses import statistics
+from keras_rl2.losses.value_distributions import ScalarValues
 from keras_rl2.networks import checks as network_checks
-from keras_rl2.networks.builder import NetworkBuilder
-from keras_rl2.networks.inputs import inputs_for
-from keras_rl2.networks.inputs import run_network
-from keras_rl2.networks.outputs import check_value_ending
 from keras_rl2.policies.epsilon_greedy import EpsilonGreedy
 from keras_rl2.policies.own_round import OwnRollout
-from keras_rl2.policy_heads import PolicyHead
-from keras_rl2.policy_heads import policy_head
-from keras_rl2.policy_heads.discrete_head import DiscreteHead
 from keras_rl2.spaces.array_spec import ArraySpec
-from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.updates.rollout_samples import RolloutSamples
 from keras_rl2.updates.updater import Batch
@@ -39,7 +28,7 @@ from keras_rl2.updates.updater import Terms
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
-class PQN(Agent):
+class PQN(ValuePolicy):
     """Q-learning from new rollouts of many environments, without a replay.
 
     Layer normalization makes a target network unnecessary. The targets are
@@ -62,16 +51,6 @@ class PQN(Agent):
         gamma: float. Discount factor. Defaults to `0.99`.
         max_gradient_norm: float or None. Global norm to which gradients are
             clipped; None for no clipping. Defaults to `10.0`.
-        observation_space: `gymnasium.Space` or its config. Space of one
-            environment's observations; None to take it from the first
-            environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. Space of one
-            environment's actions; None to take it from the first environment.
-            Defaults to `None`.
-        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
-        name: str or None. Name of the model. Defaults to `None`.
-        dtype: str or None. Keras dtype policy; None for the global one.
-            Defaults to `None`.
 
     Example:
 
@@ -87,14 +66,10 @@ class PQN(Agent):
         - [Gallici et al., 2024](https://arxiv.org/abs/2407.04811).
     """
 
-    action_kinds = (gymnasium.spaces.Discrete,)
-    on_policy = True
     shared_numbers = ("gamma", "q_lambda")
-    policy_head: DiscreteHead
     default_hidden = (128, 128)
     default_activation = "relu"
     default_initialization = "fan_in"
-    default_normalization = "layer"
     statistics_names = ("loss", "q_value", "gradient_norm")
 
     def __init__(
@@ -107,112 +82,23 @@ class PQN(Agent):
         | None = None,
         gamma: float = 0.99,
         max_gradient_norm: float | None = 10.0,
-        observation_space: GivenSpace | None = None,
-        action_space: GivenSpace | None = None,
-        seed: int | None = None,
-        name: str | None = None,
-        dtype: str | None = None,
+        **kwargs: Unpack[AgentArguments],
     ) -> None:
         network_checks.check_is_network("q_network", q_network)
         check_in_range(gamma=(gamma, 0.0, 1.0), q_lambda=(q_lambda, 0.0, 1.0))
         if max_gradient_norm is not None:
             check_in_range(max_gradient_norm=(max_gradient_norm, 1e-12, np.inf))
         exploring = EpsilonGreedy(epsilon)
-        super().__init__(
-            observation_space=observation_space,
-            action_space=action_space,
-            seed=seed,
-            name=name,
-            dtype=dtype,
-        )
+        super().__init__(**kwargs)  # type: ignore[misc]
         self.q_network = q_network
         self.gamma = gamma
         self.q_lambda = q_lambda
         self.max_gradient_norm = max_gradient_norm
         self.epsilon = exploring.epsilon
-        self._exploring = exploring
+        self.exploring = exploring
+        self.values = ScalarValues("mse")
         self.rollout_samples = RolloutSamples(self, ("returns", "value"))
         self._bind_requested()
-
-    @classmethod
-    @as_given
-    def for_env(
-        cls,
-        env: GivenEnv,
-        *,
-        hidden: Sequence[int] | None = None,
-        activation: str | None = None,
-        normalize_observations: bool = False,
-        normalization: Literal["none", "layer", "batch", "spectral"]
-        | None = None,
-        initialization: Literal["orthogonal", "fan_in"] | None = None,
-        memory: keras.layers.Layer | None = None,
-        shared: bool | None = None,
-        q_lambda: float = 0.65,
-        epsilon: float
-        | keras.optimizers.schedules.LearningRateSchedule
-        | None = None,
-        gamma: float = 0.99,
-        max_gradient_norm: float | None = 10.0,
-        seed: int | None = None,
-        name: str | None = None,
-        dtype: str | None = None,
-    ) -> Self:
-        """Makes a compiled agent with default networks for an environment.
-
-        Args:
-            env: An environment, vector environment, id string or function that
-                makes an environment.
-            hidden: Sequence of ints or None. Widths of the hidden layers,
-                after the convolutions where observations are images; None for
-                the algorithm's default, or that of the convolutional network.
-                Defaults to `None`.
-            activation: str or None. Activation of the hidden layers; None for
-                the algorithm's default. Defaults to `None`.
-            normalize_observations: bool. Whether the networks begin with an
-                `ObservationNormalization` layer. Defaults to `False`.
-            normalization: str or None. Normalization of the hidden layers:
-                `"layer"`, `"batch"`, `"spectral"` or `"none"`, see
-                `keras_rl2.networks.mlp`; None for the algorithm's default.
-                Defaults to `None`.
-            initialization: str or None. `"orthogonal"`, with small weights in
-                the last layer of an actor; `"fan_in"`, the default of
-                PyTorch's layers; None for the algorithm's default. Defaults to
-                `None`.
-            memory: RNN cell of Keras or None, e.g.
-                `keras.layers.LSTMCell(128)`. Makes the network recurrent: all
-                outputs share the cell, and each has its own hidden layers
-                after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
-                `None`.
-            shared: bool or None. Whether policy and value share all layers but
-                their outputs, as published for images; None where the
-                observation contains an image. Defaults to `None`.
-            q_lambda: float. Decay λ of the mixture of n-step returns. Defaults
-                to `0.65`.
-            epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
-                over environment steps. Probability of a random action; it
-                changes from round to round. None for a linear decay from 1 to
-                0.05 over 10,000 steps. Defaults to `None`.
-            gamma: float. Discount factor. Defaults to `0.99`.
-            max_gradient_norm: float or None. Global norm to which gradients
-                are clipped; None for no clipping. Defaults to `10.0`.
-            seed: int or None. Seeds weights, updates and `act`. Defaults to
-                `None`.
-            name: str or None. Name of the model. Defaults to `None`.
-            dtype: str or None. Keras dtype policy of the agent and its
-                networks, e.g. `"mixed_float16"`; None for the global one.
-                Defaults to `None`.
-
-        Returns:
-            The agent. Images are processed by a convolutional network, other
-            observations by an MLP.
-
-        Raises:
-            ValueError: If a space of the environment is not supported, or an
-                argument is out of range.
-            TypeError: If the algorithm does not take an argument.
-        """
-        raise NotImplementedError
 
     @classmethod
     def own_rollout(cls, observation_space: gymnasium.Space[Any]) -> OwnRollout:
@@ -229,113 +115,9 @@ class PQN(Agent):
             steps=1024, passes=4, batch_size=128, scale_rewards=False
         )
 
-    @classmethod
-    def default_networks(
-        cls, build: NetworkBuilder, **settings: Any
-    ) -> tuple[keras.Model, ...]:
-        """Makes a Q-network."""
-        units = cast(DiscreteHead, build.head).n
-        return (build.network("q_network", units, build.seed),)
-
-    @classmethod
-    def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:
-        """Returns the head of Discrete actions."""
-        network_checks.check_action_kind(cls, action_space, cls.action_kinds)
-        return policy_head(action_space)
-
-    def given_networks(self) -> dict[str, keras.Model]:
-        """Returns the network, keyed by constructor argument."""
-        return {"q_network": self.q_network}
-
     def _check_and_build(self) -> None:
         """Checks the network against the spaces."""
-        network_checks.check_q_network(
-            self.task,
-            self.q_network,
-            actions=self.policy_head.n,
-            atoms=1,
-            dueling=False,
-        )
-        inputs = inputs_for(self.q_network, self.task.encode.network_input)
-        check_value_ending(self.q_network, inputs)
-
-    # Acting.
-
-    @property
-    def acting_networks(self) -> list[keras.Model]:
-        """Networks of the policy."""
-        return [self.q_network]
-
-    def call(self, observation: Tree[Tensor], training: bool = False) -> Tensor:
-        """Returns Q-values `[B, n]` float32."""
-        encoded = self.task.encode(observation)
-        outputs = run_network(self.q_network, encoded, training)
-        return ops.cast(outputs, "float32")
-
-    def value(self, observation: Tree[Tensor]) -> Tensor:
-        """Returns the value of the best allowed action.
-
-        Args:
-            observation: `[B, ...]`. Raw observations.
-
-        Returns:
-            `[B]` float32.
-        """
-        return ops.max(self._choices(observation), axis=-1)
-
-    def values_of_taken(
-        self, observation: Tree[Tensor], action: Tensor, training: bool = False
-    ) -> list[Tensor]:
-        """Returns the network's Q-values of given actions, `[B]` float32."""
-        index = ops.cast(action, "int32")[:, None]
-        values = self(observation, training=training)
-        # [B, n] -> [B]
-        return [ops.take_along_axis(values, index, axis=1)[:, 0]]
-
-    def _choices(
-        self, observation: Tree[Tensor], training: bool = False
-    ) -> Tensor:
-        """Returns Q-values `[B, n]`, much lower for forbidden actions."""
-        return self.task.allowed(
-            observation, self(observation, training=training)
-        )
-
-    def sample_action(self, observation: Tree[Tensor], noise: Tensor) -> Tensor:
-        """Returns the best actions, or random ones selected by the noise."""
-        return self.policy_head(self._choices(observation)).sample(noise)
-
-    def greedy_action(self, observation: Tree[Tensor]) -> Tensor:
-        """Returns the best actions `[B]`."""
-        return self.policy_head(self._choices(observation)).mode()
-
-    @property
-    def noise_parts(self) -> list[dict[str, Any]]:
-        """Description of the noise: its kind, and the current ε."""
-        return [
-            self._exploring.noise_part(
-                self.policy_head.n, self.env_steps, ranked=self.is_masked
-            )
-        ]
-
-    def draw_noise(
-        self,
-        generator: np.random.Generator,
-        shape: tuple[int, ...],
-        state: object = None,
-    ) -> tuple[np.ndarray, Any]:
-        """Draws the selection of random actions; see `EpsilonGreedy.draw`."""
-        noise = self._exploring.draw(
-            generator,
-            shape,
-            self.policy_head.n,
-            self.env_steps,
-            ranked=self.is_masked,
-        )
-        return noise, state
-
-    def exploration_logs(self) -> dict[str, float]:
-        """Returns the current probability of a random action."""
-        return {"epsilon": self._exploring.present(self.env_steps)}
+        self._check_q_network()
 
     # Learning.
 
@@ -413,10 +195,6 @@ class PQN(Agent):
             target, and `value`, that of the best action.
         """
         return self.rollout_samples.spec(length)
-
-    def default_optimizer(self) -> keras.optimizers.Optimizer:
-        """Returns the optimizer that `compile("auto")` uses."""
-        return keras.optimizers.Adam(5e-4)
 
     def objectives(self) -> dict[str, Objective]:
         """Returns the only loss, that of the network."""

@@ -1,10 +1,9 @@
 """Soft actor-critic."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 from typing import Literal
-from typing import Self
+from typing import Unpack
 from typing import cast
 
 import gymnasium
@@ -13,15 +12,15 @@ import numpy as np
 from keras import ops
 
 from keras_rl2 import losses
-from keras_rl2.agents.agent import as_given
+from keras_rl2.agents.off_policy_agent import LearningArguments
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
+from keras_rl2.agents.off_policy_agent import OffPolicyArguments
 from keras_rl2.agents.stochastic_policy import StochasticPolicy
 from keras_rl2.basics.arguments import check_choice
 from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Categorical
-from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.exploration import ExplorationNoise
 from keras_rl2.exploration import PinkNoise
 from keras_rl2.exploration.action_noise import ActionNoise
@@ -32,7 +31,6 @@ from keras_rl2.networks.inputs import run_network
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
-from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.supported import ACTION_MASK
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.updates import critics
@@ -42,6 +40,20 @@ from keras_rl2.updates.updater import Objective
 from keras_rl2.updates.updater import Terms
 
 _NOISE_COLORS = ("pink", "white")
+
+
+class CrossQArguments(LearningArguments, total=False):
+    """Arguments of `SAC` without target networks; see there."""
+
+    temperature: float
+    learn_temperature: bool
+    target_entropy: float | None
+    noise_color: Literal["pink", "white"]
+    exploration: GivenNoise | None
+
+
+class SACArguments(CrossQArguments, OffPolicyArguments, total=False):
+    """Arguments of `SAC` for subclasses; see there."""
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -87,24 +99,6 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         exploration: float, str, dict, `ExplorationNoise` or None. Noise added
             to the actions of a Box policy, in units of half their range, where
             sampling from the policy does not explore enough; see `TD3`.
-            Defaults to `None`.
-        gamma: float. Discount factor. Defaults to `0.99`.
-        max_gradient_norm: float or None. Global norm to which gradients are
-            clipped; None for no clipping. Defaults to `None`.
-        tau: float. Polyak coefficient, above 0 and at most 1: a target network
-            moves by this fraction towards the network that it follows; 1
-            copies it. Defaults to `0.005`.
-        target_every: int. Number of updates per move of the target networks.
-            Defaults to `1`.
-        observation_space: `gymnasium.Space` or its config. Space of one
-            environment's observations; None to take it from the first
-            environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. Space of one
-            environment's actions; None to take it from the first environment.
-            Defaults to `None`.
-        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
-        name: str or None. Name of the model. Defaults to `None`.
-        dtype: str or None. Keras dtype policy; None for the global one.
             Defaults to `None`.
 
     Raises:
@@ -154,15 +148,7 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         target_entropy: float | None = None,
         noise_color: Literal["pink", "white"] = "pink",
         exploration: GivenNoise | None = None,
-        gamma: float = 0.99,
-        max_gradient_norm: float | None = None,
-        tau: float = 0.005,
-        target_every: int = 1,
-        observation_space: GivenSpace | None = None,
-        action_space: GivenSpace | None = None,
-        seed: int | None = None,
-        name: str | None = None,
-        dtype: str | None = None,
+        **kwargs: Unpack[OffPolicyArguments],
     ) -> None:
         check_choice(noise_color=(noise_color, _NOISE_COLORS))
         check_in_range(temperature=(temperature, 1e-12, 1e12))
@@ -172,17 +158,7 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         noise = ActionNoise(exploration)
         network_checks.check_is_network("actor", actor)
         given = critics.as_critics(critic, self.number_of_critics)
-        super().__init__(
-            gamma=gamma,
-            max_gradient_norm=max_gradient_norm,
-            tau=tau,
-            target_every=target_every,
-            observation_space=observation_space,
-            action_space=action_space,
-            seed=seed,
-            name=name,
-            dtype=dtype,
-        )
+        super().__init__(**kwargs)
         self.actor = actor
         self.critics = given
         self.target_critics: list[keras.Model] = []
@@ -199,104 +175,6 @@ class SAC(StochasticPolicy, OffPolicyAgent):
             name="log_temperature",
         )
         self._bind_requested()
-
-    @classmethod
-    @as_given
-    def for_env(
-        cls,
-        env: GivenEnv,
-        *,
-        hidden: Sequence[int] | None = None,
-        activation: str | None = None,
-        normalize_observations: bool = False,
-        normalization: Literal["none", "layer", "batch", "spectral"]
-        | None = None,
-        initialization: Literal["orthogonal", "fan_in"] | None = None,
-        memory: keras.layers.Layer | None = None,
-        shared: bool | None = None,
-        temperature: float = 1.0,
-        learn_temperature: bool = True,
-        target_entropy: float | None = None,
-        noise_color: Literal["pink", "white"] = "pink",
-        exploration: GivenNoise | None = None,
-        gamma: float = 0.99,
-        max_gradient_norm: float | None = None,
-        tau: float = 0.005,
-        target_every: int = 1,
-        seed: int | None = None,
-        name: str | None = None,
-        dtype: str | None = None,
-    ) -> Self:
-        """Makes a compiled agent with default networks for an environment.
-
-        Args:
-            env: An environment, vector environment, id string or function that
-                makes an environment.
-            hidden: Sequence of ints or None. Widths of the hidden layers,
-                after the convolutions where observations are images; None for
-                the algorithm's default, or that of the convolutional network.
-                Defaults to `None`.
-            activation: str or None. Activation of the hidden layers; None for
-                the algorithm's default. Defaults to `None`.
-            normalize_observations: bool. Whether the networks begin with an
-                `ObservationNormalization` layer. Defaults to `False`.
-            normalization: str or None. Normalization of the hidden layers:
-                `"layer"`, `"batch"`, `"spectral"` or `"none"`, see
-                `keras_rl2.networks.mlp`; None for the algorithm's default.
-                Defaults to `None`.
-            initialization: str or None. `"orthogonal"`, with small weights in
-                the last layer of an actor; `"fan_in"`, the default of
-                PyTorch's layers; None for the algorithm's default. Defaults to
-                `None`.
-            memory: RNN cell of Keras or None, e.g.
-                `keras.layers.LSTMCell(128)`. Makes the network recurrent: all
-                outputs share the cell, and each has its own hidden layers
-                after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
-                `None`.
-            shared: bool or None. Whether policy and value share all layers but
-                their outputs, as published for images; None where the
-                observation contains an image. Defaults to `None`.
-            temperature: float above 0. Initial α. Defaults to `1.0`.
-            learn_temperature: bool. Whether α is learned from the target
-                entropy; otherwise it is constant. Defaults to `True`.
-            target_entropy: float or None. Target entropy in nats; None for -A,
-                as published, or 0.89 log n for n allowed Discrete actions.
-                Defaults to `None`.
-            noise_color: str. Color of the noise with which Box actions are
-                sampled while experience is collected. `"pink"` is correlated
-                over time, so that it moves bodies with inertia; each single
-                action still has the policy's distribution. See
-                `keras_rl2.exploration.PinkNoise`. `"white"` is independent at
-                each step, as published. Defaults to `"pink"`.
-            exploration: float, str, dict, `ExplorationNoise` or None. Noise
-                added to the actions of a Box policy, in units of half their
-                range, where sampling from the policy does not explore enough;
-                see `TD3`. Defaults to `None`.
-            gamma: float. Discount factor. Defaults to `0.99`.
-            max_gradient_norm: float or None. Global norm to which gradients
-                are clipped; None for no clipping. Defaults to `None`.
-            tau: float. Polyak coefficient, above 0 and at most 1: a target
-                network moves by this fraction towards the network that it
-                follows; 1 copies it. Defaults to `0.005`.
-            target_every: int. Number of updates per move of the target
-                networks. Defaults to `1`.
-            seed: int or None. Seeds weights, updates and `act`. Defaults to
-                `None`.
-            name: str or None. Name of the model. Defaults to `None`.
-            dtype: str or None. Keras dtype policy of the agent and its
-                networks, e.g. `"mixed_float16"`; None for the global one.
-                Defaults to `None`.
-
-        Returns:
-            The agent. Images are processed by a convolutional network, other
-            observations by an MLP.
-
-        Raises:
-            ValueError: If a space of the environment is not supported, or an
-                argument is out of range.
-            TypeError: If the algorithm does not take an argument.
-        """
-        raise NotImplementedError
 
     @classmethod
     def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:

@@ -1,21 +1,29 @@
 """Off-policy agents that learn the probabilities of actions."""
 
+from typing import Unpack
+
 import keras
 from keras import ops
 
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
+from keras_rl2.agents.off_policy_agent import OffPolicyArguments
 from keras_rl2.agents.stochastic_policy import StochasticPolicy
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
 from keras_rl2.networks import checks as network_checks
-from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.updates.updater import Batch
 
 # Where a dataset repeats actions exactly, the standard deviation of a Gaussian
 # would vanish, and the gradient of its mean grow without bound.
 _MIN_LOG_STD = -5.0
 _MAX_LOG_STD = 2.0
+
+
+class StochasticActorArguments(OffPolicyArguments, total=False):
+    """Arguments of `StochasticActor` for subclasses; see there."""
+
+    initial_log_std: float
 
 
 class StochasticActor(StochasticPolicy, OffPolicyAgent):
@@ -28,24 +36,6 @@ class StochasticActor(StochasticPolicy, OffPolicyAgent):
         actor: `keras.Model` from observations to the parameters of the policy.
         initial_log_std: float. Initial log standard deviation of a Box policy;
             it stays within -5 ... 2. Defaults to `0.0`.
-        gamma: float. Discount factor. Defaults to `0.99`.
-        max_gradient_norm: float or None. Global norm to which gradients are
-            clipped; None for no clipping. Defaults to `None`.
-        tau: float. Polyak coefficient, above 0 and at most 1: a target network
-            moves by this fraction towards the network that it follows; 1
-            copies it. Defaults to `0.005`.
-        target_every: int. Number of updates per move of the target networks.
-            Defaults to `1`.
-        observation_space: `gymnasium.Space` or its config. Space of one
-            environment's observations; None to take it from the first
-            environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. Space of one
-            environment's actions; None to take it from the first environment.
-            Defaults to `None`.
-        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
-        name: str or None. Name of the model. Defaults to `None`.
-        dtype: str or None. Keras dtype policy; None for the global one.
-            Defaults to `None`.
     """
 
     def __init__(
@@ -53,31 +43,13 @@ class StochasticActor(StochasticPolicy, OffPolicyAgent):
         actor: keras.Model,
         *,
         initial_log_std: float = 0.0,
-        gamma: float = 0.99,
-        max_gradient_norm: float | None = None,
-        tau: float = 0.005,
-        target_every: int = 1,
-        observation_space: GivenSpace | None = None,
-        action_space: GivenSpace | None = None,
-        seed: int | None = None,
-        name: str | None = None,
-        dtype: str | None = None,
+        **kwargs: Unpack[OffPolicyArguments],
     ) -> None:
         check_in_range(
             initial_log_std=(initial_log_std, _MIN_LOG_STD, _MAX_LOG_STD)
         )
         network_checks.check_is_network("actor", actor)
-        super().__init__(
-            gamma=gamma,
-            max_gradient_norm=max_gradient_norm,
-            tau=tau,
-            target_every=target_every,
-            observation_space=observation_space,
-            action_space=action_space,
-            seed=seed,
-            name=name,
-            dtype=dtype,
-        )
+        super().__init__(**kwargs)
         self.actor = actor
         self.initial_log_std = initial_log_std
 

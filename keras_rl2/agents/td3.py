@@ -2,10 +2,8 @@
 
 import functools
 from collections.abc import MutableMapping
-from collections.abc import Sequence
 from typing import Any
-from typing import Literal
-from typing import Self
+from typing import Unpack
 from typing import cast
 
 import gymnasium
@@ -13,13 +11,11 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_rl2.agents.agent import as_given
+from keras_rl2.agents.off_policy_agent import LearningArguments
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import check_positive
-from keras_rl2.basics.arguments import standing_for
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.exploration import ExplorationNoise
 from keras_rl2.exploration.action_noise import ActionNoise
 from keras_rl2.exploration.get import GivenNoise
@@ -31,15 +27,28 @@ from keras_rl2.networks.network_copies import copy_of
 from keras_rl2.networks.outputs import check_action_ending
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
-from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.trees import Tree
-from keras_rl2.training.compile_arguments import GivenOptimizer
 from keras_rl2.updates import critics
 from keras_rl2.updates.critics import GivenCritics
-from keras_rl2.updates.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.updates.updater import Batch
 from keras_rl2.updates.updater import Objective
 from keras_rl2.updates.updater import Terms
+
+
+class DDPGArguments(LearningArguments, total=False):
+    """Arguments of `TD3` that `DDPG` takes, too; see there."""
+
+    exploration: GivenNoise | None
+    tau: float
+
+
+class TD3Arguments(DDPGArguments, total=False):
+    """Arguments of `TD3` for subclasses; see there."""
+
+    policy_delay: int
+    target_noise: float
+    target_noise_clip: float
+    target_every: int | None
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -86,23 +95,9 @@ class TD3(OffPolicyAgent):
             `GaussianNoise`. Defaults to `0.1`.
         target_every: int or None. Number of updates per move of the target
             networks; None for `policy_delay`. Defaults to `None`.
-        gamma: float. Discount factor. Defaults to `0.99`.
         max_gradient_norm: float or None. Global norm to which gradients are
             clipped, those of the actor and of the critics separately; None for
             no clipping. Defaults to `None`.
-        tau: float. Polyak coefficient, above 0 and at most 1: a target network
-            moves by this fraction towards the network that it follows; 1
-            copies it. Defaults to `0.005`.
-        observation_space: `gymnasium.Space` or its config. Space of one
-            environment's observations; None to take it from the first
-            environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. Space of one
-            environment's actions; None to take it from the first environment.
-            Defaults to `None`.
-        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
-        name: str or None. Name of the model. Defaults to `None`.
-        dtype: str or None. Keras dtype policy; None for the global one.
-            Defaults to `None`.
 
     Raises:
         ValueError: If a number is out of range or a network does not fit.
@@ -143,15 +138,9 @@ class TD3(OffPolicyAgent):
         target_noise: float = 0.2,
         target_noise_clip: float = 0.5,
         exploration: GivenNoise | None = 0.1,
-        target_every: int | None = None,  # own default, words
-        gamma: float = 0.99,
-        max_gradient_norm: float | None = None,  # own words
+        target_every: int | None = None,
         tau: float = 0.005,
-        observation_space: GivenSpace | None = None,
-        action_space: GivenSpace | None = None,
-        seed: int | None = None,
-        name: str | None = None,
-        dtype: str | None = None,
+        **kwargs: Unpack[LearningArguments],
     ) -> None:
         check_positive(policy_delay=policy_delay)
         check_in_range(
@@ -163,14 +152,8 @@ class TD3(OffPolicyAgent):
         given = critics.as_critics(critic, self.number_of_critics)
         super().__init__(
             target_every=policy_delay if target_every is None else target_every,
-            gamma=gamma,
-            max_gradient_norm=max_gradient_norm,
             tau=tau,
-            observation_space=observation_space,
-            action_space=action_space,
-            seed=seed,
-            name=name,
-            dtype=dtype,
+            **kwargs,
         )
         self.actor = actor
         self.critics = given
@@ -192,98 +175,6 @@ class TD3(OffPolicyAgent):
         self._noise = noise
         self._gives_actions = False
         self._bind_requested()
-
-    @classmethod
-    @as_given
-    def for_env(
-        cls,
-        env: GivenEnv,
-        *,
-        hidden: Sequence[int] | None = None,
-        activation: str | None = None,
-        normalize_observations: bool = False,
-        normalization: Literal["none", "layer", "batch", "spectral"]
-        | None = None,
-        initialization: Literal["orthogonal", "fan_in"] | None = None,
-        memory: keras.layers.Layer | None = None,
-        shared: bool | None = None,
-        policy_delay: int = 2,
-        target_noise: float = 0.2,
-        target_noise_clip: float = 0.5,
-        exploration: GivenNoise | None = 0.1,
-        target_every: int | None = None,
-        gamma: float = 0.99,
-        max_gradient_norm: float | None = None,
-        tau: float = 0.005,
-        seed: int | None = None,
-        name: str | None = None,
-        dtype: str | None = None,
-    ) -> Self:
-        """Makes a compiled agent with default networks for an environment.
-
-        Args:
-            env: An environment, vector environment, id string or function that
-                makes an environment.
-            hidden: Sequence of ints or None. Widths of the hidden layers,
-                after the convolutions where observations are images; None for
-                the algorithm's default, or that of the convolutional network.
-                Defaults to `None`.
-            activation: str or None. Activation of the hidden layers; None for
-                the algorithm's default. Defaults to `None`.
-            normalize_observations: bool. Whether the networks begin with an
-                `ObservationNormalization` layer. Defaults to `False`.
-            normalization: str or None. Normalization of the hidden layers:
-                `"layer"`, `"batch"`, `"spectral"` or `"none"`, see
-                `keras_rl2.networks.mlp`; None for the algorithm's default.
-                Defaults to `None`.
-            initialization: str or None. `"orthogonal"`, with small weights in
-                the last layer of an actor; `"fan_in"`, the default of
-                PyTorch's layers; None for the algorithm's default. Defaults to
-                `None`.
-            memory: RNN cell of Keras or None, e.g.
-                `keras.layers.LSTMCell(128)`. Makes the network recurrent: all
-                outputs share the cell, and each has its own hidden layers
-                after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
-                `None`.
-            shared: bool or None. Whether policy and value share all layers but
-                their outputs, as published for images; None where the
-                observation contains an image. Defaults to `None`.
-            policy_delay: int. Number of updates of the critics per update of
-                the actor. Defaults to `2`.
-            target_noise: float. σ, standard deviation of the noise added to
-                target actions, in units of half an action's range. Defaults to
-                `0.2`.
-            target_noise_clip: float. c, bound to which the noise of target
-                actions is clipped, in the same units. Defaults to `0.5`.
-            exploration: float, str, dict, `ExplorationNoise` or None. Noise
-                added to actions, in units of half their range; a number is the
-                scale of `GaussianNoise`. Defaults to `0.1`.
-            target_every: int or None. Number of updates per move of the target
-                networks; None for `policy_delay`. Defaults to `None`.
-            gamma: float. Discount factor. Defaults to `0.99`.
-            max_gradient_norm: float or None. Global norm to which gradients
-                are clipped, those of the actor and of the critics separately;
-                None for no clipping. Defaults to `None`.
-            tau: float. Polyak coefficient, above 0 and at most 1: a target
-                network moves by this fraction towards the network that it
-                follows; 1 copies it. Defaults to `0.005`.
-            seed: int or None. Seeds weights, updates and `act`. Defaults to
-                `None`.
-            name: str or None. Name of the model. Defaults to `None`.
-            dtype: str or None. Keras dtype policy of the agent and its
-                networks, e.g. `"mixed_float16"`; None for the global one.
-                Defaults to `None`.
-
-        Returns:
-            The agent. Images are processed by a convolutional network, other
-            observations by an MLP.
-
-        Raises:
-            ValueError: If a space of the environment is not supported, or an
-                argument is out of range.
-            TypeError: If the algorithm does not take an argument.
-        """
-        raise NotImplementedError
 
     @classmethod
     def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:
@@ -352,42 +243,6 @@ class TD3(OffPolicyAgent):
         """Returns each critic's Q-values of given actions, `[B]` float32."""
         encoded = self.task.encode(observation)
         return critics.action_values(self.critics, encoded, action, training)
-
-    # Methods of Keras.
-
-    @standing_for(OffPolicyAgent._compile)
-    def compile(
-        self,
-        optimizer: GivenOptimizer = "auto",  # own words
-        critic_optimizer: GivenOptimizer | None = "auto",  # own default, words
-        *,
-        steps_per_execution: int | Literal["auto"] = "auto",
-        jit_compile: bool | Literal["auto"] = "auto",
-        max_skipped_updates: int | None = DEFAULT_LIMIT,
-        run_eagerly: bool = False,
-        auto_scale_loss: bool = True,
-    ) -> None:
-        """Sets the optimizers; see `Agent.compile`.
-
-        Args:
-            optimizer: Optimizer of the actor: `keras.optimizers.Optimizer`,
-                its name, or `"auto"` for the algorithm's default. Defaults to
-                `"auto"`.
-            critic_optimizer: Optimizer of the critics; `"auto"` or None for
-                one like that of the actor. Defaults to `"auto"`.
-            steps_per_execution: int, or `"auto"` for the updates of a round.
-                Updates per call of TensorFlow; with environments in the graph,
-                also those of several rounds. Defaults to `"auto"`.
-            jit_compile: bool, or `"auto"` to compile whole rounds of small
-                networks by XLA. Defaults to `"auto"`.
-            max_skipped_updates: int or None. Maximum number of consecutive
-                updates that may be skipped because a gradient or a learning
-                rate was not finite; None for any number. Defaults to `1000`.
-            run_eagerly: bool. See `keras.Model.compile`. Defaults to `False`.
-            auto_scale_loss: bool. See `keras.Model.compile`. Defaults to
-                `True`.
-        """
-        raise NotImplementedError
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns the optimizer that `compile("auto")` uses."""

@@ -1,19 +1,14 @@
 """TD3 with behaviour cloning."""
 
-from collections.abc import Sequence
-from typing import Literal
-from typing import Self
+from typing import Unpack
 
 import keras
 
 from keras_rl2 import losses
-from keras_rl2.agents.agent import as_given
 from keras_rl2.agents.td3 import TD3
+from keras_rl2.agents.td3 import TD3Arguments
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.envs.vector_env import GivenEnv
-from keras_rl2.exploration.get import GivenNoise
-from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.updates.critics import GivenCritics
 from keras_rl2.updates.updater import Batch
 
@@ -34,42 +29,8 @@ class TD3BC(TD3):
     training. The default learning rate is 0.0003.
 
     Args:
-        actor: `keras.Model` from observations to `[B, A]`, before tanh; or
-            after it, if the network itself ends in a tanh.
-        critic: `keras.Model` from a list of observations and actions (within
-            -1 ... 1) to values `[B, 1]`; or a pair of such models. For a
-            single model, the agent makes a second one of the same
-            architecture, with its own weights.
         alpha: float. α, weight of the Q-values relative to cloning; 0 is
             cloning alone. Defaults to `2.5`.
-        policy_delay: int. Number of updates of the critics per update of the
-            actor. Defaults to `2`.
-        target_noise: float. σ, standard deviation of the noise added to target
-            actions, in units of half an action's range. Defaults to `0.2`.
-        target_noise_clip: float. c, bound to which the noise of target actions
-            is clipped, in the same units. Defaults to `0.5`.
-        exploration: float, str, dict, `ExplorationNoise` or None. Noise added
-            to actions, in units of half their range; a number is the scale of
-            `GaussianNoise`. Defaults to `0.1`.
-        target_every: int or None. Number of updates per move of the target
-            networks; None for `policy_delay`. Defaults to `None`.
-        gamma: float. Discount factor. Defaults to `0.99`.
-        max_gradient_norm: float or None. Global norm to which gradients are
-            clipped, those of the actor and of the critics separately; None for
-            no clipping. Defaults to `None`.
-        tau: float. Polyak coefficient, above 0 and at most 1: a target network
-            moves by this fraction towards the network that it follows; 1
-            copies it. Defaults to `0.005`.
-        observation_space: `gymnasium.Space` or its config. Space of one
-            environment's observations; None to take it from the first
-            environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. Space of one
-            environment's actions; None to take it from the first environment.
-            Defaults to `None`.
-        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
-        name: str or None. Name of the model. Defaults to `None`.
-        dtype: str or None. Keras dtype policy; None for the global one.
-            Defaults to `None`.
 
     Raises:
         ValueError: If a number is out of range or a network does not fit.
@@ -96,134 +57,11 @@ class TD3BC(TD3):
         critic: GivenCritics,
         *,
         alpha: float = 2.5,
-        policy_delay: int = 2,
-        target_noise: float = 0.2,
-        target_noise_clip: float = 0.5,
-        exploration: GivenNoise | None = 0.1,
-        target_every: int | None = None,
-        gamma: float = 0.99,
-        max_gradient_norm: float | None = None,
-        tau: float = 0.005,
-        observation_space: GivenSpace | None = None,
-        action_space: GivenSpace | None = None,
-        seed: int | None = None,
-        name: str | None = None,
-        dtype: str | None = None,
+        **kwargs: Unpack[TD3Arguments],
     ) -> None:
         check_in_range(alpha=(alpha, 0.0, 1e12))
-        super().__init__(
-            actor,
-            critic,
-            policy_delay=policy_delay,
-            target_noise=target_noise,
-            target_noise_clip=target_noise_clip,
-            exploration=exploration,
-            target_every=target_every,
-            gamma=gamma,
-            max_gradient_norm=max_gradient_norm,
-            tau=tau,
-            observation_space=observation_space,
-            action_space=action_space,
-            seed=seed,
-            name=name,
-            dtype=dtype,
-        )
+        super().__init__(actor, critic, **kwargs)
         self.alpha = alpha
-
-    @classmethod
-    @as_given
-    def for_env(
-        cls,
-        env: GivenEnv,
-        *,
-        hidden: Sequence[int] | None = None,
-        activation: str | None = None,
-        normalize_observations: bool = False,
-        normalization: Literal["none", "layer", "batch", "spectral"]
-        | None = None,
-        initialization: Literal["orthogonal", "fan_in"] | None = None,
-        memory: keras.layers.Layer | None = None,
-        shared: bool | None = None,
-        alpha: float = 2.5,
-        policy_delay: int = 2,
-        target_noise: float = 0.2,
-        target_noise_clip: float = 0.5,
-        exploration: GivenNoise | None = 0.1,
-        target_every: int | None = None,
-        gamma: float = 0.99,
-        max_gradient_norm: float | None = None,
-        tau: float = 0.005,
-        seed: int | None = None,
-        name: str | None = None,
-        dtype: str | None = None,
-    ) -> Self:
-        """Makes a compiled agent with default networks for an environment.
-
-        Args:
-            env: An environment, vector environment, id string or function that
-                makes an environment.
-            hidden: Sequence of ints or None. Widths of the hidden layers,
-                after the convolutions where observations are images; None for
-                the algorithm's default, or that of the convolutional network.
-                Defaults to `None`.
-            activation: str or None. Activation of the hidden layers; None for
-                the algorithm's default. Defaults to `None`.
-            normalize_observations: bool. Whether the networks begin with an
-                `ObservationNormalization` layer. Defaults to `False`.
-            normalization: str or None. Normalization of the hidden layers:
-                `"layer"`, `"batch"`, `"spectral"` or `"none"`, see
-                `keras_rl2.networks.mlp`; None for the algorithm's default.
-                Defaults to `None`.
-            initialization: str or None. `"orthogonal"`, with small weights in
-                the last layer of an actor; `"fan_in"`, the default of
-                PyTorch's layers; None for the algorithm's default. Defaults to
-                `None`.
-            memory: RNN cell of Keras or None, e.g.
-                `keras.layers.LSTMCell(128)`. Makes the network recurrent: all
-                outputs share the cell, and each has its own hidden layers
-                after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
-                `None`.
-            shared: bool or None. Whether policy and value share all layers but
-                their outputs, as published for images; None where the
-                observation contains an image. Defaults to `None`.
-            alpha: float. α, weight of the Q-values relative to cloning; 0 is
-                cloning alone. Defaults to `2.5`.
-            policy_delay: int. Number of updates of the critics per update of
-                the actor. Defaults to `2`.
-            target_noise: float. σ, standard deviation of the noise added to
-                target actions, in units of half an action's range. Defaults to
-                `0.2`.
-            target_noise_clip: float. c, bound to which the noise of target
-                actions is clipped, in the same units. Defaults to `0.5`.
-            exploration: float, str, dict, `ExplorationNoise` or None. Noise
-                added to actions, in units of half their range; a number is the
-                scale of `GaussianNoise`. Defaults to `0.1`.
-            target_every: int or None. Number of updates per move of the target
-                networks; None for `policy_delay`. Defaults to `None`.
-            gamma: float. Discount factor. Defaults to `0.99`.
-            max_gradient_norm: float or None. Global norm to which gradients
-                are clipped, those of the actor and of the critics separately;
-                None for no clipping. Defaults to `None`.
-            tau: float. Polyak coefficient, above 0 and at most 1: a target
-                network moves by this fraction towards the network that it
-                follows; 1 copies it. Defaults to `0.005`.
-            seed: int or None. Seeds weights, updates and `act`. Defaults to
-                `None`.
-            name: str or None. Name of the model. Defaults to `None`.
-            dtype: str or None. Keras dtype policy of the agent and its
-                networks, e.g. `"mixed_float16"`; None for the global one.
-                Defaults to `None`.
-
-        Returns:
-            The agent. Images are processed by a convolutional network, other
-            observations by an MLP.
-
-        Raises:
-            ValueError: If a space of the environment is not supported, or an
-                argument is out of range.
-            TypeError: If the algorithm does not take an argument.
-        """
-        raise NotImplementedError
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns the optimizer that `compile("auto")` uses."""

@@ -72,6 +72,34 @@ def present(**given: Any) -> dict[str, Any]:
     return {key: value for key, value in given.items() if value is not None}
 
 
+def changed(
+    given: Mapping[str, Any], *functions: Callable[..., Any]
+) -> dict[str, Any]:
+    """Returns the arguments that are not the default.
+
+    Args:
+        given: Mapping from names to values.
+        *functions: Callable or class. Those that have the defaults.
+
+    Example:
+
+    >>> def play(episodes: int = 10, seed: int | None = None): ...
+    >>> changed({"episodes": 10, "seed": 0}, play)
+    {'seed': 0}
+    """
+    defaults = {
+        name: each.default
+        for function in functions
+        for name, each in inspect.signature(function).parameters.items()
+    }
+    return {
+        name: value
+        for name, value in given.items()
+        # An array cannot be compared.
+        if type(value) is not type(defaults[name]) or value != defaults[name]
+    }
+
+
 def check_in_range(**ranges: tuple[Any, float, float]) -> None:
     """Raises if a hyper-parameter is out of range.
 
@@ -303,37 +331,6 @@ def either(choices: Iterable[Any]) -> str:
     return " or ".join(str(choice) for choice in choices)
 
 
-def standing_for(called: Callable[..., Any]) -> Callable[[Function], Function]:
-    """Lets a signature stand for a function, which gets the passed arguments.
-
-    The signature names all arguments, for readers and for type checkers; the
-    function sees which of them were passed.
-
-    Args:
-        called: Callable with `**kwargs`. Called instead.
-
-    Returns:
-        Decorator of functions without a body, which keep their signature.
-
-    Example:
-
-    >>> @standing_for(lambda **given: sorted(given))
-    ... def given(*, gamma: float = 0.99, seed: int | None = None) -> list[str]:
-    ...     raise NotImplementedError
-    >>> given(seed=None)
-    ['seed']
-    """
-
-    def signed(function: Function) -> Function:
-        @functools.wraps(function)
-        def made(*args: Any, **kwargs: Any) -> Any:
-            return called(*args, **kwargs)
-
-        return cast(Function, made)
-
-    return signed
-
-
 def refusing_unknown(function: Function) -> Function:
     """Lets a function explain unknown argument names in its error.
 
@@ -358,45 +355,65 @@ def refusing_unknown(function: Function) -> Function:
     TypeError: Expected an argument that rollouts takes, perhaps `horizon`.
     Received: horizn=64
     """
-    names = frozenset(inspect.signature(function).parameters)
-
-    @functools.wraps(function)
-    def checked(*args: Any, **kwargs: Any) -> Any:
-        if not names.issuperset(kwargs):
-            is_constructor = function.__name__ == "__init__"
-            owner = type(args[0]) if is_constructor else function
-            refuse_unknown(owner.__name__, kwargs, names - {"self"})
-        return function(*args, **kwargs)
-
-    return cast(Function, checked)
+    return refusing({})(function)
 
 
-def of_constructor(kind: type) -> set[str]:
-    """Returns the arguments of a constructor, including a base's.
+def refusing(
+    elsewhere: Mapping[str, str],
+) -> Callable[[Function], Function]:
+    """Lets a method of Keras refuse Keras' arguments that it does not take.
 
     Args:
-        kind: class. The class with the constructor. `**kwargs` stands for the
-            arguments of the next class in the order of its bases.
+        elsewhere: Mapping from arguments of Keras to what is there in place of
+            them. They may be None, as by default; surplus positional
+            arguments are the first of them.
 
     Returns:
-        set of str: all names.
+        Decorator, see `refusing_unknown`.
+
+    Raises:
+        ValueError: When the function is called with such an argument.
+        TypeError: When it is called with another unknown name.
 
     Example:
 
-    >>> class Base:
-    ...     def __init__(self, *, gamma=0.99): ...
-    >>> class Derived(Base):
-    ...     def __init__(self, actor, **kwargs): ...
-    >>> sorted(of_constructor(Derived))
-    ['actor', 'gamma']
+    >>> @refusing({"y": "`x` alone"})
+    ... def fit(x: int) -> int:
+    ...     return x
+    >>> fit(1, y=None)
+    1
+    >>> fit(1, y=2)
+    Traceback (most recent call last):
+    ...
+    ValueError: Expected `fit` without `y`; use `x` alone. Received: y=2
     """
-    names: set[str] = set()
-    constructors = [vars(each).get("__init__") for each in kind.__mro__]
-    for constructor in filter(None, constructors):
-        given = inspect.signature(constructor).parameters.values()
-        kinds = {each.kind for each in given}
-        rest = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-        names |= {each.name for each in given if each.kind not in rest}
-        if inspect.Parameter.VAR_KEYWORD not in kinds:
-            break
-    return names - {"self"}
+
+    def refused(function: Function) -> Function:
+        given = inspect.signature(function).parameters
+        names = frozenset(given)
+        most = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in given.values())
+
+        @functools.wraps(function)
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            if elsewhere and len(args) > most:
+                kwargs |= zip(elsewhere, args[most:], strict=False)
+                args = args[:most]
+            if not names.issuperset(kwargs):
+                refuse(args, {k: kwargs.pop(k) for k in kwargs.keys() - names})
+            return function(*args, **kwargs)
+
+        def refuse(args: tuple[Any, ...], given: dict[str, Any]) -> None:
+            for name in elsewhere.keys() & given.keys():
+                value = given.pop(name)
+                if value is not None:
+                    raise ValueError(
+                        f"Expected `{function.__name__}` without `{name}`; "
+                        f"use {elsewhere[name]}. Received: {name}={value!r}"
+                    )
+            is_constructor = function.__name__ == "__init__"
+            owner = type(args[0]) if is_constructor else function
+            refuse_unknown(owner.__name__, given, names - {"self"})
+
+        return cast(Function, checked)
+
+    return refused

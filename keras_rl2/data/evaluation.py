@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from keras_rl2.basics import seeds
+from keras_rl2.basics.arguments import changed
 from keras_rl2.basics.arguments import check_above_zero
 from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.arguments import refusing_unknown
-from keras_rl2.basics.arguments import standing_for
 from keras_rl2.collecting.checks import check_mask
 from keras_rl2.collecting.checks import first_not_finite
 from keras_rl2.collecting.policy_actor import PolicyActor
@@ -30,22 +30,6 @@ from keras_rl2.spaces.trees import named_leaves
 
 # Longer than the episodes of nearly all tasks, and quick to play.
 _MANY_STEPS = 100_000
-
-
-def _dataset_of(
-    kind: "type[EvaluationDataset]",
-    x: Any,
-    **given: Any,
-) -> "EvaluationDataset":
-    """Implements `EvaluationDataset.of`."""
-    if not isinstance(x, kind):
-        return kind(x, **given)
-    if given:
-        raise ValueError(
-            "Expected no further arguments with an `EvaluationDataset`, "
-            f"which already has them. Received: {sorted(given)}"
-        )
-    return x
 
 
 class EvaluationDataset:
@@ -92,12 +76,12 @@ class EvaluationDataset:
     @refusing_unknown
     def __init__(
         self,
-        env: GivenEnv,  # own words
+        env: GivenEnv,
         episodes: int = 10,
         *,
         deterministic: bool = True,
         num_envs: int = 1,
-        seed: int | None = None,  # own words
+        seed: int | None = None,
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[EnvWrapper] = (),
         step_timeout: float | None = None,
@@ -122,7 +106,7 @@ class EvaluationDataset:
         self._actor: ActorSnapshot | None = None
 
     @classmethod
-    @standing_for(_dataset_of)
+    @refusing_unknown
     def of(
         cls,
         x: "GivenEnv | EvaluationDataset",
@@ -163,7 +147,24 @@ class EvaluationDataset:
         Raises:
             ValueError: If arguments are set that the dataset already has.
         """
-        raise NotImplementedError
+        settings: dict[str, Any] = {
+            "episodes": episodes,
+            "deterministic": deterministic,
+            "num_envs": num_envs,
+            "seed": seed,
+            "env_kwargs": env_kwargs,
+            "wrappers": wrappers,
+            "step_timeout": step_timeout,
+        }
+        if not isinstance(x, EvaluationDataset):
+            return cls(x, **settings)
+        given = changed(settings, cls)
+        if given:
+            raise ValueError(
+                "Expected no further arguments with an `EvaluationDataset`, "
+                f"which already has them. Received: {sorted(given)}"
+            )
+        return x
 
     def play(
         self, agent: Policy, actor: PolicyActor | None = None

@@ -184,9 +184,9 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         prioritized: bool = False,
         alpha: float = 0.6,
         beta: float | Callable[[int], SupportsFloat] = 0.4,
-        rounds_per_epoch: int | None = None,  # own words
+        rounds_per_epoch: int | None = None,
         num_envs: int = 1,
-        seed: int | None = None,  # own words
+        seed: int | None = None,
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[EnvWrapper] = (),
         step_timeout: float | None = None,

@@ -149,10 +149,10 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         passes: int | None = None,
         batch_size: int | str | None = "auto",
         *,
-        rounds_per_epoch: int | None = None,  # own words
+        rounds_per_epoch: int | None = None,
         scale_rewards: bool | None = None,
         num_envs: int = 1,
-        seed: int | None = None,  # own words
+        seed: int | None = None,
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[EnvWrapper] = (),
         step_timeout: float | None = None,

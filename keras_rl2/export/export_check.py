@@ -22,7 +22,6 @@ from keras_rl2.spaces.supported import check_same
 from keras_rl2.spaces.supported import space_tree
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
-from keras_rl2.training.evaluating import refuse_settings
 
 # Tolerated differences of an action: by the order of operations, and by weights
 # in 16 bits.
@@ -99,17 +98,13 @@ def check_export(
     check_in_range(loss=(loss, 0.0, _MOST))
     if tolerance is not None:
         check_in_range(tolerance=(tolerance, 0.0, _MOST))
-    refuse_settings(
-        "`check_export`", EvaluationDataset, kwargs, "env", "deterministic"
-    )
     file = PolicyFile(filepath, trusted=True)
     check_same(
         str(filepath),
         observation=(file.observation_space, agent.observation_space),
         action=(file.action_space, agent.action_space),
     )
-    kwargs = {"seed": 0, **kwargs, "deterministic": file.deterministic}
-    dataset = EvaluationDataset(env, **kwargs)
+    dataset = EvaluationDataset(env, deterministic=file.deterministic, **kwargs)
     count = dataset.env.num_envs
     player = PolicyActor(
         _FileRunner(file),

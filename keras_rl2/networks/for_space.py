@@ -33,16 +33,16 @@ from keras_rl2.spaces.supported import network_shape
 
 def network_for(
     observation_space: gymnasium.Space[Any],
-    units: int | Sequence[int],  # own words
+    units: int | Sequence[int],
     *,
-    hidden: Sequence[int] | None = None,  # own default, words
-    activation: str = "tanh",  # own words
-    normalize_observations: bool = False,  # own words
+    hidden: Sequence[int] | None = None,
+    activation: str = "tanh",
+    normalize_observations: bool = False,
     output_gain: float = 1.0,
     normalization: str = "none",
     initialization: str = "orthogonal",
     seed: int | None = None,
-    name: str | None = None,  # own default, words
+    name: str | None = None,
 ) -> keras.Model:
     """Builds the default network for an observation space.
 

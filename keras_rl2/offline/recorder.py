@@ -48,15 +48,15 @@ _MOST_STEPS = 1024
 @refusing_unknown
 def record(
     policy: Policy | Callable[[Any], Any] | str | None,
-    env: GivenEnv,  # own words
+    env: GivenEnv,
     steps: int,
     path: str | os.PathLike[str] | None = None,
-    seed: int | None = 0,  # own words
+    seed: int | None = 0,
     *,
     deterministic: bool = False,
-    num_envs: int = 1,  # own words
-    env_kwargs: Mapping[str, Any] | None = None,  # own words
-    wrappers: Sequence[EnvWrapper] = (),  # own words
+    num_envs: int = 1,
+    env_kwargs: Mapping[str, Any] | None = None,
+    wrappers: Sequence[EnvWrapper] = (),
     batch_size: int = 256,
     n_step: int = 1,
     updates_per_epoch: int = 1000,

@@ -2,9 +2,8 @@
 
 One entry for each: the settings of its presets, their kinds, its defaults, and
 what it can do. All lists of algorithms are made from it: those of the command
-line, the tests, the site, and by `.ci/list_agents.py` those of the README. It
-is written out, since the classes would import TensorFlow; tests compare the
-two.
+line, the tests and the site. It is written out, since the classes would import
+TensorFlow; tests compare the two.
 
 Example:
 

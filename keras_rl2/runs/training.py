@@ -153,9 +153,9 @@ class Training:
     @refusing_unknown
     def run(
         self,
-        callbacks: Iterable[Any] = (),  # own default, words
-        verbose: int | Literal["auto"] = 0,  # own default, words
-        total_steps: int | None = None,  # own words
+        callbacks: Iterable[Any] = (),
+        verbose: int | Literal["auto"] = 0,
+        total_steps: int | None = None,
         *,
         validation_data: object = None,
         validation_freq: int = 1,

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import keras
 
-from keras_rl2.basics import arguments
+from keras_rl2.basics.inherited_arguments import argument_names
 from keras_rl2.networks.network_copies import NetworkCopy
 from keras_rl2.networks.network_copies import is_wholly_described
 
@@ -89,11 +89,11 @@ def _names(kind: type, base: type) -> tuple[list[str], set[str]]:
     """
     kinds = kind.__mro__[: kind.__mro__.index(base)]
     own = [at for at, each in enumerate(kinds) if "get_config" in vars(each)]
-    required = arguments.of_constructor(kind)
+    required = argument_names(kind)
     found = set(required)
     if own:
-        required -= arguments.of_constructor(kinds[own[0]])
-        found = required | arguments.of_constructor(kind.__mro__[own[-1] + 1])
+        required -= argument_names(kinds[own[0]])
+        found = required | argument_names(kind.__mro__[own[-1] + 1])
     # In the order of the constructors, those of bases first.
     ordered = [
         name

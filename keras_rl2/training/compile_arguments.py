@@ -44,11 +44,11 @@ class CompileArguments:
         max_skipped_updates: int or None. Updates in a row that may be skipped
             since a value was not finite; None for no limit. Defaults to
             `1000`.
-        **kwargs: `run_eagerly` and `auto_scale_loss` of
-            `keras.Model.compile`.
+        run_eagerly: bool. See `keras.Model.compile`. Defaults to `False`.
+        auto_scale_loss: bool. See `keras.Model.compile`. Defaults to `True`.
 
     Raises:
-        ValueError: If an argument is unknown or not one for an agent.
+        ValueError: If an argument is not one for an agent.
     """
 
     def __init__(
@@ -58,29 +58,15 @@ class CompileArguments:
         steps_per_execution: int | str = "auto",
         jit_compile: bool | str = "auto",
         max_skipped_updates: int | None = DEFAULT_LIMIT,
-        **kwargs: Any,
+        run_eagerly: bool = False,
+        auto_scale_loss: bool = True,
     ) -> None:
         if steps_per_execution != "auto":
             check_positive(steps_per_execution=steps_per_execution)
         check_positive(**present(max_skipped_updates=max_skipped_updates))
         if jit_compile != "auto":
             check_flag(jit_compile=jit_compile)
-        for name in ("loss", "metrics", "weighted_metrics", "loss_weights"):
-            if kwargs.pop(name, None) is not None:
-                raise ValueError(
-                    "Expected `compile` of an agent without losses and "
-                    "metrics, which the algorithm defines. "
-                    f"Received: `{name}`"
-                )
-        unknown = sorted(set(kwargs) - {"run_eagerly", "auto_scale_loss"})
-        if unknown:
-            raise ValueError(
-                "Expected `compile` with `optimizer`, `critic_optimizer`, "
-                "`steps_per_execution`, `jit_compile`, `max_skipped_updates`, "
-                "`run_eagerly` and `auto_scale_loss` only. "
-                f"Received: {unknown}"
-            )
-        check_flag(**kwargs)
+        check_flag(run_eagerly=run_eagerly, auto_scale_loss=auto_scale_loss)
         self.optimizer: GivenOptimizer = _known("optimizer", optimizer)
         self.critic_optimizer: GivenOptimizer | None = None
         if critic_optimizer is not None:
@@ -88,7 +74,8 @@ class CompileArguments:
         self.steps_per_execution = steps_per_execution
         self.jit_compile = jit_compile
         self.max_skipped_updates = max_skipped_updates
-        self.keras = kwargs
+        self.run_eagerly = run_eagerly
+        self.auto_scale_loss = auto_scale_loss
 
     @property
     def first_steps_per_execution(self) -> int:
@@ -139,7 +126,8 @@ class CompileArguments:
             "steps_per_execution": self.steps_per_execution,
             "jit_compile": self.jit_compile,
             "max_skipped_updates": self.max_skipped_updates,
-            **self.keras,
+            "run_eagerly": self.run_eagerly,
+            "auto_scale_loss": self.auto_scale_loss,
         }
         return {
             key: keras.saving.serialize_keras_object(value)

@@ -18,7 +18,6 @@ import threading
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 from typing import Any
 from typing import cast
 
@@ -30,7 +29,6 @@ from keras_rl2.basics.arguments import check_choice
 from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import present
-from keras_rl2.basics.arguments import refuse_unknown
 from keras_rl2.callbacks.checkpoint import Checkpoint
 from keras_rl2.callbacks.evaluation import Evaluation
 from keras_rl2.callbacks.progress import Progress
@@ -134,7 +132,8 @@ def fit(
     validation_freq: int = 1,
     initial_epoch: int = 0,
     verbose: int | str = "auto",
-    **kwargs: Any,
+    shuffle: bool = False,
+    steps_per_epoch: int | None = None,
 ) -> keras.callbacks.History:
     """Checks the arguments of `fit`, and trains.
 
@@ -152,7 +151,9 @@ def fit(
         initial_epoch: int. Number of the first epoch. Defaults to `0`.
         verbose: `"auto"` for `Progress`, which counts environment steps; 0, 1
             and 2 as in Keras. Defaults to `"auto"`.
-        **kwargs: Further arguments of Keras.
+        shuffle: bool. Argument of Keras without effect. Defaults to `False`.
+        steps_per_epoch: int or None. Updates of an epoch, where `x` is a
+            `tf.data.Dataset`. Defaults to `None`.
 
     Returns:
         `keras.callbacks.History`.
@@ -162,7 +163,6 @@ def fit(
         FloatingPointError: If too many updates in a row were skipped; its
             notes name the last checkpoint of callbacks that keep any.
     """
-    kwargs.setdefault("shuffle", False)
     check_positive(
         **present(epochs=epochs, total_steps=total_steps),
         validation_freq=validation_freq,
@@ -174,12 +174,12 @@ def fit(
     if validation_data is not None:
         given = [_evaluation(validation_data, validation_freq), *given]
     if isinstance(x, RoundDataset):
-        _refuse_arguments(x, total_steps, kwargs)
+        check_flag(shuffle=shuffle)
+        _refuse_arguments(x, total_steps, steps_per_epoch)
         return _fit_rounds(
             agent, x, epochs, total_steps, given, initial_epoch, verbose
         )
     _refuse_other_data(agent, x, total_steps)
-    _refuse_said_elsewhere(kwargs, of_minibatches=True)
     if not agent.compiled:
         agent.compile()
     agent.trained.check()
@@ -191,7 +191,8 @@ def fit(
         initial_epoch=initial_epoch,
         callbacks=given,
         verbose=verbose,
-        **kwargs,
+        shuffle=shuffle,
+        steps_per_epoch=steps_per_epoch,
     )
 
 
@@ -402,38 +403,18 @@ def _list(
 
 # Errors.
 
-# For rounds; with a `tf.data.Dataset`, Keras checks all others.
-_TAKEN = (
-    *("epochs", "total_steps", "callbacks", "validation_data", "shuffle"),
-    *("validation_freq", "initial_epoch", "verbose"),
-)
-# Arguments of Keras, and their counterparts here.
-_SAID_ELSEWHERE = {
-    "y": "no targets: actions and returns come from the environment",
-    "batch_size": "`batch_size` of the dataset",
-    "steps_per_epoch": "`rounds_per_epoch` of the dataset",
-    "validation_steps": "`episodes` of the `EvaluationDataset`",
-    "validation_batch_size": "`num_envs` of the `EvaluationDataset`",
-    "validation_split": "`validation_data`, an `EvaluationDataset`",
-    "class_weight": "no weights of classes: there are none",
-    "sample_weight": "`weight` of each minibatch, from the dataset",
-}
-
 
 def _refuse_arguments(
     dataset: RoundDataset,
     total_steps: int | None,
-    given: Mapping[str, object],
+    steps_per_epoch: int | None,
 ) -> None:
     """Raises for arguments without a meaning for rounds."""
-    _refuse_said_elsewhere(given)
-    check_flag(shuffle=given["shuffle"])
-    others = {
-        name: value
-        for name, value in given.items()
-        if name not in _SAID_ELSEWHERE
-    }
-    refuse_unknown("`fit`", others, _TAKEN)
+    if steps_per_epoch is not None:
+        raise ValueError(
+            "Expected `fit` without `steps_per_epoch`; use `rounds_per_epoch` "
+            f"of the dataset. Received: steps_per_epoch={steps_per_epoch!r}"
+        )
     # A dataset with environments may not know its steps before it is bound.
     if total_steps is not None and not getattr(dataset, "steps_per_round", 1):
         raise ValueError(
@@ -457,20 +438,6 @@ def _refuse_other_data(
             f"dicts, with `epochs`). Received: x={x!r}, "
             f"total_steps={total_steps}"
         )
-
-
-def _refuse_said_elsewhere(
-    given: Mapping[str, object], of_minibatches: bool = False
-) -> None:
-    """Raises for arguments of Keras that have a counterpart here."""
-    for name, value in given.items():
-        if of_minibatches and name == "steps_per_epoch":
-            continue
-        if name in _SAID_ELSEWHERE and value is not None:
-            raise ValueError(
-                f"Expected `fit` without `{name}`; use "
-                f"{_SAID_ELSEWHERE[name]}. Received: {name}={value!r}"
-            )
 
 
 _lock = threading.Lock()

@@ -1,8 +1,8 @@
 """Agents and datasets made from presets."""
 
+from collections.abc import Callable
 from typing import Any
 from typing import Protocol
-from typing import Self
 from typing import TypeVar
 from typing import cast
 
@@ -43,10 +43,6 @@ class PresetAgent(Protocol):
     @classmethod
     def for_action_space(cls, action_space: gymnasium.Space[Any]) -> type[Any]:
         """Returns the class of agents for an action space."""
-
-    @classmethod
-    def for_env(cls, *args: Any, **kwargs: Any) -> Self:
-        """Makes a compiled agent with default networks."""
 
     @property
     def compile_arguments(self) -> CompileArguments | None:
@@ -210,7 +206,8 @@ def _make_agent(
     }
     if is_schedule(preset.agent.get("exploration")):
         settings["exploration"] = GaussianNoise(settings["exploration"])
-    agent = kind.for_env(env, seed=seed, **preset.networks, **settings)
+    for_env = cast("Callable[..., MadeAgent]", cast(Any, kind).for_env)
+    agent = for_env(env, seed=seed, **preset.networks, **settings)
     if preset.optimizer:
         _compile(agent, preset.optimizer, updates)
     return agent

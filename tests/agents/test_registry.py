@@ -81,6 +81,13 @@ def test_each_has_a_page_and_an_example():
         assert any(map(uses.search, texts)), name
 
 
+def test_each_is_in_the_lists_of_agents():
+    for page, prefix in (("README.md", "docs/"), ("docs/agents.md", "")):
+        text = (ROOT / page).read_text("utf-8")
+        for name in NAMES:
+            assert f"]({prefix}{page_of(name).name})" in text, (page, name)
+
+
 def test_examples_are_listed():
     listed = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
     for path in (ROOT / "examples").glob("*.py"):

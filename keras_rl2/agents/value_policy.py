@@ -1,0 +1,265 @@
+"""Agents that act by the values of all actions."""
+
+from collections.abc import Sequence
+from typing import Any
+from typing import cast
+
+import gymnasium
+import keras
+import numpy as np
+from keras import ops
+
+from keras_rl2.agents.agent import Agent
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.distributions import Distribution
+from keras_rl2.losses.value_distributions import ValueDistribution
+from keras_rl2.losses.value_distributions import value_distribution
+from keras_rl2.networks import checks as network_checks
+from keras_rl2.networks.builder import NetworkBuilder
+from keras_rl2.networks.inputs import Memory
+from keras_rl2.networks.inputs import inputs_for
+from keras_rl2.networks.inputs import of_one_step
+from keras_rl2.networks.inputs import run_network
+from keras_rl2.networks.inputs import sequences_like
+from keras_rl2.networks.inputs import unroll
+from keras_rl2.networks.outputs import check_value_ending
+from keras_rl2.policies.epsilon_greedy import EpsilonGreedy
+from keras_rl2.policy_heads import PolicyHead
+from keras_rl2.policy_heads import policy_head
+from keras_rl2.policy_heads.discrete_head import DiscreteHead
+from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import map_leaves
+
+
+class ValuePolicy(Agent):
+    """Base of agents with Q-values of Discrete actions, and ε-greedy.
+
+    The network outputs N numbers for each action, of which `values` computes
+    the Q-value: the number itself, or the mean of a distribution. It may be
+    recurrent.
+    """
+
+    action_kinds = (gymnasium.spaces.Discrete,)
+    policy_head: DiscreteHead
+    # Without it, values of rarely visited states grow without bound.
+    default_normalization = "layer"
+    q_network: keras.Model
+    #: Selects random actions.
+    exploring: EpsilonGreedy
+    #: Meaning of the network's outputs.
+    values: ValueDistribution
+    #: Whether the network outputs V and advantages.
+    dueling = False
+
+    @classmethod
+    def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:
+        """Returns the head of Discrete actions."""
+        network_checks.check_action_kind(cls, action_space, cls.action_kinds)
+        return policy_head(action_space)
+
+    @classmethod
+    def default_networks(
+        cls,
+        build: NetworkBuilder,
+        *,
+        dueling: bool = False,
+        distributional: str | None = None,
+        atoms: int = 51,
+        **settings: Any,
+    ) -> tuple[keras.Model]:
+        """Makes a Q-network."""
+        each = value_distribution(distributional, atoms, (0, 1), "mse").atoms
+        units = cast(DiscreteHead, build.head).n * each
+        if build.memory is not None:
+            rows = units + dueling * each
+            return (build.recurrent("q_network", (rows,), build.seed),)
+        return (
+            build.network(
+                "q_network", (each, units) if dueling else units, build.seed
+            ),
+        )
+
+    def given_networks(self) -> dict[str, keras.Model]:
+        """Returns the network, keyed by constructor argument."""
+        return {"q_network": self.q_network}
+
+    def _check_q_network(self) -> None:
+        """Checks the network against the spaces."""
+        network_checks.check_q_network(
+            self.task,
+            self.q_network,
+            actions=self.policy_head.n,
+            atoms=self.values.atoms,
+            dueling=self.dueling,
+        )
+        if self.memory is None:
+            inputs = inputs_for(self.q_network, self.task.encode.network_input)
+            check_value_ending(self.q_network, inputs)
+
+    def default_optimizer(self) -> keras.optimizers.Optimizer:
+        """Returns the optimizer that `compile("auto")` uses."""
+        return keras.optimizers.Adam(5e-4)
+
+    # Values.
+
+    @property
+    def acting_networks(self) -> list[keras.Model]:
+        """Networks of the policy."""
+        return [self.q_network]
+
+    def call(self, observation: Tree[Tensor], training: bool = False) -> Tensor:
+        """Returns Q-values `[B, n]` float32."""
+        encoded = self.task.encode(observation)
+        return self.q_values(self._outputs(self.q_network, encoded, training))
+
+    def q_values(self, outputs: Tensor) -> Tensor:
+        """Returns the Q-values of network outputs.
+
+        Args:
+            outputs: `[B, n, N]` float32. N numbers for each action.
+
+        Returns:
+            `[B, n]` float32.
+        """
+        return self.values.mean(outputs)
+
+    def allowed_values(
+        self, observation: Tree[Tensor], outputs: Tensor
+    ) -> Tensor:
+        """Returns Q-values `[B, n]`, much lower for forbidden actions.
+
+        Args:
+            observation: `[B, ...]`. Raw observations, with or without a mask.
+            outputs: `[B, n, N]` float32. Outputs of a network.
+        """
+        return self.task.allowed(observation, self.q_values(outputs))
+
+    def _outputs(
+        self,
+        network: keras.Model,
+        encoded: Tree[Tensor],
+        training: bool = False,
+    ) -> Tensor:
+        """Returns the outputs of a network by action, `[B, n, N]` float32."""
+        return self._of_actions(run_network(network, encoded, training))
+
+    def _of_actions(self, outputs: Tensor) -> Tensor:
+        """Splits the outputs of a network by action, `[B, n, N]` float32."""
+        outputs = ops.cast(outputs, "float32")
+        rows = self.policy_head.n + bool(self.dueling)
+        outputs = ops.reshape(outputs, (-1, rows, self.values.atoms))
+        if not self.dueling:
+            return outputs
+        value, advantages = outputs[:, :1], outputs[:, 1:]
+        return value + advantages - ops.mean(advantages, axis=1, keepdims=True)
+
+    def value(self, observation: Tree[Tensor]) -> Tensor:
+        """Returns the value of the best allowed action.
+
+        Args:
+            observation: `[B, ...]`. Raw observations.
+
+        Returns:
+            `[B]` float32.
+        """
+        return ops.max(self._choices(observation), axis=-1)
+
+    def values_of_taken(
+        self, observation: Tree[Tensor], action: Tensor, training: bool = False
+    ) -> list[Tensor]:
+        """Returns the network's Q-values of given actions, `[B]` float32."""
+        index = ops.cast(action, "int32")[:, None]
+        values = self(observation, training=training)
+        # [B, n] -> [B]
+        return [ops.take_along_axis(values, index, axis=1)[:, 0]]
+
+    def _choices(
+        self, observation: Tree[Tensor], training: bool = False
+    ) -> Tensor:
+        """Returns Q-values `[B, n]`, much lower for forbidden actions."""
+        return self.task.allowed(
+            observation, self(observation, training=training)
+        )
+
+    def run_sequences(
+        self,
+        network: keras.Model,
+        observation: Tree[Tensor],
+        begins: Tensor,
+        state: Sequence[Tensor],
+        training: bool = False,
+    ) -> tuple[Tensor, Sequence[Tensor]]:
+        """Runs a recurrent network on sequences.
+
+        Args:
+            network: `keras.Model`. The Q-network or its target.
+            observation: tree of `[B, T, ...]`. Raw observations.
+            begins: `[B, T]`. 1 where a step is the first of an episode.
+            state: Sequence of `[B, ...]`. State before the first step.
+            training: bool. Passed on to the network. Defaults to `False`.
+
+        Returns:
+            Its outputs by action, `[B, T, n, N]`, and the state after the last
+            step.
+        """
+        outputs, after = unroll(
+            cast(Memory, network),
+            self.task.encode,
+            observation,
+            begins,
+            state,
+            training,
+        )
+        return sequences_like(begins)(self._of_actions(outputs)), after
+
+    # Acting.
+
+    def policy_step(
+        self, observation: Tree[Tensor], begins: Tensor, state: Sequence[Tensor]
+    ) -> tuple[Distribution, Sequence[Tensor]]:
+        """Returns the greedy policy of one step and the state after it."""
+        outputs, after = self.run_sequences(
+            self.q_network,
+            map_leaves(of_one_step, observation),
+            of_one_step(begins),
+            state,
+        )
+        values = self.allowed_values(observation, outputs[:, 0])
+        return self.policy_head(values), after
+
+    def sample_action(self, observation: Tree[Tensor], noise: Tensor) -> Tensor:
+        """Returns the best actions, or random ones selected by the noise."""
+        return self.policy_head(self._choices(observation)).sample(noise)
+
+    def greedy_action(self, observation: Tree[Tensor]) -> Tensor:
+        """Returns the best actions `[B]`."""
+        return self.policy_head(self._choices(observation)).mode()
+
+    @property
+    def noise_parts(self) -> list[dict[str, Any]]:
+        """Description of the noise: its kind, and the current ε."""
+        return [
+            self.exploring.noise_part(
+                self.policy_head.n, self.env_steps, ranked=self.is_masked
+            )
+        ]
+
+    def draw_noise(
+        self,
+        generator: np.random.Generator,
+        shape: tuple[int, ...],
+        state: object = None,
+    ) -> tuple[np.ndarray, Any]:
+        """Draws the selection of random actions; see `EpsilonGreedy.draw`."""
+        noise = self.exploring.draw(
+            generator,
+            shape,
+            self.policy_head.n,
+            self.env_steps,
+            ranked=self.is_masked,
+        )
+        return noise, state
+
+    def exploration_logs(self) -> dict[str, float]:
+        """Returns the current probability of a random action."""
+        return {"epsilon": self.exploring.present(self.env_steps)}
