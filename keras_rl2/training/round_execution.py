@@ -492,7 +492,7 @@ class RoundCall:
         traced, captured = program.function, program.captured
         if captured is None and not self._directly:
             # Implicit conversion takes four times as long.
-            return lambda arrays: traced(*map(tf.constant, arrays))
+            return lambda arrays: traced(*map(_tensor, arrays))
         if captured is None:
             captured = traced.captured_inputs
 
@@ -509,7 +509,13 @@ class RoundCall:
             input_signature=traced.structured_input_signature[0],
             autograph=False,
         ).get_concrete_function()
-        return lambda arrays: around(*map(tf.constant, arrays))
+        return lambda arrays: around(*map(_tensor, arrays))
+
+
+def _tensor(array: Any) -> tf.Tensor:
+    """Returns a tensor of an array that is not changed while it is used."""
+    # `tf.constant` would copy the array, twice if it is not aligned.
+    return tf.raw_ops.Identity(input=array)
 
 
 def _spec(array: Any) -> tf.TensorSpec:
