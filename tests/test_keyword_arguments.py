@@ -18,7 +18,6 @@ HANDED_ON = {
     "MeanOfEach",
     "ObservationNormalization",
     "atari",
-    "from_keras_rl",
     "from_sb3",
 }
 # What those who write agents are given, of which they take what they want.
