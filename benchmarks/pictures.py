@@ -118,7 +118,10 @@ def ours(algorithm, env, envs, steps, horizon=None):
         dataset = rl.RolloutDataset(
             **made, horizon=horizon, batch_size=256, passes=4
         )
-    agent = getattr(rl, algorithm).for_env(made["env"], seed=0)
+    # As the peer's.
+    plain = {"double": False, "tau": 1.0, "target_every": 10_000}
+    settings = plain if algorithm == "DQN" else {}
+    agent = getattr(rl, algorithm).for_env(made["env"], seed=0, **settings)
     agent.compile(keras.optimizers.Adam(2.5e-4))
     agent.fit(dataset, total_steps=max(WARM_UP + 200, 1024), verbose=0)
     return timed(

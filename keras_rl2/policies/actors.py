@@ -36,6 +36,8 @@ logger = logging.getLogger(__name__)
 
 # Number of actions that are compared to check a conversion.
 _COMPARED_ACTIONS = 16
+# Bytes, of which addresses of tensors are multiples.
+_ALIGNMENT = 64
 # Multiplications of a call's convolutions from which TensorFlow is faster:
 # 8.6 per nanosecond by the interpreter, about 40 after 0.1 ms by TensorFlow.
 _MOST_CONVOLVED = 1_000_000
@@ -260,10 +262,25 @@ class _TensorFlowRunner:
     def __init__(self, function: Any) -> None:
         self._call = direct_call(function.get_concrete_function())
         self._weights: list[tf.Tensor] = []
+        self._memory: list[np.ndarray] = []
 
     def set_weights(self, weights: list[tf.Tensor]) -> None:
-        """Keeps the weights: an update of the variables makes new ones."""
-        self._weights = weights
+        """Copies the weights into memory that is used again each time.
+
+        The tensors given to the function are views of it. To keep the tensors
+        of the variables would make the next update allocate their memory anew.
+        """
+        arrays = [*map(np.asarray, weights)]
+        if not self._memory:
+            self._memory = [*map(_aligned_like, arrays)]
+            self._weights = [
+                tf.raw_ops.Identity(input=each) for each in self._memory
+            ]
+        for memory, array in zip(self._memory, arrays, strict=True):
+            np.copyto(memory, array)
+        if not all(map(_is_view, self._weights, self._memory)):
+            # On a GPU they are copies.
+            self._weights = weights
 
     def __call__(
         self,
@@ -277,6 +294,19 @@ class _TensorFlowRunner:
             given.append(noise)
         given += memory
         return [output.numpy() for output in self._call(given + self._weights)]
+
+
+def _aligned_like(array: np.ndarray) -> np.ndarray:
+    """Returns memory at an address that TensorFlow takes without a copy."""
+    memory = np.empty(array.nbytes + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    memory = memory[start : start + array.nbytes]
+    return memory.view(array.dtype).reshape(array.shape)
+
+
+def _is_view(tensor: tf.Tensor, memory: np.ndarray) -> bool:
+    """Returns whether a tensor lies in the memory of an array."""
+    return np.may_share_memory(np.asarray(tensor), memory)
 
 
 def _make_runner(
