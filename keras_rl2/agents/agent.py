@@ -217,6 +217,8 @@ class Agent(ActingModel):
     argument_attributes: Mapping[str, str] = {}
     #: Floats that agents with one program may differ in; see `train_seeds`.
     shared_numbers: tuple[str, ...] = ("gamma",)
+    #: Set by Keras.
+    steps_per_execution: int
     #: Supported classes of action spaces; `gymnasium.Space` for all that the
     #: library supports. Otherwise a Box must have finite bounds.
     action_kinds: tuple[type[gymnasium.Space[Any]], ...] = (gymnasium.Space,)
@@ -488,10 +490,11 @@ class Agent(ActingModel):
     def _build(self) -> None:
         """Makes everything that depends on the spaces, which are set."""
         for network in self.acting_networks:
+            name = network.name
             if isinstance(network, Memory) and not self.takes_memory:
                 raise ValueError(
                     "Expected networks without memory for "
-                    f"{type(self).__name__}. Received: {network.name!r}, "
+                    f"{type(self).__name__}. Received: {name!r}, "
                     "which has an `initial_state`"
                 )
         super()._build()

@@ -61,9 +61,9 @@ class MultiCategorical(Distribution):
             ValueError: If the action is not of shape `[B, K]`.
         """
         check_shape((self.logits.shape[0], len(self.sizes)), action=action)
-        action = ops.convert_to_tensor(action)
+        chosen = ops.convert_to_tensor(action)
         return _sum(
-            choice.log_prob(action[:, k])
+            choice.log_prob(chosen[:, k])
             for k, choice in enumerate(self.choices)
         )
 

@@ -117,15 +117,15 @@ def quantile_huber(
     _check_quantiles(quantiles, taus, targets)
     quantiles, targets = as_float(quantiles, targets)
     taus = ops.convert_to_tensor(taus, dtype=quantiles.dtype)
-    delta = as_scalar(quantiles, delta=delta)
+    limit = as_scalar(quantiles, delta=delta)
     targets = ops.stop_gradient(targets)[:, None, :]  # [B, 1, M]
     error = targets - quantiles[:, :, None]  # [B, N, M]
     size = ops.abs(error)
-    quadratic = ops.minimum(size, delta)
-    loss = 0.5 * ops.square(quadratic) + delta * (size - quadratic)
-    loss = ops.where(delta > 0.0, loss, size)
-    taus = ops.stop_gradient(taus)[..., None]  # [B, N, 1] or [N, 1]
-    weight = ops.where(error < 0.0, 1.0 - taus, taus)
+    quadratic = ops.minimum(size, limit)
+    loss = 0.5 * ops.square(quadratic) + limit * (size - quadratic)
+    loss = ops.where(limit > 0.0, loss, size)
+    level = ops.stop_gradient(taus)[..., None]  # [B, N, 1] or [N, 1]
+    weight = ops.where(error < 0.0, 1.0 - level, level)
     return ops.sum(ops.mean(weight * loss, axis=2), axis=1)
 
 

@@ -55,8 +55,8 @@ def discounted_returns(
     rewards, discounts = _time_major(rewards=rewards, discounts=discounts)
     check_shape(tuple(rewards.shape[1:]), bootstrap_value=bootstrap_value)
     _, bootstrap_value = as_float(rewards, bootstrap_value)
-    bootstrap_value = ops.cast(bootstrap_value, rewards.dtype)
-    return _backward_recurrence(rewards, discounts, bootstrap_value)
+    start = ops.cast(bootstrap_value, rewards.dtype)
+    return _backward_recurrence(rewards, discounts, start)
 
 
 def lambda_returns(

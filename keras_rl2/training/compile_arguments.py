@@ -2,6 +2,7 @@
 
 from typing import Any
 from typing import Protocol
+from typing import TypeAlias
 
 import keras
 from keras import ops
@@ -13,7 +14,7 @@ from keras_rl2.updates import skipped_updates as finite_weights
 from keras_rl2.updates.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.updates.skipped_updates import parts_of
 
-GivenOptimizer = keras.optimizers.Optimizer | str | dict[str, Any]
+GivenOptimizer: TypeAlias = keras.optimizers.Optimizer | str | dict[str, Any]
 """An optimizer, its name or `"auto"`, or its config."""
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any
+from typing import TypeAlias
 from typing import cast
 
 import keras
@@ -21,7 +22,7 @@ from keras_rl2.spaces.supported import check_critic_space
 from keras_rl2.tasks.task import Task
 from keras_rl2.updates.updater import Terms
 
-GivenCritics = keras.Model | Sequence[keras.Model]
+GivenCritics: TypeAlias = keras.Model | Sequence[keras.Model]
 """One critic, or all that there are."""
 
 

@@ -158,8 +158,8 @@ LOSSES = [
     Mutant(
         "quantiles_of_the_other_side",
         "losses/distributional.py",
-        "ops.where(error < 0.0, 1.0 - taus, taus)",
-        "ops.where(error < 0.0, taus, 1.0 - taus)",
+        "ops.where(error < 0.0, 1.0 - level, level)",
+        "ops.where(error < 0.0, level, 1.0 - level)",
         "losses/test_distributional.py::test_quantile_huber_by_loop",
     ),
     Mutant(
