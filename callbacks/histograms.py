@@ -4,12 +4,8 @@ from typing import Any
 
 import keras
 import numpy as np
-from keras import ops
 
-from keras_rl2.callbacks.diagnostic_measures import RecentSteps
-from keras_rl2.callbacks.protocols import LearningAgent
 from keras_rl2.callbacks.protocols import rollouts_of
-from keras_rl2.spaces.trees import map_leaves
 
 _SAMPLE_KEYS = ("advantage", "returns", "action")
 
@@ -30,33 +26,6 @@ def of_samples(model: keras.Model) -> dict[str, np.ndarray]:
         for key in _SAMPLE_KEYS
         if key in samples
     }
-
-
-def of_steps(agent: LearningAgent, steps: RecentSteps) -> dict[str, np.ndarray]:
-    """Returns the last actions and their Q-values, by tags.
-
-    Args:
-        agent: `keras_rl2.Agent`.
-        steps: `RecentSteps`. Its last observations and actions.
-
-    Returns:
-        dict of arrays: `rollout/action`, and `rollout/q_value` for an agent
-        with critics, except for recurrent ones, which evaluate sequences.
-    """
-    if not len(steps):
-        return {}
-    observation, action = steps.arrays()
-    arrays = {"rollout/action": action}
-    if agent.memory is None:
-        values = agent.values_of_taken(
-            map_leaves(ops.convert_to_tensor, observation),
-            ops.convert_to_tensor(action),
-        )
-        if values:
-            arrays["rollout/q_value"] = np.concatenate(
-                [ops.convert_to_numpy(each) for each in values]
-            )
-    return arrays
 
 
 def of_weights(model: keras.Model) -> dict[str, np.ndarray]:

@@ -12,34 +12,11 @@ from typing import Protocol
 
 import gymnasium
 import keras
-import numpy as np
 
 from keras_rl2.basics.outliers import Outliers
-from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.stopwatch import Stopwatch
-from keras_rl2.spaces.trees import Tree
 from keras_rl2.tasks.task import Task
 from keras_rl2.updates.observing import Observers
-
-
-class StepsTaken(Protocol):
-    """T steps of B environments; see `keras_rl2.data.Trajectory`."""
-
-    @property
-    def observation(self) -> np.ndarray:
-        """`[T + 1, B, ...]`. Observation before each step, and the last."""
-
-    @property
-    def action(self) -> np.ndarray:
-        """`[T, B, ...]`. The policy's actions."""
-
-    @property
-    def reward(self) -> np.ndarray:
-        """`[T, B]` float32. Rewards."""
-
-    @property
-    def valid(self) -> np.ndarray:
-        """`[T, B]` bool. False for the resets of NEXT_STEP environments."""
 
 
 class Rounds(Protocol):
@@ -135,11 +112,6 @@ class LearningAgent(Protocol):
     @property
     def memory(self) -> Any:
         """The recurrent network of the policy, if there is one."""
-
-    def values_of_taken(
-        self, observation: Tree[Tensor], action: Tree[Tensor]
-    ) -> list[Any]:
-        """Returns each critic's Q-values of the given actions, `[B]`."""
 
     @property
     def task(self) -> Task:

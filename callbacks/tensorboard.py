@@ -15,9 +15,7 @@ from keras_rl2.basics.arguments import present
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.callbacks import curves
 from keras_rl2.callbacks import histograms
-from keras_rl2.callbacks.diagnostic_measures import RecentSteps
 from keras_rl2.callbacks.event_writer import EventWriter
-from keras_rl2.callbacks.protocols import LearningAgent
 from keras_rl2.callbacks.protocols import as_agent
 
 
@@ -36,9 +34,9 @@ class TensorBoard(keras.callbacks.Callback):
 
     Args:
         log_dir: str or path. Directory to write to; each run needs its own.
-        histogram_freq: int. Epochs from one set of histograms (advantages,
-            returns, actions and their Q-values, every weight) to the next,
-            beginning with the first epoch; 0 for none. Defaults to `10`.
+        histogram_freq: int. Epochs from one set of histograms (every weight;
+            on-policy advantages, returns and actions) to the next, beginning
+            with the first epoch; 0 for none. Defaults to `10`.
         write_hyper_parameters: bool. Whether settings of agent, optimizers and
             rollouts are written, for the HParams tab and as text, and the
             summary of the model. Defaults to `True`.
@@ -95,8 +93,6 @@ class TensorBoard(keras.callbacks.Callback):
         self._writer = EventWriter(log_dir)
         self._described: Any = None
         self._epochs = 0
-        self._watched: LearningAgent | None = None
-        self._steps = RecentSteps()
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Writes settings and graph of a new model."""
@@ -113,22 +109,8 @@ class TensorBoard(keras.callbacks.Callback):
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         """Marks the run as finished in the HParams tab."""
-        self._stop_watching()
         if self.write_hyper_parameters:
             self._writer.end_of_run(self._position(logs or {}))
-
-    def on_epoch_begin(
-        self, epoch: int, logs: dict[str, Any] | None = None
-    ) -> None:
-        """Observes steps if histograms are due and there is no rollout."""
-        # An earlier `fit` may have been interrupted.
-        self._stop_watching()
-        agent = as_agent(self.model)
-        rollouts = getattr(agent, "rollouts", None)
-        if self._histograms_are_due and not hasattr(rollouts, "samples"):
-            self._watched, self._steps = agent, RecentSteps()
-            if agent is not None:
-                agent.observers.add(self._steps.take)
 
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
@@ -142,7 +124,6 @@ class TensorBoard(keras.callbacks.Callback):
             scalars=curves.scalars(self.model, logs),
             histograms=self._histograms() if due else {},
         )
-        self._stop_watching()
 
     def get_state(self) -> dict[str, Any]:
         """Returns the state for a `fit` that is resumed."""
@@ -166,15 +147,7 @@ class TensorBoard(keras.callbacks.Callback):
     def _histograms(self) -> dict[str, Any]:
         """Returns the arrays for histograms."""
         found = histograms.of_samples(self.model)
-        if self._watched is not None:
-            found |= histograms.of_steps(self._watched, self._steps)
         return found | histograms.of_weights(self.model)
-
-    def _stop_watching(self) -> None:
-        """Stops observing steps."""
-        if self._watched is not None:
-            self._watched.observers.remove(self._steps.take)
-            self._watched = None
 
     def _write_settings(self) -> None:
         """Writes settings, as text and for the HParams tab."""

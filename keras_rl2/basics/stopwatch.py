@@ -10,26 +10,14 @@ class Stopwatch:
     """Adds up the seconds that go into each section of a training.
 
     At any moment it is in one section; entering one leaves another, so that
-    together they make up all of the time. It is only ever read, never put
-    back to 0: several may read the same one.
+    together they make up all of the time. Several may read the same one.
 
-    A dataset with a stopwatch (`rollouts.stopwatch`, None unless time is
-    measured) enters its own sections while a round is made: `"preparing"`,
-    within it `"acting"`, and within that `"environment"`.
+    A dataset with a stopwatch enters its own sections while a round is made:
+    `"preparing"`, within it `"acting"`, and within that `"environment"`.
 
     Args:
         clock: Callable. Returns the time in seconds. Defaults to
             `time.perf_counter`.
-
-    Example:
-
-    >>> import keras_rl2 as rl
-    >>> rollouts = rl.RolloutDataset("CartPole-v1", horizon=64, seed=0)
-    >>> rollouts.bind(rl.PPO.for_env("CartPole-v1", seed=0))
-    >>> rollouts.stopwatch = Stopwatch()
-    >>> rollouts.refresh()
-    >>> sorted(rollouts.stopwatch.seconds())
-    ['acting', 'environment', 'preparing', 'rest']
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from keras_rl2.envs.making import make_env
     from keras_rl2.envs.reward_scaler import RewardScaler
     from keras_rl2.envs.running_moments import RunningMoments
-    from keras_rl2.envs.timed_env import TimedEnv
     from keras_rl2.envs.vector_env import VectorEnvAdapter
     from keras_rl2.graph.graph_vector_env import GraphVectorEnv
 
@@ -30,7 +29,6 @@ __all__ = [
     "MismatchError",
     "RewardScaler",
     "RunningMoments",
-    "TimedEnv",
     "VectorEnvAdapter",
     "WorkerError",
     "as_vector_env",
@@ -52,7 +50,6 @@ __getattr__, __dir__ = lazy(
         "make_env": "keras_rl2.envs.making",
         "RewardScaler": "keras_rl2.envs.reward_scaler",
         "RunningMoments": "keras_rl2.envs.running_moments",
-        "TimedEnv": "keras_rl2.envs.timed_env",
         "VectorEnvAdapter": "keras_rl2.envs.vector_env",
     },
 )

@@ -13,23 +13,12 @@ from keras_rl2.spaces.trees import Tree
 class TimedEnv:
     """Environments whose steps and resets are a section of a stopwatch.
 
-    It wraps the adapter only while time is measured, so that `step`, the
-    hottest call of all, costs nothing more otherwise. Steps of the adapter
-    itself, e.g. by an evaluation, are not measured.
+    It wraps the adapter only while time is measured: `step` is the hottest
+    call of all.
 
     Args:
         env: `VectorEnvAdapter`. The environments.
         stopwatch: `Stopwatch`. Enters its section `"environment"`.
-
-    Example:
-
-    >>> from keras_rl2.envs.adapt import as_vector_env
-    >>> from keras_rl2.basics.stopwatch import Stopwatch
-    >>> stopwatch = Stopwatch()
-    >>> env = TimedEnv(as_vector_env("CartPole-v1"), stopwatch)
-    >>> observation = env.reset(seed=0)
-    >>> sorted(stopwatch.seconds())
-    ['environment', 'rest']
     """
 
     def __init__(self, env: VectorEnvAdapter, stopwatch: Stopwatch) -> None:

@@ -256,7 +256,7 @@ CALLS = {
         {"directory": "nowhere"},
         {"every_seconds": SECONDS[1:]},
     ),
-    "callbacks.Diagnostics": ({}, {"log_dir": NAME}),
+    "callbacks.Diagnostics": ({}, {}),
     "callbacks.Evaluation": ({"episodes": "=episodes"}, {"episodes": THING}),
     "callbacks.OptunaPruning": ({"trial": "=trial"}, {"monitor": (3, None)}),
     "callbacks.RecordVideo": (

@@ -68,17 +68,6 @@ def two_optimizers():
     return reused_of_two()()
 
 
-@functools.cache
-def reused_of_relu():
-    return Reused(activation="relu", optimizer=keras.optimizers.Adam(1e-3))
-
-
-@pytest.fixture
-def relu_agent():
-    """An agent whose hidden units may die; no test compiles it anew."""
-    return reused_of_relu()()
-
-
 @pytest.fixture
 def new_agent():
     """An agent of one's own, compiled but for XLA."""

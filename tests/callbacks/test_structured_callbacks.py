@@ -37,7 +37,7 @@ def test_all_callbacks_together(tmp_path):
         verbose=0,
         callbacks=[
             evaluation,
-            rl.callbacks.Diagnostics(tmp_path / "diagnostics"),
+            rl.callbacks.Diagnostics(),
             rl.callbacks.RecordVideo(
                 lambda: make("rgb_array"), tmp_path, every=1, max_steps=5
             ),

@@ -231,38 +231,6 @@ def dqn():
     return make_eager_agent(OFF_POLICY["DQN"], env), make_replay(env)
 
 
-def test_actions_and_what_critics_think_of_them(tmp_path, monkeypatch):
-    agent, replay = dqn()
-    # The actions that it was given, by the epoch.
-    actions, valued = [], []
-    agent.observers.add(lambda t: actions.append(t.action[t.valid]))
-    values_of_taken = agent.values_of_taken
-
-    def watched(observation, action, training=False):
-        values = values_of_taken(observation, action, training=training)
-        if not training:
-            valued.append(np.stack([np.array(each) for each in values]))
-        return values
-
-    monkeypatch.setattr(agent, "values_of_taken", watched)
-    board = TensorBoard(tmp_path, histogram_freq=2)
-    agent.fit(replay, epochs=3, callbacks=[board], verbose=0)
-    events = read(tmp_path)
-    found = events.Histograms("rollout/action")
-    assert len(found) == 2
-    last = actions[-1]
-    assert found[1].histogram_value.num == last.size
-    assert found[1].histogram_value.sum == pytest.approx(last.sum())
-    q_values = events.Histograms("rollout/q_value")
-    assert [each.step for each in q_values] == [each.step for each in found]
-    assert q_values[1].histogram_value.num == valued[-1].size
-    assert q_values[1].histogram_value.max == pytest.approx(valued[-1].max())
-    assert len(valued[-1]) == 1
-    assert not [t for t in events.Tags()["histograms"] if "updates" in t]
-    # Nobody is told any more.
-    assert board._watched is None
-
-
 def test_each_number_of_a_replay_has_its_curve(tmp_path):
     agent, replay = dqn()
     callback = TensorBoard(tmp_path)

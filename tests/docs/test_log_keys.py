@@ -61,7 +61,7 @@ def fit(agent, dataset, log_dir, validation_data):
     """Trains an epoch with all that logs; returns keys and tags."""
     keys = Keys()
     callbacks = [
-        rl.callbacks.Diagnostics(log_dir / "diagnostics", warn=False),
+        rl.callbacks.Diagnostics(warn=False),
         rl.callbacks.TensorBoard(log_dir, histogram_freq=0, write_graph=False),
         keys,
     ]
@@ -71,10 +71,7 @@ def fit(agent, dataset, log_dir, validation_data):
         validation_data=validation_data,
         verbose=0,
     )
-    # Each where it was told to write, and one may write for both.
-    folders = [log_dir, log_dir / "diagnostics"]
-    tags = [read(folder).Tags()["scalars"] for folder in folders]
-    return keys.seen, {tag for each in tags for tag in each}
+    return keys.seen, set(read(log_dir).Tags()["scalars"])
 
 
 def trained(name, log_dir):

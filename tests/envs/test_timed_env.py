@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from keras_rl2.basics.stopwatch import Stopwatch
-from keras_rl2.envs import TimedEnv
 from keras_rl2.envs import as_vector_env
+from keras_rl2.envs.timed_env import TimedEnv
 from support.clocks import Clock
 
 
