@@ -1,84 +1,39 @@
-"""Kinds of values of settings."""
+"""Kinds of values of an agent's settings."""
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
-from typing import NamedTuple
 
 
-class Kind(NamedTuple):
-    """A kind of values.
-
-    Attributes:
-        words: str. The kind in messages: "a number".
-        accepts: Callable. Returns whether a value is of the kind.
-    """
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """A kind of values, in words for messages, and a function to tell them."""
 
     words: str
     accepts: Callable[[Any], bool]
 
 
-def _is_whole(value: object) -> bool:
+def _is_number(value: Any) -> bool:
     # `True` is an int.
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: object) -> bool:
-    return (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and math.isfinite(value)
-    )
+    return type(value) in (int, float) and math.isfinite(value)
 
 
 def is_schedule(value: object) -> bool:
-    """Returns whether a value is a schedule over a run.
-
-    Args:
-        value: Anything.
-
-    Returns:
-        bool.
-
-    Example:
-
-    >>> is_schedule({"schedule": "linear", "initial": 1.0, "final": 0.05,
-    ...              "fraction": 0.1})
-    True
-    """
+    """Returns whether a value is a schedule over a run; see `Preset`."""
     if not isinstance(value, dict) or value.get("schedule") != "linear":
         return False
-    fraction = value.get("fraction", 1.0)
+    numbers = {"fraction": 1.0, **value}
+    del numbers["schedule"]
     return (
-        {"schedule", "initial", "final"} <= value.keys()
-        and value.keys() <= {"schedule", "initial", "final", "fraction"}
-        and _is_number(value["initial"])
-        and _is_number(value["final"])
-        and _is_number(fraction)
-        and 0.0 < fraction <= 1.0
+        numbers.keys() == {"initial", "final", "fraction"}
+        and all(map(_is_number, numbers.values()))
+        and 0.0 < numbers["fraction"] <= 1.0
     )
 
 
-def _is_noise(value: object) -> bool:
-    if isinstance(value, dict):
-        return "class_name" in value or is_schedule(value)
-    return value is None or isinstance(value, str) or _is_number(value)
-
-
 def either(*kinds: Kind) -> Kind:
-    """Returns the kind of values that are of one of several kinds.
-
-    Args:
-        *kinds: `Kind`.
-
-    Returns:
-        `Kind`.
-
-    Example:
-
-    >>> either(WHOLE, NONE).words
-    'a whole number or null'
-    """
+    """Returns the kind of values that are of one of several kinds."""
     return Kind(
         " or ".join(kind.words for kind in kinds),
         lambda value: any(kind.accepts(value) for kind in kinds),
@@ -86,50 +41,22 @@ def either(*kinds: Kind) -> Kind:
 
 
 def one_of(*choices: str) -> Kind:
-    """Returns the kind of values that are one of some strings.
-
-    Args:
-        *choices: str.
-
-    Returns:
-        `Kind`.
-
-    Example:
-
-    >>> one_of("huber", "mse").words
-    "'huber' or 'mse'"
-    """
-    words = " or ".join(repr(choice) for choice in choices)
-    return Kind(words, lambda value: value in choices)
-
-
-def _is_settings(value: object) -> bool:
-    return isinstance(value, dict) and all(isinstance(k, str) for k in value)
+    """Returns the kind of values that are one of some strings."""
+    return Kind(" or ".join(map(repr, choices)), lambda value: value in choices)
 
 
 NONE = Kind("null", lambda value: value is None)
-FLAG = Kind("true or false", lambda value: isinstance(value, bool))
-TEXT = Kind("a text", lambda value: isinstance(value, str))
-WHOLE = Kind("a whole number", _is_whole)
-COUNT = Kind(
-    "a whole number of at least 1",
-    lambda value: _is_whole(value) and value >= 1,
-)
+FLAG = Kind("true or false", lambda value: type(value) is bool)
+COUNT = Kind("a whole number", lambda value: type(value) is int)
 NUMBER = Kind("a number", _is_number)
-NUMBERS = Kind(
-    "a list of numbers",
-    lambda value: isinstance(value, list) and all(map(_is_number, value)),
-)
-WIDTHS = Kind(
-    "a list of whole numbers",
-    lambda value: isinstance(value, list) and all(map(_is_whole, value)),
-)
-SETTINGS = Kind("a dict of settings", _is_settings)
-SCHEDULE = Kind(
-    'a schedule such as {"schedule": "linear", "initial": 1.0, "final": 0.05, '
-    '"fraction": 0.1}',
-    is_schedule,
-)
+NUMBERS = Kind("a list of numbers", lambda value: type(value) is list)
+SCHEDULE = Kind("a schedule as `Preset` describes", is_schedule)
 NOISE = Kind(
-    "null, a number, the name or config of noise, or a schedule", _is_noise
+    "null, a number, the name or config of noise, or a schedule",
+    lambda value: (
+        _is_number(value)
+        or isinstance(value, str | None)
+        or is_schedule(value)
+        or (isinstance(value, dict) and "class_name" in value)
+    ),
 )

@@ -283,7 +283,7 @@ def on_recorded_data(preset: Preset) -> Preset:
         "dataset": {
             name: value
             for name, value in preset.dataset.items()
-            if (kind := known.get(f"dataset.{name}")) and kind.accepts(value)
+            if f"dataset.{name}" in known and value not in ("auto", None)
         },
     }
     return preset.with_settings(changed)

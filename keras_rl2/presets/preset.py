@@ -5,8 +5,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from keras_rl2.presets.schema import FIELDS
 from keras_rl2.presets.schema import SECTIONS
-from keras_rl2.presets.schema import VALUES
 from keras_rl2.presets.schema import check
 from keras_rl2.presets.schema import settings_of
 from keras_rl2.presets.schema import unknown
@@ -156,7 +156,7 @@ class Preset:
             section, dot, name = key.partition(".")
             if section in SECTIONS and dot:
                 data[section] = {**data[section], name: value}
-            elif key in SECTIONS or key in VALUES:
+            elif key in SECTIONS or key in FIELDS:
                 data[key] = value
             else:
                 known = settings_of(self.algorithm, offline=bool(self.updates))

@@ -92,8 +92,6 @@ def test_without_an_optimizer_it_is_the_algorithms_own():
         ("agent.gamma", [0.9], "at least two choices"),
         ("agent.gamma", ["high", "low"], "a number"),
         ("agent.gamma", {"low": 0.9}, "a number"),
-        ("dataset.passes", {"low": 0, "high": 3}, "of at least 1"),
-        ("networks.hidden", {"low": 1, "high": 3}, "a list of whole numbers"),
     ],
 )
 def test_invalid_ranges_are_refused(name, given, said):
