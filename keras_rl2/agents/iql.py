@@ -10,6 +10,7 @@ import keras
 from keras import ops
 
 from keras_rl2 import losses
+from keras_rl2.agents.critic_agent import CriticAgent
 from keras_rl2.agents.stochastic_actor import StochasticActor
 from keras_rl2.agents.stochastic_actor import StochasticActorArguments
 from keras_rl2.basics.arguments import check_in_range
@@ -34,7 +35,7 @@ from keras_rl2.updates.updater import Terms
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
-class IQL(StochasticActor):
+class IQL(StochasticActor, CriticAgent):
     """Implicit Q-learning, for Box and Discrete actions.
 
     Learns from a fixed dataset without evaluating actions that are not in it.
@@ -93,8 +94,6 @@ class IQL(StochasticActor):
     """
 
     action_kinds = (gymnasium.spaces.Box, gymnasium.spaces.Discrete)
-    #: Number of critics.
-    number_of_critics = 2
     statistics_names = (
         "loss",
         "actor_loss",
@@ -185,38 +184,12 @@ class IQL(StochasticActor):
         critics.check_apart([self.actor, *self.critics, valuing])
         self.make_targets()
 
-    @property
-    def is_discrete(self) -> bool:
-        """Whether actions are Discrete."""
-        return not self.policy_head.log_std_size
-
     # Networks.
-
-    def make_targets(self) -> None:
-        """Makes the target networks, copies of the critics."""
-        self.target_critics = critics.targets_of(self.critics)
-
-    @property
-    def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
-        """Pairs of a target network and the network that it follows."""
-        return list(zip(self.target_critics, self.critics, strict=True))
 
     def critic_variables(self) -> list[keras.Variable]:
         """Trainable variables that a `critic_optimizer` updates."""
         networks = [*self.critics, self.value_network]
         return [v for each in networks for v in each.trainable_variables]
-
-    def values_of_taken(
-        self, observation: Tree[Tensor], action: Tensor, training: bool = False
-    ) -> list[Tensor]:
-        """Returns each critic's Q-values of given actions, `[B]` float32."""
-        return critics.values_of_taken(
-            self.critics,
-            self.task.encode(observation),
-            action,
-            self.is_discrete,
-            training,
-        )
 
     def value(self, observation: Tree[Tensor]) -> Tensor:
         """Returns values `[B]` float32 of raw observations `[B, ...]`."""

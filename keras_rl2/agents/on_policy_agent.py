@@ -46,6 +46,7 @@ from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.updates.rollout_samples import RolloutSamples
 from keras_rl2.updates.updater import Objective
+from keras_rl2.updates.updater import Terms
 
 
 class OnPolicyArguments(AgentArguments, total=False):
@@ -233,6 +234,11 @@ class OnPolicyAgent(StochasticPolicy):
             "entropy": entropy,
         }
 
+    @property
+    def update_condition(self) -> Callable[[Terms], Tensor] | None:
+        """Whether an update is made, by its terms; None for always."""
+        return None
+
     def objectives(self) -> dict[str, Objective]:
         """Returns the loss of a minibatch of samples; see `loss_terms`."""
         return self._objectives(self._forward)
@@ -247,6 +253,7 @@ class OnPolicyAgent(StochasticPolicy):
                 lambda batch: self.loss_terms(*forward(batch)),
                 networks,
                 self.trainable_variables,
+                when=self.update_condition,
             )
         }
 

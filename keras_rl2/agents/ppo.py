@@ -1,7 +1,6 @@
 """Proximal policy optimisation."""
 
 from collections.abc import Callable
-from typing import Any
 from typing import Unpack
 
 import keras
@@ -16,7 +15,6 @@ from keras_rl2.basics.arguments import present
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
 from keras_rl2.losses import statistics
-from keras_rl2.updates.updater import Objective
 from keras_rl2.updates.updater import Terms
 
 
@@ -124,14 +122,10 @@ class PPO(OnPolicyAgent):
         if target_kl is not None:
             self._round_stopped = tf.Variable(False, trainable=False)
 
-    def _objectives(
-        self, forward: Callable[[Any], Any]
-    ) -> dict[str, Objective]:
-        """Returns the only objective, applied until `target_kl` is exceeded."""
-        [(name, objective)] = super()._objectives(forward).items()
-        if self.target_kl is None:
-            return {name: objective}
-        return {name: objective._replace(when=self._is_near)}
+    @property
+    def update_condition(self) -> Callable[[Terms], Tensor] | None:
+        """Whether an update is made: until `target_kl` is exceeded."""
+        return None if self.target_kl is None else self._is_near
 
     def _is_near(self, terms: Terms) -> Tensor:
         """Returns whether the policy is still near the one that acted."""

@@ -12,8 +12,8 @@ import numpy as np
 from keras import ops
 
 from keras_rl2 import losses
+from keras_rl2.agents.critic_agent import CriticAgent
 from keras_rl2.agents.off_policy_agent import LearningArguments
-from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.agents.off_policy_agent import OffPolicyArguments
 from keras_rl2.agents.stochastic_policy import StochasticPolicy
 from keras_rl2.basics.arguments import check_choice
@@ -57,7 +57,7 @@ class SACArguments(CrossQArguments, OffPolicyArguments, total=False):
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
-class SAC(StochasticPolicy, OffPolicyAgent):
+class SAC(StochasticPolicy, CriticAgent):
     """Soft actor-critic, for Box and Discrete actions.
 
     Maximises the return plus the policy's entropy times a temperature α, which
@@ -126,8 +126,6 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         gymnasium.spaces.Box,
         gymnasium.spaces.Discrete,
     )
-    #: Number of critics.
-    number_of_critics = 2
     statistics_names: tuple[str, ...] = (
         "loss",
         "actor_loss",
@@ -193,10 +191,6 @@ class SAC(StochasticPolicy, OffPolicyAgent):
             build, units, cls.number_of_critics, discrete
         )
 
-    def given_networks(self) -> dict[str, Any]:
-        """Returns the networks, keyed by constructor argument."""
-        return {"actor": self.actor, "critic": self.critics}
-
     def _check_and_build(self) -> None:
         """Checks networks and noise against the spaces; makes variables."""
         head = self.policy_head
@@ -217,11 +211,6 @@ class SAC(StochasticPolicy, OffPolicyAgent):
             self._discrete_head.n if self.is_discrete else None,
         )
         self.make_targets()
-
-    @property
-    def is_discrete(self) -> bool:
-        """Whether actions are Discrete."""
-        return not self.policy_head.log_std_size
 
     @property
     def _discrete_head(self) -> DiscreteHead:
@@ -245,33 +234,6 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         # The last observation of an episode may allow no action.
         choices = ops.maximum(ops.sum(mask, axis=-1), 1.0)
         return 0.89 * ops.log(choices)
-
-    # Networks.
-
-    def make_targets(self) -> None:
-        """Makes the target networks, copies of the critics."""
-        self.target_critics = critics.targets_of(self.critics)
-
-    @property
-    def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
-        """Pairs of a target network and the network that it follows."""
-        return list(zip(self.target_critics, self.critics, strict=True))
-
-    def critic_variables(self) -> list[keras.Variable]:
-        """Trainable variables that a `critic_optimizer` updates."""
-        return [v for c in self.critics for v in c.trainable_variables]
-
-    def values_of_taken(
-        self, observation: Any, action: Tensor, training: bool = False
-    ) -> list[Tensor]:
-        """Returns each critic's Q-values of given actions, `[B]` float32."""
-        return critics.values_of_taken(
-            self.critics,
-            self.task.encode(observation),
-            action,
-            self.is_discrete,
-            training,
-        )
 
     # Acting.
 

@@ -11,8 +11,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_rl2.agents.critic_agent import CriticAgent
 from keras_rl2.agents.off_policy_agent import LearningArguments
-from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.shapes import Tensor
@@ -52,7 +52,7 @@ class TD3Arguments(DDPGArguments, total=False):
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
-class TD3(OffPolicyAgent):
+class TD3(CriticAgent):
     """Twin delayed deep deterministic policy gradient, for Box actions.
 
     DDPG with three remedies against overestimated values: targets use the
@@ -119,8 +119,6 @@ class TD3(OffPolicyAgent):
 
     action_kinds = (gymnasium.spaces.Box,)
     has_critic_optimizer = True
-    #: Number of critics.
-    number_of_critics = 2
     statistics_names = (
         "loss",
         "actor_loss",
@@ -190,10 +188,6 @@ class TD3(OffPolicyAgent):
         units = build.head.parameter_sizes[0]
         return critics.default_networks(build, units, cls.number_of_critics)
 
-    def given_networks(self) -> dict[str, Any]:
-        """Returns the networks, keyed by constructor argument."""
-        return {"actor": self.actor, "critic": self.critics}
-
     def _check_and_build(self) -> None:
         """Checks the networks against the spaces and makes all variables."""
         units = self.policy_head.parameter_sizes[0]
@@ -226,23 +220,12 @@ class TD3(OffPolicyAgent):
             *zip(self.target_critics, self.critics, strict=True),
         ]
 
-    def critic_variables(self) -> list[keras.Variable]:
-        """Trainable variables that a `critic_optimizer` updates."""
-        return [v for c in self.critics for v in c.trainable_variables]
-
     def call(self, observation: Tree[Tensor], training: bool = False) -> Tensor:
         """Returns the output of the actor `[B, A]`."""
         output: Tensor = run_network(
             self.actor, self.task.encode(observation), training
         )
         return output
-
-    def values_of_taken(
-        self, observation: Tree[Tensor], action: Tensor, training: bool = False
-    ) -> list[Tensor]:
-        """Returns each critic's Q-values of given actions, `[B]` float32."""
-        encoded = self.task.encode(observation)
-        return critics.action_values(self.critics, encoded, action, training)
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns the optimizer that `compile("auto")` uses."""
