@@ -40,7 +40,7 @@ from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.tasks.task import Task
 from keras_rl2.training.learners import Learners
-from keras_rl2.updates import skipped_updates as finite_weights
+from keras_rl2.updates import skipped_updates
 
 if TYPE_CHECKING:
     from keras_rl2.export.export_check import ExportCheck
@@ -475,7 +475,7 @@ class ActingModel(keras.Model, abc.ABC):
         arguments.check_has(
             "a function", "__call__", **arguments.present(accept=accept)
         )
-        finite_weights.refuse_non_finite(self, "export", self.acting_variables)
+        skipped_updates.refuse_non_finite(self, "export", self.acting_variables)
         from keras_rl2.export import exporting
 
         exporting.export(

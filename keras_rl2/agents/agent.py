@@ -65,7 +65,7 @@ from keras_rl2.training.compile_arguments import GivenOptimizer
 from keras_rl2.training.learner import GivenCallbacks
 from keras_rl2.training.learner import RoundSize
 from keras_rl2.training.overriding import Overridden
-from keras_rl2.updates import skipped_updates as finite_weights
+from keras_rl2.updates import skipped_updates
 from keras_rl2.updates.observing import Normalizing
 from keras_rl2.updates.observing import Observers
 from keras_rl2.updates.skipped_updates import DEFAULT_LIMIT
@@ -968,7 +968,7 @@ class Agent(ActingModel):
                 is not finite; nothing is written then.
             OSError: If the file cannot be written.
         """
-        finite_weights.refuse_non_finite(self, "save")
+        skipped_updates.refuse_non_finite(self, "save")
         agent_config.check_is_complete(self, Agent)
         agent_config.check_can_be_loaded(self.given_networks())
         from keras_rl2.saving import saving
@@ -995,7 +995,7 @@ class Agent(ActingModel):
             ValueError: If a weight is not finite; nothing is written then.
             OSError: If the file cannot be written.
         """
-        finite_weights.refuse_non_finite(self, "save")
+        skipped_updates.refuse_non_finite(self, "save")
         from keras_rl2.saving import saving
 
         saving.save_weights(
@@ -1022,7 +1022,7 @@ class Agent(ActingModel):
             ValueError: If the weights are those of other networks, or one of
                 the file is not finite; all weights then keep their values.
         """
-        before, env_steps = finite_weights.values_of(self), self.env_steps
+        before, env_steps = skipped_updates.values_of(self), self.env_steps
         try:
             super().load_weights(
                 filepath,
@@ -1031,7 +1031,7 @@ class Agent(ActingModel):
             )
             self.check_loaded()
         except Exception:
-            finite_weights.put_back(before)
+            skipped_updates.put_back(before)
             self.env_steps, self._is_loaded = env_steps, False
             raise
 
@@ -1136,7 +1136,7 @@ class Agent(ActingModel):
         """
         if self._is_loaded:
             self._is_loaded = False
-            finite_weights.refuse_non_finite(self, "go on with the loaded")
+            skipped_updates.refuse_non_finite(self, "go on with the loaded")
 
     # Single batches.
 

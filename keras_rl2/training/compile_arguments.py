@@ -10,7 +10,7 @@ from keras import ops
 from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import present
-from keras_rl2.updates import skipped_updates as finite_weights
+from keras_rl2.updates import skipped_updates
 from keras_rl2.updates.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.updates.skipped_updates import parts_of
 
@@ -199,7 +199,7 @@ def _refuse_rate(optimizer: keras.optimizers.Optimizer) -> None:
     """
     for part in parts_of(optimizer):
         rate = float(ops.convert_to_numpy(part.learning_rate))
-        if not finite_weights.is_small(rate):
+        if not skipped_updates.is_small(rate):
             raise ValueError(
                 "Expected a finite learning rate, and none that lets weights "
                 f"overflow. Received: learning_rate={rate} of {part.name!r}"
