@@ -548,7 +548,9 @@ def test_a_cue_is_remembered(kind, steps, cell, seed):
         )
         # Nearly all rewards come at once at the end, alike in all that is
         # right: by their deviation, the last few errors would count for most.
-        settings = {"normalize_advantages": False}
+        # Without an entropy bonus, 3 of 16 trainings ended with a policy that
+        # gives one answer to both cues; with it, 17 of 17 remember.
+        settings = {"normalize_advantages": False, "entropy_coefficient": 0.01}
     else:
         dataset = rl.ReplayDataset(
             gym.vector.SyncVectorEnv([RememberTheCue] * 8),
