@@ -106,7 +106,7 @@ class Diagnostics(keras.callbacks.Callback):
     def on_train_batch_begin(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Starts the clock of the updates: the round has been collected."""
+        """Starts the clock of the updates; a dataset stops it meanwhile."""
         self._stopwatch.switch("update")
 
     def on_train_batch_end(

@@ -134,11 +134,10 @@ class Progress(keras.callbacks.Callback):
             self._updates = self._updates_left(epoch, 0)
             self._expected = self._steps_to_come(self._updates)
 
-    def on_train_batch_begin(
+    def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Draws the progress by a round that has just been collected."""
-        # The steps of this batch's round have been taken.
+        """Draws the progress after an update."""
         self._draw(self._updates_left(self._epoch, batch) - 1)
 
     def on_epoch_end(

@@ -11,14 +11,64 @@ from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.updates.skipped_updates import parts_of
 
 
-class RolloutRefresh(keras.callbacks.Callback):
-    """Collects a new round before its first update, on the main thread.
+class RoundLogs(keras.callbacks.Callback):
+    """Adds the statistics of the rounds to the logs of an epoch.
 
-    `Agent.fit` adds one as its first callback if there is none. It also adds
-    the statistics of the round to the logs of the epoch (`episode_return`,
-    `episode_length`, `env_steps`, `steps_per_second`, `learning_rate`, ...;
-    `updates_per_second` if a dataset takes no steps), before any other
-    callback sees them.
+    Args:
+        rollouts: `keras_rl2.data.RoundDataset`. The training data.
+    """
+
+    def __init__(self, rollouts: Rounds) -> None:
+        super().__init__()
+        self.rollouts = rollouts
+        self._started = 0.0
+        self._steps = 0
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Discards leftover data from a previous `fit`."""
+        self.rollouts.begin()
+
+    def on_epoch_begin(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Starts the clock of the epoch."""
+        self._started = time.perf_counter()
+        self._steps = self.rollouts.agent.env_steps
+
+    def on_epoch_end(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Adds the statistics of the rounds to the logs."""
+        if logs is None:
+            return
+        env_steps = self.rollouts.agent.env_steps
+        seconds = max(time.perf_counter() - self._started, 1e-9)
+        logs.update(self.rollouts.logs())
+        logs["env_steps"] = env_steps
+        if self.rollouts.steps_per_round:
+            logs["steps_per_second"] = (env_steps - self._steps) / seconds
+        else:
+            updates = self.rollouts.steps_per_epoch
+            logs["updates_per_second"] = updates / seconds
+        parts = parts_of(self.model.optimizer)
+        for part in parts:
+            of_part = "" if len(parts) == 1 else f"_{part.name}"
+            rate = part.learning_rate.numpy()
+            logs[f"learning_rate{of_part}"] = float(rate)
+
+
+class RolloutRefresh(RoundLogs):
+    """Collects a new round before its first update, in Keras' own loop.
+
+    `agent.fit(rollouts)` collects by itself. This callback is for a `fit` with
+    `rollouts.as_dataset(agent)`, of the agent or of another `keras.Model`. A
+    `fit` of the agent then makes all updates of a round in one execution of
+    TensorFlow, unless `compile` was given `steps_per_execution`.
+
+    The callback also adds the statistics of the round to the logs of the epoch
+    (`episode_return`, `episode_length`, `env_steps`, `steps_per_second`,
+    `learning_rate`, ...; `updates_per_second` if a dataset takes no steps).
+    It should come before callbacks that read them.
 
     Args:
         rollouts: `keras_rl2.RolloutDataset`. The dataset to refresh.
@@ -45,26 +95,12 @@ class RolloutRefresh(keras.callbacks.Callback):
 
     @refusing_unknown
     def __init__(self, rollouts: Rounds) -> None:
-        super().__init__()
         check_has(
             "a `RolloutDataset` or `ReplayDataset`",
             "refresh",
             rollouts=rollouts,
         )
-        self.rollouts = rollouts
-        self._started = 0.0
-        self._steps = 0
-
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Discards leftover data from a previous `fit`."""
-        self.rollouts.begin()
-
-    def on_epoch_begin(
-        self, epoch: int, logs: dict[str, Any] | None = None
-    ) -> None:
-        """Starts the clock of the epoch."""
-        self._started = time.perf_counter()
-        self._steps = self.rollouts.agent.env_steps
+        super().__init__(rollouts)
 
     def on_train_batch_begin(
         self, batch: int, logs: dict[str, Any] | None = None
@@ -72,24 +108,3 @@ class RolloutRefresh(keras.callbacks.Callback):
         """Refreshes at the first update of each round."""
         if batch % self.rollouts.updates_per_round == 0:
             self.rollouts.refresh()
-
-    def on_epoch_end(
-        self, epoch: int, logs: dict[str, Any] | None = None
-    ) -> None:
-        """Adds the statistics of the rounds to the logs."""
-        if logs is None:
-            return
-        env_steps = self.rollouts.agent.env_steps
-        seconds = max(time.perf_counter() - self._started, 1e-9)
-        logs.update(self.rollouts.logs())
-        logs["env_steps"] = env_steps
-        if self.rollouts.steps_per_round:
-            logs["steps_per_second"] = (env_steps - self._steps) / seconds
-        else:
-            updates = self.rollouts.steps_per_epoch
-            logs["updates_per_second"] = updates / seconds
-        parts = parts_of(self.model.optimizer)
-        for part in parts:
-            of_part = "" if len(parts) == 1 else f"_{part.name}"
-            rate = part.learning_rate.numpy()
-            logs[f"learning_rate{of_part}"] = float(rate)

@@ -803,7 +803,7 @@ class Agent(ActingModel):
                 self, self.train_function
             )
         else:
-            self.train_function = round_execution.round_function(
+            self.train_function = round_execution.RoundFunction(
                 self, self.round_size
             )
         return self.train_function

@@ -90,8 +90,6 @@ class Collector:
         self.episodes = EpisodeStatistics(env.num_envs, window)
         #: Whether this collector has ever reset the environments.
         self.has_begun = False
-        # Rollouts begun and not yet finished.
-        self._rollouts: deque[Any] = deque()
         self._is_masked = is_masked(env.observation_space)
         self._resets_seen = -1
         #: Seed of restarted environments, by the number of earlier restarts;
@@ -144,53 +142,16 @@ class Collector:
         self.has_begun = True
         self.episodes.begin()
 
-    @property
-    def under_way(self) -> int:
-        """Number of rollouts begun and not yet finished."""
-        return len(self._rollouts)
-
-    def begin(self, actor: Actor | SendingActor, noise: StepNoise) -> None:
-        """Begins a rollout, which `finish` returns.
-
-        In this process, the steps are taken in `finish`; workers begin
-        immediately.
+    def collect(
+        self, actor: Actor | SendingActor, noise: StepNoise
+    ) -> Trajectory:
+        """Takes T steps in each environment, from its current state.
 
         Args:
             actor: `PolicyActor`, or a function with the same signature. Chooses
                 the actions.
             noise: `[T, B, *noise_shape]` float32. Noise of the actor by step,
                 or its other inputs.
-        """
-        assert callable(actor)
-        self._rollouts.append((actor, noise))
-
-    def drop(self, error: BaseException | None = None) -> None:
-        """Discards unfinished rollouts.
-
-        Args:
-            error: BaseException or None. The error that interrupted the
-                rollouts, usually Ctrl-C. Defaults to `None`.
-        """
-        self._rollouts.clear()
-
-    def collect(self, actor: Actor, noise: StepNoise) -> Trajectory:
-        """Takes T steps in each environment, from its current state.
-
-        Args:
-            actor: See `begin`.
-            noise: See `begin`.
-
-        Returns:
-            A `Trajectory`.
-
-        Raises:
-            ValueError: See `finish`.
-        """
-        self.begin(actor, noise)
-        return self.finish()
-
-    def finish(self) -> Trajectory:
-        """Returns the oldest unfinished rollout.
 
         Returns:
             A `Trajectory`.
@@ -199,7 +160,7 @@ class Collector:
             ValueError: If an observation or a reward is not finite; the message
                 names the environment, the step and the array.
         """
-        actor, noise = self._rollouts.popleft()
+        assert callable(actor)
         assert self.observation is not None
         storage = self.storage_kind(
             self.env, self.head, len(noise), self.observation

@@ -20,10 +20,10 @@ from keras_rl2.basics.arguments import check_above_zero
 from keras_rl2.basics.arguments import check_choice
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import present
+from keras_rl2.collecting.collector import MOST_RESTARTS
 from keras_rl2.collecting.collector import Collector
 from keras_rl2.collecting.collector import StepNoise
 from keras_rl2.collecting.episode_collector import EpisodeCollector
-from keras_rl2.collecting.policy_actor import Actor
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.envs.adapt import as_vector_env
@@ -133,7 +133,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         # Rounds handed over before each unfinished rollout was begun.
         self._begun_at: deque[int] = deque()
         self._rounds_given = 0
-        # By the last `refresh`.
+        # By the last `prepare`.
         self._rounds_begun = 1
         self._lag = 0
         self._whole_episodes = False
@@ -145,7 +145,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
 
     @property
     def updates_ready(self) -> int:
-        """Updates of the rounds that were begun by the last `refresh`."""
+        """Updates of the rounds that were begun by the last `prepare`."""
         return self._rounds_begun * self.updates_per_round
 
     @contextlib.contextmanager
@@ -208,7 +208,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self.agent = accepted
         self._actor = None
         self._noise_state = None
-        self._ready.clear()
+        self.ready = None
         self._drop()
         kind = self._collector_kind(accepted)
         if (
@@ -248,30 +248,56 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         sequence = np.random.SeedSequence((self._env_seed, restarts))
         return int(sequence.generate_state(1)[0] >> 2)
 
-    def collect(self) -> Trajectory:
-        """Collects the steps of one round with the agent's current weights.
+    def collect(self) -> Trajectory | None:
+        """Takes the steps of a round with the agent's current weights.
 
         Returns:
-            A `Trajectory`.
+            `Trajectory`; None where the train function takes the steps itself.
 
         Raises:
             ValueError: If the dataset is not bound to an agent, or an
                 observation or reward is not finite.
+            RuntimeError: If the environments fail, again and again, without a
+                usable step.
         """
+        collector = self._bound_collector()
+        if self._collects_in_graph():
+            return None
+        self._rounds_begun = 1
         with self._section("acting"):
-            collector = self._bound_collector()
-            if collector.needs_reset:
-                self._drop()
-            try:
-                while collector.under_way <= self._rounds_ahead:
-                    self._begin_rollout()
-                return self._take()
-            except BaseException as error:
-                self._drop(error)
-                raise
+            for _ in range(MOST_RESTARTS):
+                try:
+                    if isinstance(collector, WorkerCollector):
+                        self._begin_on_workers(collector)
+                        trajectory = collector.finish()
+                    else:
+                        trajectory = collector.collect(*self._acting())
+                    self._receive(trajectory)
+                except BaseException as error:
+                    self._drop(error)
+                    raise
+                if collector.broken is None or trajectory.valid.any():
+                    return trajectory
+            raise RuntimeError(
+                f"Expected environments of {self.env.name} that fail now and "
+                "then, with `on_env_error='restart'`. Received: "
+                f"{MOST_RESTARTS} rollouts without a usable step"
+            )
 
-    def _begin_rollout(self) -> None:
-        """Begins the next rollout with the agent's current weights."""
+    def _collects_in_graph(self) -> bool:
+        """Whether the train function takes the steps of the next round."""
+        return self._gives_inputs
+
+    def _begin_on_workers(self, collector: WorkerCollector) -> None:
+        """Begins rollouts until as many are under way as may be ahead."""
+        if collector.needs_reset:
+            self._drop()
+        while collector.under_way <= self._rounds_ahead:
+            collector.begin(*self._acting())
+            self._begun_at.append(self._rounds_given)
+
+    def _acting(self) -> tuple[ActorSnapshot | SentActor, StepNoise]:
+        """Returns the actor and the noise of the next rollout."""
         agent = self._bound_agent()
         agent.begin_round()
         actor = self._present_actor()
@@ -279,7 +305,10 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         noise, self._noise_state = agent.draw_noise(
             self._noise, (self.horizon, self.env.num_envs), self._noise_state
         )
-        self._begin(actor, noise)
+        everywhere = self._begin()
+        if everywhere is not None and isinstance(actor, ActorSnapshot):
+            actor.begin(everywhere)
+        return actor, noise
 
     def _begin_in_graph(self) -> Iterator[AgentT]:
         """Begins rounds in the graph, from where the environments are.
@@ -293,7 +322,6 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         if collector.needs_reset:
             self._reset()
         collector.leave()
-        self._ready.clear()
         self._rounds_begun = self._rounds_of_call
         before = agent.env_steps
         try:
@@ -309,7 +337,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
     def _drop(self, error: BaseException | None = None) -> None:
         """Discards unfinished rollouts, e.g. after an error."""
         self._begun_at.clear()
-        if self._collector is not None:
+        if isinstance(self._collector, WorkerCollector):
             self._collector.drop(error)
 
     def _present_actor(self) -> ActorSnapshot | SentActor:
@@ -341,20 +369,19 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
             )
         return self.agent
 
-    def _begin(self, actor: Actor | SentActor, noise: StepNoise) -> None:
-        """Begins a rollout with an actor."""
+    def _begin(self) -> np.ndarray | None:
+        """Prepares the environments for a rollout.
+
+        Returns:
+            `[B]`, True for each environment, if they have begun new episodes.
+        """
         collector = self._bound_collector()
         collector.env = (
             self.env
             if self.stopwatch is None
             else TimedEnv(self.env, self.stopwatch)
         )
-        if collector.needs_reset:
-            everywhere = self._reset()
-            if isinstance(actor, ActorSnapshot):
-                actor.begin(everywhere)
-        collector.begin(actor, noise)
-        self._begun_at.append(self._rounds_given)
+        return self._reset() if collector.needs_reset else None
 
     def _reset(self) -> np.ndarray:
         """Begins new episodes; returns True for each environment, `[B]`."""
@@ -367,12 +394,12 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self._cut(everywhere, ~everywhere)
         return everywhere
 
-    def _take(self) -> Trajectory:
-        """Finishes the oldest rollout and passes it to the agent."""
+    def _receive(self, trajectory: Trajectory) -> None:
+        """Passes a rollout to the agent, and counts its steps."""
         agent, collector = self._bound_agent(), self._bound_collector()
-        trajectory = collector.finish()
-        rounds = self._rounds_given - self._begun_at.popleft()
-        self._lag = rounds * self.updates_per_round
+        if self._begun_at:
+            rounds = self._rounds_given - self._begun_at.popleft()
+            self._lag = rounds * self.updates_per_round
         # May raise an error, and must then leave no trace.
         agent.observe(trajectory)
         steps = int(np.count_nonzero(trajectory.valid))
@@ -381,7 +408,6 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
             broken = collector.broken
             self._cut(broken.cut_before, broken.discarded_before)
         self._look_for_ends(steps)
-        return trajectory
 
     def _look_for_ends(self, steps: int) -> None:
         """Warns once if no episode has ended after very many steps."""

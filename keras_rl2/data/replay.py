@@ -21,12 +21,15 @@ from keras_rl2.basics.arguments import given_or
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.collecting.collector import MOST_RESTARTS
+from keras_rl2.collecting.collector import StepNoise
+from keras_rl2.collecting.policy_actor import Actor
 from keras_rl2.collecting.random_actor import AllowedChoice
 from keras_rl2.collecting.random_actor import MaskedRandomActor
 from keras_rl2.collecting.random_actor import random_actions
 from keras_rl2.collecting.random_actor import random_actor
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.collecting_dataset import CollectingDataset
+from keras_rl2.data.round_dataset import Round
 from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.vector_env import GivenEnv
@@ -46,6 +49,7 @@ from keras_rl2.replay.sizes import check_sequences_fit
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.workers.worker_collector import WorkerCollector
 from keras_rl2.workers.workers import Workers
 
 if TYPE_CHECKING:
@@ -431,24 +435,43 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         assert self.buffer is not None
         return self.buffer
 
-    def refresh(self) -> None:
-        """Collects the steps of a round and draws its minibatches.
+    def collect(self) -> Trajectory | None:
+        """Stores the steps of a round, after the warm-up.
+
+        Returns:
+            `Trajectory`; None where the train function takes the steps itself.
 
         Raises:
-            ValueError: If the dataset is not bound to an agent, or an
-                observation or reward is not finite.
+            ValueError: See `CollectingDataset.collect`.
+        """
+        buffer = self._bound_buffer()
+        self._feed_back()
+        self.fill(self.steps_before_first_round)
+        trajectory = super().collect()
+        if trajectory is None:
+            return None
+        buffer.extend(trajectory)
+        self._rounds_given += 1
+        for _ in range(MOST_RESTARTS):
+            if len(buffer):
+                break
+            # A failure has discarded all steps of the warm-up.
+            self.fill(max(self.warm_up, self.steps_per_round))
+        return trajectory
+
+    def prepare(self, trajectory: Trajectory | None) -> Round:
+        """Draws the minibatches of a round from all that is stored.
+
+        Args:
+            trajectory: `Trajectory` or None, as returned by `collect`.
+
+        Returns:
+            dict; see `RoundDataset.prepare`.
         """
         with self._section("preparing"):
-            self._bound_agent()
-            self._feed_back()
-            if self._gives_inputs:
-                self.fill(self.steps_before_first_round)
-                self._ready.append(self._inputs_of_rounds())
-                return
-            self._rounds_begun = 1
-            self.take_steps()
-            self._ready.clear()
-            self._ready.append({"batches": self._draw()})
+            if trajectory is None:
+                return self._inputs_of_rounds()
+            return {"batches": self._draw()}
 
     def graph_rounds(self) -> "ReplayRounds | None":
         """Returns the maker of rounds in the graph; see `RoundDataset`."""
@@ -467,7 +490,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
                 self.horizon,
                 self.updates_per_round,
                 self.batch_size,
-                self._receive,
+                self._receive_from_graph,
             )
         return self._graph_rounds
 
@@ -485,7 +508,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             "carried": rounds.carried(in_progress, self._rounds_begun),
         }
 
-    def _receive(
+    def _receive_from_graph(
         self,
         trajectory: Trajectory,
         ended: np.ndarray,
@@ -500,18 +523,6 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         self._look_for_ends(trajectory.reward.size)
         self._bound_buffer().extend(trajectory)
 
-    def take_steps(self) -> None:
-        """Collects the steps of a round into the buffer, after the warm-up."""
-        self.fill(self.steps_before_first_round)
-        buffer = self._bound_buffer()
-        buffer.extend(self.collect())
-        self._rounds_given += 1
-        for _ in range(MOST_RESTARTS):
-            if len(buffer):
-                return
-            # A failure has discarded all steps of the warm-up.
-            self.fill(max(self.warm_up, self.steps_per_round))
-
     def fill(self, steps: int) -> None:
         """Collects steps into the buffer without any updates.
 
@@ -522,23 +533,32 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             steps: int. Environment steps, rounded up to whole rounds.
         """
         agent, buffer = self._bound_agent(), self._bound_buffer()
-        while steps > 0 and self._bound_collector().under_way:
-            # Begun earlier, and not yet in the buffer.
-            buffer.extend(self._take())
+        collector = self._bound_collector()
+        while steps > 0 and self._begun_at:
+            # Begun by workers earlier, and not yet in the buffer.
+            trajectory = cast(WorkerCollector, collector).finish()
+            self._receive(trajectory)
+            buffer.extend(trajectory)
             steps -= self.steps_per_round
         # A variable on several devices cannot be read as one number.
         updates = int(np.asarray(agent.updates))
         trained = updates > 0 or agent.initial_state(1)
         at_once = 1
-        if self._bound_collector().random_at_once and not trained:
+        if collector.random_at_once and not trained:
             at_once = max(_MOST_AT_RANDOM // self.steps_per_round, 1)
         missing = max(-(-steps // self.steps_per_round), 0)
         while missing:
             rounds = min(missing, at_once)
-            buffer.extend(
-                self.collect() if trained else self._collect_at_random(rounds)
-            )
+            if trained:
+                buffer.extend(cast(Trajectory, super().collect()))
+            else:
+                buffer.extend(self._collect_at_random(rounds))
             missing -= rounds
+
+    def _collects_in_graph(self) -> bool:
+        """Whether the train function takes the steps of the next round."""
+        in_graph = super()._collects_in_graph()
+        return in_graph and not self.steps_before_first_round
 
     def _collect_at_random(self, rounds: int) -> Trajectory:
         """Collects the steps of rounds with uniformly random actions."""
@@ -546,15 +566,20 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         agent.begin_round()
         head = agent.policy_head
         shape = (rounds * self.horizon, self.env.num_envs)
+        actor: Actor = random_actor
+        noise: StepNoise
         if not is_masked(self.env.observation_space):
-            self._begin(random_actor, random_actions(head, self._noise, shape))
+            noise = random_actions(head, self._noise, shape)
         elif isinstance(head, DiscreteHead):
-            scores = self._noise.random((*shape, head.n))
-            self._begin(AllowedChoice(head.start), scores)
+            noise = self._noise.random((*shape, head.n))
+            actor = AllowedChoice(head.start)
         else:
             # The masks are only known step by step.
-            self._begin(MaskedRandomActor(head, self._noise), np.zeros(shape))
-        return self._take()
+            noise, actor = np.zeros(shape), MaskedRandomActor(head, self._noise)
+        self._begin()
+        trajectory = self._bound_collector().collect(actor, noise)
+        self._receive(trajectory)
+        return trajectory
 
     def _cut(self, envs: np.ndarray, discarded: np.ndarray) -> None:
         """Marks episodes that were interrupted before the next step."""
@@ -662,16 +687,18 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         super().set_state(state)
         if self._feedback is not None:
             self._feedback.drop()
-        self._ready.clear()
+        self.ready = None
 
     def _element_spec(self) -> dict[str, Any]:
-        """Returns shapes and dtypes of a round."""
+        """Returns shapes and dtypes of the minibatches of a round."""
         leading = (self.updates_per_round, self.batch_size)
-        batches = tensor_specs(self._bound_buffer().spec, *leading)
+        batches: dict[str, Any] = tensor_specs(
+            self._bound_buffer().spec, *leading
+        )
         if self.prioritized:
             batches["index"] = tf.TensorSpec(leading, "int64")
             batches["position"] = tf.TensorSpec(leading[:1], "int32")
-        return {"batches": batches}
+        return batches
 
 
 class _Asked(NamedTuple):

@@ -18,7 +18,6 @@ from keras_rl2.basics.arguments import given_or
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.basics.outliers import Outliers
-from keras_rl2.collecting.collector import MOST_RESTARTS
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.collecting.trajectory import as_sequences
 from keras_rl2.data.collecting_dataset import CollectingDataset
@@ -328,45 +327,37 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         self._set_round(self.horizon, self.passes, steps)
         return length
 
-    def refresh(self) -> None:
-        """Collects a rollout with the agent's current weights.
+    def _collects_in_graph(self) -> bool:
+        """Whether the train function takes the steps of the next round."""
+        # Observers see each trajectory.
+        observed = bool(getattr(self.agent, "observers", ()))
+        return super()._collects_in_graph() and not observed
 
-        Raises:
-            ValueError: If the dataset is not bound to an agent, or an
-                observation or reward is not finite.
+    def prepare(self, trajectory: Trajectory | None) -> Round:
+        """Returns the samples of a rollout, and their minibatches.
+
+        Rewards are scaled here.
+
+        Args:
+            trajectory: `Trajectory` or None, as returned by `collect`.
+
+        Returns:
+            dict; see `RoundDataset.prepare`.
         """
         with self._section("preparing"):
-            if self._gives_inputs and not self._is_observed():
-                self._trajectory, self._samples = None, {}
-                self._ready.append(self._inputs_of_rounds())
-                return
-            self._rounds_begun = 1
-            collector = self._bound_collector()
-            for _ in range(MOST_RESTARTS):
-                trajectory = self.collect()
-                if collector.broken is None or trajectory.valid.any():
-                    break
-            else:
-                raise RuntimeError(
-                    f"Expected environments of {self.env.name} that fail now "
-                    f"and then, with `on_env_error='restart'`. Received: "
-                    f"{MOST_RESTARTS} rollouts without a usable step"
-                )
+            self._samples, self._trajectory = {}, None
+            if trajectory is None:
+                return self._inputs_of_rounds()
             self._rounds_given += 1
-            self._trajectory = trajectory
+            self._trajectory = trajectory = self._scaled(trajectory)
             self.valid_rows = np.flatnonzero(trajectory.valid)
-            self._ready.clear()
             if self._gives_trajectories:
-                self._samples = {}
-                self._ready.append(trajectory.packed_arrays(self._sees_final))
-                return
+                return trajectory.packed_arrays(self._sees_final)
             self._samples, self._statistics = self._bound_agent().prepare(
                 trajectory
             )
             rows, weight = self._minibatch_rows(trajectory)
-            self._ready.append(
-                {"samples": self._samples, "rows": rows, "weight": weight}
-            )
+            return {"samples": self._samples, "rows": rows, "weight": weight}
 
     def graph_rounds(self) -> "GraphRounds | None":
         """Returns the maker of rounds in the graph; see `RoundDataset`."""
@@ -385,13 +376,9 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
                 self.minibatches,
                 self.batch_size,
                 self._scaler,
-                self._receive,
+                self._receive_from_graph,
             )
         return self._graph_rounds
-
-    def _is_observed(self) -> bool:
-        """Returns whether others want to see each trajectory."""
-        return bool(getattr(self.agent, "observers", ()))
 
     def _inputs_of_rounds(self) -> Round:
         """Returns what the train function makes the next rounds from."""
@@ -407,7 +394,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             "carried": rounds.carried(in_progress),
         }
 
-    def _receive(
+    def _receive_from_graph(
         self,
         ended: np.ndarray,
         in_progress: np.ndarray,
@@ -440,9 +427,8 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         # [U, M] -> [U, M, L]
         return rows, weight[..., None] * counted[rows].astype(np.float32)
 
-    def _take(self) -> Trajectory:
-        """Finishes a rollout, and scales its rewards."""
-        trajectory = super()._take()
+    def _scaled(self, trajectory: Trajectory) -> Trajectory:
+        """Returns a rollout with scaled rewards."""
         if self._scaler is None:
             return trajectory
         broken = self._bound_collector().broken
@@ -523,38 +509,15 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             self._scaler.set_state(state["scaler"])
 
     def _element_spec(self) -> dict[str, Any]:
-        """Returns shapes and dtypes of a round."""
-        if self._gives_trajectories:
-            return self._trajectory_spec()
+        """Returns shapes and dtypes of the minibatches of a round."""
         length = self._bound_collector().sequence_length
-        count = self.steps_per_round // (length or 1)
         shape = (self.updates_per_round, self.batch_size // (length or 1))
         one_sample = self._bound_agent().sample_spec(length)
+        weight = shape if length is None else (*shape, length)
         return {
-            "samples": tensor_specs(one_sample, count),
-            "rows": tf.TensorSpec(shape, "int32"),
-            "weight": tf.TensorSpec(
-                shape if length is None else (*shape, length), "float32"
-            ),
+            **tensor_specs(one_sample, *shape),
+            "weight": tf.TensorSpec(weight, "float32"),
         }
-
-    def _trajectory_spec(self) -> dict[str, Any]:
-        """Returns shapes and dtypes of a packed trajectory."""
-        agent, num_envs = self._bound_agent(), self.env.num_envs
-        head, leading = agent.policy_head, (self.horizon, num_envs)
-        seen = agent.observation_spec
-        specs = {
-            "observation": tensor_specs(seen, self.horizon + 1, num_envs),
-            "action": tf.TensorSpec(
-                (*leading, *head.action_shape), head.action_dtype
-            ),
-            "outcome": tf.TensorSpec((4, *leading), "float32"),
-        }
-        if self._sees_final:
-            steps = self.steps_per_round
-            specs["final_observation"] = tensor_specs(seen, steps)
-            specs["final_index"] = tf.TensorSpec((steps,), "int32")
-        return specs
 
     @property
     def _sees_final(self) -> bool:

@@ -3,7 +3,6 @@
 import abc
 import contextlib
 import weakref
-from collections import deque
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ import tensorflow as tf
 from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.stopwatch import Stopwatch
+from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.replay.ring import StateLog
 from keras_rl2.spaces.trees import Tree
@@ -30,12 +30,13 @@ Round = Mapping[str, Tree[np.ndarray]]
 
 
 class RoundDataset(abc.ABC):
-    """Base of rollout and replay datasets: hands rounds to `fit`.
+    """Base of rollout and replay datasets.
 
-    `refresh()` begins a round on the main thread, so that an error of the
-    environment keeps its type and Ctrl-C works. A generator then hands over the
-    finished round. Nothing is read ahead: a batch before the round was
-    refreshed raises an error instead of returning stale data.
+    `fit` calls `collect()`, then `prepare(trajectory)`, and makes the updates
+    of the round. In Keras' own loop, `refresh()` calls both on the main thread,
+    so that an error of the environment keeps its type and Ctrl-C works, and a
+    generator then hands over the round. Nothing is read ahead: a batch before
+    the round was refreshed raises an error instead of returning stale data.
 
     Args:
         rounds_per_epoch: int. Rounds of one Keras epoch.
@@ -43,6 +44,7 @@ class RoundDataset(abc.ABC):
     Attributes:
         stopwatch: `keras_rl2.basics.stopwatch.Stopwatch` or None. Measures the
             parts of a round; None, the default, for no measurement.
+        ready: dict or None. The round that `as_dataset` hands over next.
 
     Example:
 
@@ -67,7 +69,7 @@ class RoundDataset(abc.ABC):
         self._gives_trajectories = False
         self._gives_inputs = False
         self._rounds_of_call = 1
-        self._ready: deque[Round] = deque()
+        self.ready: Round | None = None
 
     @property
     def steps_per_epoch(self) -> int:
@@ -76,7 +78,7 @@ class RoundDataset(abc.ABC):
 
     @property
     def updates_ready(self) -> int:
-        """Updates of the rounds that were begun by the last `refresh`."""
+        """Updates of the rounds that were begun by the last `prepare`."""
         return self.updates_per_round
 
     @property
@@ -98,8 +100,37 @@ class RoundDataset(abc.ABC):
         """
 
     @abc.abstractmethod
+    def collect(self) -> Trajectory | None:
+        """Takes the steps of a round with the agent's current weights.
+
+        Returns:
+            `Trajectory`; None for recorded data, and where the train function
+            takes the steps itself.
+
+        Raises:
+            ValueError: If the dataset is not bound to an agent, or an
+                observation or reward is not finite.
+        """
+
+    @abc.abstractmethod
+    def prepare(self, trajectory: Trajectory | None) -> Round:
+        """Returns the samples for the updates of a round.
+
+        Args:
+            trajectory: `Trajectory` or None, as returned by `collect`.
+
+        Returns:
+            dict; see `minibatch`. The packed arrays of the trajectory, see
+            `Trajectory.packed_arrays`, if `give_trajectories` asks for them.
+        """
+
     def refresh(self) -> None:
-        """Collects the next round with the agent's current weights."""
+        """Collects and prepares the next round, for `as_dataset`.
+
+        Raises:
+            ValueError: See `collect`.
+        """
+        self.ready = self.prepare(self.collect())
 
     @abc.abstractmethod
     def logs(self) -> dict[str, float]:
@@ -113,7 +144,7 @@ class RoundDataset(abc.ABC):
 
     @abc.abstractmethod
     def _element_spec(self) -> dict[str, Any]:
-        """Returns shapes and dtypes of one element, a whole round."""
+        """Returns shapes and dtypes of `minibatches` of a round."""
 
     @abc.abstractmethod
     def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
@@ -164,27 +195,28 @@ class RoundDataset(abc.ABC):
         return self.stopwatch.section(name)
 
     def begin(self) -> None:
-        """Discards leftover rounds from a previous `fit`."""
-        self._ready.clear()
+        """Discards a leftover round from a previous `fit`."""
+        self.ready = None
         self.stopwatch = None
 
     def hand_over(self) -> Round:
         """Returns the finished round, once.
 
         Returns:
-            dict of arrays, an element of `as_rounds`.
+            dict; see `prepare`.
 
         Raises:
             RuntimeError: If `refresh` has not been called since the last round.
         """
-        if not self._ready:
+        one_round, self.ready = self.ready, None
+        if one_round is None:
             raise RuntimeError(
                 "A batch was requested before the round was refreshed. "
                 "Expected `keras_rl2.callbacks.RolloutRefresh` among the "
                 "callbacks of `fit`, or a call of `refresh()` before each "
                 f"{self.updates_per_round} batches."
             )
-        return self._ready.popleft()
+        return one_round
 
     def give_trajectories(
         self, trajectories: bool, inputs: bool = False, rounds: int = 1
@@ -204,7 +236,7 @@ class RoundDataset(abc.ABC):
         form = trajectories, inputs
         if form != (self._gives_trajectories, self._gives_inputs):
             self._gives_trajectories, self._gives_inputs = form
-            self._ready.clear()
+            self.ready = None
 
     def graph_rounds(self) -> "RoundMaker | None":
         """Returns the maker of rounds in the graph, once bound to an agent.
@@ -228,55 +260,21 @@ class RoundDataset(abc.ABC):
         Returns:
             An endless `tf.data.Dataset` of dicts of minibatches `[batch, ...]`.
         """
-        rounds = self.as_rounds(agent)
-
-        def minibatches(one_round: dict[str, Any]) -> tf.data.Dataset:
-            return tf.data.Dataset.range(self.updates_per_round).map(
-                lambda index: minibatch(one_round, index)
-            )
-
-        return _in_step(rounds.flat_map(minibatches))
-
-    def each_minibatch(self) -> Iterator[dict[str, Tensor]]:
-        """Yields the minibatches of each round, once it is refreshed.
-
-        They are those of `as_dataset`, without a graph: a program that runs
-        eagerly gets them sooner.
-
-        Yields:
-            dict of `[batch, ...]`; see `minibatch`.
-        """
-        while True:
-            one_round = map_leaves(tf.convert_to_tensor, self.hand_over())
-            for index in range(self.updates_per_round):
-                yield minibatch(one_round, index)
-
-    def as_rounds(
-        self, agent: CollectingAgent, trajectories: bool = False
-    ) -> tf.data.Dataset:
-        """Returns whole rounds, before they are split into minibatches.
-
-        Args:
-            agent: `keras_rl2.Agent`, or an object with the same methods
-                (see `agent_protocols`). Acts and prepares.
-            trajectories: bool. Whether to return the round as collected, packed
-                and not prepared. Defaults to `False`.
-
-        Returns:
-            An endless `tf.data.Dataset` of dicts: `samples` of `[N, ...]`,
-            `rows` `[updates, batch]` of each minibatch, and their `weight`;
-            or `batches` of `[updates, batch, ...]`; see `minibatch`.
-        """
         self.bind(agent)
-        self.give_trajectories(trajectories)
-        dataset = tf.data.Dataset.from_generator(
+        self.give_trajectories(False)
+        rounds = tf.data.Dataset.from_generator(
             _endless(weakref.WeakMethod(self.hand_over)),
             output_signature=self._element_spec(),
         )
         # TensorFlow keeps the function until the process ends, so that it must
         # not hold the agent. Datasets derived from this one hold it.
-        cast(Any, dataset).rounds = self
-        return _in_step(dataset)
+        cast(Any, rounds).rounds = self
+        dataset = rounds.unbatch()
+        # `tf.data` must not read ahead of the rounds.
+        options = tf.data.Options()
+        options.experimental_optimization.inject_prefetch = False
+        options.autotune.enabled = False
+        return dataset.with_options(options)
 
 
 def minibatch(
@@ -315,28 +313,37 @@ def minibatch(
     return batch
 
 
+def minibatches(one_round: Round) -> dict[str, Any]:
+    """Returns the minibatches of a round, stacked.
+
+    Args:
+        one_round: dict of arrays; see `minibatch`.
+
+    Returns:
+        dict of `[updates, batch, ...]`.
+    """
+    if "batches" in one_round:
+        return cast("dict[str, Any]", one_round["batches"])
+    taken: dict[str, Any] = map_leaves(
+        lambda each: each[one_round["rows"]], one_round["samples"]
+    )
+    return {**taken, "weight": one_round["weight"]}
+
+
 def _endless(
     hand_over: weakref.WeakMethod[Callable[[], Round]],
-) -> Callable[[], Iterator[Round]]:
+) -> Callable[[], Iterator[dict[str, Any]]]:
     """Returns a generator function that does not keep its dataset alive."""
 
-    def elements() -> Iterator[Round]:
+    def elements() -> Iterator[dict[str, Any]]:
         while (method := hand_over()) is not None:
-            element = method()
+            element = minibatches(method())
             # Otherwise it would be kept until the next request.
             del method
             yield element
             del element
 
     return elements
-
-
-def _in_step(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Prevents `tf.data` from reading ahead of the rounds."""
-    options = tf.data.Options()
-    options.experimental_optimization.inject_prefetch = False
-    options.autotune.enabled = False
-    return dataset.with_options(options)
 
 
 def tensor_specs(one: Any, *leading: int) -> Any:

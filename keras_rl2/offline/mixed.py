@@ -9,7 +9,9 @@ import numpy as np
 from keras_rl2.basics.arguments import is_number
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.basics.stopwatch import Stopwatch
+from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.replay import ReplayDataset
+from keras_rl2.data.round_dataset import Round
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.offline.offline import OfflineDataset
@@ -144,25 +146,30 @@ class MixedDataset(RoundDataset):
         _check_both_kinds(self.batch_size)
         if agent is not self.agent:
             self.agent = agent
-            self._ready.clear()
+            self.ready = None
 
     def begin(self) -> None:
         """Discards leftover data from a previous `fit`."""
         self.replay.begin()
         super().begin()
 
-    def refresh(self) -> None:
-        """Collects the steps of a round and draws its minibatches.
+    def collect(self) -> Trajectory | None:
+        """Stores the steps of a round; see `ReplayDataset`."""
+        return self.replay.collect()
 
-        Raises:
-            ValueError: If the dataset is not bound to an agent, or an
-                observation or reward is not finite.
+    def prepare(self, trajectory: Trajectory | None) -> Round:
+        """Draws the minibatches of a round.
+
+        Args:
+            trajectory: `Trajectory` or None, as returned by `collect`.
+
+        Returns:
+            dict; see `RoundDataset.prepare`.
         """
+        del trajectory
         with self._section("preparing"):
-            self.replay.take_steps()
-            self._ready.clear()
             batches = self._draw(self.updates_per_round, self.batch_size)
-            self._ready.append({"batches": batches})
+            return {"batches": batches}
 
     def _draw(self, updates: int, batch_size: int) -> dict[str, Any]:
         """Draws minibatches, `[updates, batch, ...]`."""
@@ -230,7 +237,7 @@ class MixedDataset(RoundDataset):
         """
         self.replay.set_state(state["replay"], log)
         self.offline.set_state(state["offline"])
-        self._ready.clear()
+        self.ready = None
 
     def close(self) -> None:
         """Closes the environments of the replay."""
@@ -241,10 +248,11 @@ class MixedDataset(RoundDataset):
         return self.replay.shielded()
 
     def _element_spec(self) -> dict[str, Any]:
-        """Returns shapes and dtypes of a round."""
+        """Returns shapes and dtypes of the minibatches of a round."""
         assert self.replay.buffer is not None
         leading = (self.updates_per_round, self.batch_size)
-        return {"batches": tensor_specs(self.replay.buffer.spec, *leading)}
+        specs: dict[str, Any] = tensor_specs(self.replay.buffer.spec, *leading)
+        return specs
 
 
 def _check_both_kinds(batch_size: int) -> None:

@@ -10,6 +10,8 @@ from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import refusing_unknown
+from keras_rl2.collecting.trajectory import Trajectory
+from keras_rl2.data.round_dataset import Round
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.offline.episode_rows import EpisodeRows
@@ -208,7 +210,7 @@ class OfflineDataset(RoundDataset):
         self._store = self._recorded.store(form, self._pool_seed)
         self._settle_round(agent)
         self.agent = agent
-        self._ready.clear()
+        self.ready = None
         for trajectory in self._store.trajectories():
             agent.observe(trajectory)
         agent.begin_round()
@@ -225,18 +227,27 @@ class OfflineDataset(RoundDataset):
         )
         self.rounds_per_epoch = self.updates_per_epoch // self.updates_per_round
 
-    def refresh(self) -> None:
+    def collect(self) -> None:
+        """Takes no steps: the data is recorded."""
+
+    def prepare(self, trajectory: Trajectory | None) -> Round:
         """Draws the minibatches of a round.
+
+        Args:
+            trajectory: None. There is none.
+
+        Returns:
+            dict; see `RoundDataset.prepare`.
 
         Raises:
             ValueError: If the dataset is not bound to an agent, or a file
                 that is read is damaged.
         """
+        del trajectory
         with self._section("preparing"):
             updates = self.updates_per_round
             drawn = self.sample(updates * self.batch_size)
-            self._ready.clear()
-            self._ready.append({"batches": into_minibatches(drawn, updates)})
+            return {"batches": into_minibatches(drawn, updates)}
 
     def sample(self, batch_size: int) -> dict[str, Any]:
         """Draws one minibatch uniformly, with replacement.
@@ -324,13 +335,13 @@ class OfflineDataset(RoundDataset):
         # States of earlier releases have no "store".
         if self._store is not None and state.get("store"):
             self._store.set_state(state["store"])
-        self._ready.clear()
+        self.ready = None
 
     def close(self) -> None:
         """Does nothing: there are no environments to close."""
 
     def _element_spec(self) -> dict[str, Any]:
-        """Returns shapes and dtypes of a round."""
+        """Returns shapes and dtypes of the minibatches of a round."""
         assert self.agent is not None
         head = self.agent.policy_head
         one = transition_spec(
@@ -338,7 +349,8 @@ class OfflineDataset(RoundDataset):
             ArraySpec(head.action_shape, head.action_dtype),
         )
         leading = (self.updates_per_round, self.batch_size)
-        return {"batches": tensor_specs(one, *leading)}
+        specs: dict[str, Any] = tensor_specs(one, *leading)
+        return specs
 
 
 def _generators(

@@ -2,18 +2,19 @@
 
 `train` is the whole loop, on-policy and off-policy alike. It uses:
 
-- the dataset (`keras_rl2.RolloutDataset`, `ReplayDataset`, ...) steps the
-  environments and prepares each round, by `RolloutRefresh`, the first of the
-  callbacks;
-- the agent's train function makes all updates of a round, in one call of
+- the dataset (`keras_rl2.RolloutDataset`, `ReplayDataset`, ...), which steps
+  the environments and prepares the samples of each round;
+- the agent's train function, which makes all updates of a round in one call of
   TensorFlow (see `round_execution`); each is a `train_step`: the gradients of
   the agent's `objectives`;
-- the callbacks evaluate, log to TensorBoard, and save;
-- a `Run` holds the progress of training, and `Checkpoint` resumes it.
+- the callbacks, which evaluate, log to TensorBoard, and save;
+- a `Run`, which holds the progress of training, and `Checkpoint`, which
+  resumes it.
 """
 
 import contextlib
 import math
+import operator
 import threading
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -34,8 +35,13 @@ from keras_rl2.callbacks.evaluation import Evaluation
 from keras_rl2.callbacks.progress import Progress
 from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.callbacks.rollout_refresh import RolloutRefresh
+from keras_rl2.callbacks.rollout_refresh import RoundLogs
 from keras_rl2.callbacks.run import Run
+from keras_rl2.data.round_dataset import Round
 from keras_rl2.data.round_dataset import RoundDataset
+from keras_rl2.data.round_dataset import minibatches
+from keras_rl2.spaces.trees import leaves
+from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.training import round_execution
 from keras_rl2.training.learner import GivenCallbacks
 from keras_rl2.training.learner import Learner
@@ -46,7 +52,7 @@ Callbacks = list[keras.callbacks.Callback]
 def train(
     agent: Learner,
     dataset: RoundDataset,
-    batches: Iterator[Any],
+    batches_of: Callable[[Round], Iterator[Any]],
     callbacks: keras.callbacks.CallbackList,
     run: Run,
     last_epoch: int,
@@ -57,11 +63,9 @@ def train(
     Args:
         agent: `keras_rl2.Agent`. Bound and compiled.
         dataset: `RoundDataset`. The training data.
-        batches: Iterator. Returns rounds or minibatches for the agent's train
-            function.
-        callbacks: `keras.callbacks.CallbackList`. Includes `RolloutRefresh`.
-            Callbacks that a `Checkpoint` has called for a round are not
-            called for it again.
+        batches_of: Callable. Returns the iterator that the agent's train
+            function takes, from the samples of a round.
+        callbacks: `keras.callbacks.CallbackList`.
         run: `Run`. The start of training, which may be within an epoch.
         last_epoch: int. The Keras epoch to end before.
         last_step: int or None. The environment step to end at, with the epoch
@@ -83,10 +87,13 @@ def train(
         agent.reset_metrics()
         callbacks.on_epoch_begin(epoch)
         while done < of_epoch:
-            # At the first update of a round: `RolloutRefresh` collects it,
-            # with the present weights, and prepares it.
             for callback in callbacks.callbacks:
                 callback.on_train_batch_begin(done, logs={})
+            # A call may make fewer updates than a round has.
+            if done % dataset.updates_per_round == 0:
+                trajectory = dataset.collect()
+                samples = dataset.prepare(trajectory)
+                batches = batches_of(samples)
             logs = agent.train_function(batches)
             done += min(each_call, dataset.updates_ready)
             _tell(callbacks, done - 1, logs)
@@ -173,47 +180,28 @@ def fit(
     give_directions(given)
     if validation_data is not None:
         given = [_evaluation(validation_data, validation_freq), *given]
-    if isinstance(x, RoundDataset):
-        check_flag(shuffle=shuffle)
-        _refuse_arguments(x, total_steps, steps_per_epoch)
-        return _fit_rounds(
-            agent, x, epochs, total_steps, given, initial_epoch, verbose
+    if not isinstance(x, RoundDataset):
+        _refuse_other_data(agent, x, total_steps)
+        _prepare_minibatches(agent, given, steps_per_epoch)
+        return keras_fit(
+            x,
+            epochs=epochs or 1,
+            initial_epoch=initial_epoch,
+            callbacks=given,
+            verbose=verbose,
+            shuffle=shuffle,
+            steps_per_epoch=steps_per_epoch,
         )
-    _refuse_other_data(agent, x, total_steps)
-    if not agent.compiled:
-        agent.compile()
-    agent.trained.check()
-    agent.reset_targets()
-    round_execution.prepare_minibatches(agent)
-    return keras_fit(
-        x,
-        epochs=epochs or 1,
-        initial_epoch=initial_epoch,
-        callbacks=given,
-        verbose=verbose,
-        shuffle=shuffle,
-        steps_per_epoch=steps_per_epoch,
-    )
-
-
-def _fit_rounds(
-    agent: Learner,
-    dataset: RoundDataset,
-    epochs: int | None,
-    total_steps: int | None,
-    given: Callbacks,
-    initial_epoch: int,
-    verbose: int | str,
-) -> keras.callbacks.History:
-    """Trains from the checkpoint, if any, to the requested end."""
-    rounds = cast(Rounds, dataset)
-    _bind(agent, dataset)
+    check_flag(shuffle=shuffle)
+    _refuse_arguments(x, total_steps, steps_per_epoch)
+    rounds = cast(Rounds, x)
+    _bind(agent, x)
     run = Run.beginning(agent.env_steps, rounds, initial_epoch)
     # Before anything is restored, all is checked to fit together.
     run.end(run.steps_per_epoch(rounds, total_steps), epochs, total_steps)
     of_epoch = run.rounds_per_epoch(rounds, total_steps)
     watched = bool(agent.observers) or any(map(_watches_rounds, given))
-    batches = _batches(agent, dataset, of_epoch, watched)
+    batches_of = _batches_of(agent, x, of_epoch, watched)
     checkpoint, ordered = _ordered(rounds, given, verbose)
     with checkpoint.alone() if checkpoint else contextlib.nullcontext():
         if checkpoint is not None:
@@ -221,7 +209,7 @@ def _fit_rounds(
         if run.rounds:
             # The rounds of a call are a divisor of those that remain, too.
             remaining = math.gcd(of_epoch, run.rounds)
-            round_execution.prepare_rounds(agent, dataset, remaining, watched)
+            round_execution.prepare_rounds(agent, x, remaining, watched)
         steps = run.steps_per_epoch(rounds, total_steps)
         last = run.end(steps, epochs, total_steps)
         if checkpoint is not None:
@@ -230,9 +218,6 @@ def _fit_rounds(
             for line in checkpoint.told if verbose else ():
                 print(line)
         shown = 0 if verbose == "auto" else int(verbose)
-        updates = (
-            run.rounds_per_epoch(rounds, total_steps) * rounds.updates_per_round
-        )
         told = keras.callbacks.CallbackList(
             ordered,
             add_history=True,
@@ -240,15 +225,41 @@ def _fit_rounds(
             model=cast(keras.Model, agent),
             verbose=shown,
             epochs=last,
-            steps=updates,
+            steps=run.rounds_per_epoch(rounds, total_steps)
+            * rounds.updates_per_round,
         )
         # Rounds of whole episodes differ in length.
         counted = total_steps is not None and agent.whole_episodes
         last_step = run.env_steps + (total_steps or 0) if counted else None
         watching = checkpoint.watching(ordered) if checkpoint else None
         with watching or contextlib.nullcontext():
-            train(agent, dataset, batches, told, run, last, last_step)
+            try:
+                train(agent, x, batches_of, told, run, last, last_step)
+            finally:
+                # Whoever collects next is to see the trajectory.
+                x.give_trajectories(False)
     return agent.history
+
+
+def _prepare_minibatches(
+    agent: Learner, given: Callbacks, steps_per_epoch: int | None
+) -> None:
+    """Makes the agent ready for Keras' own loop over minibatches.
+
+    With a `RolloutRefresh` one execution makes the updates of a round, if
+    `compile` left it open.
+    """
+    if not agent.compiled:
+        agent.compile()
+    agent.trained.check()
+    agent.reset_targets()
+    steps = 1
+    for callback in given:
+        if isinstance(callback, RolloutRefresh):
+            steps = callback.rollouts.updates_per_round
+    if steps_per_epoch is None or steps_per_epoch % steps:
+        steps = 1
+    round_execution.prepare_minibatches(agent, steps)
 
 
 def _bind(agent: Learner, dataset: RoundDataset) -> None:
@@ -262,13 +273,10 @@ def _bind(agent: Learner, dataset: RoundDataset) -> None:
     agent.build_optimizer()
 
 
-def _batches(
-    agent: Learner,
-    dataset: RoundDataset,
-    rounds: int,
-    watched: bool,
-) -> Iterator[Any]:
-    """Returns the iterator for updates.
+def _batches_of(
+    agent: Learner, dataset: RoundDataset, rounds: int, watched: bool
+) -> Callable[[Round], Iterator[Any]]:
+    """Returns the iterator for the train function, from a round's samples.
 
     Args:
         agent: `keras_rl2.Agent`. Bound and compiled.
@@ -277,16 +285,28 @@ def _batches(
         watched: bool. Whether callbacks are to be called after each round.
     """
     size = round_execution.prepare_rounds(agent, dataset, rounds, watched)
-    if size is None:
-        agent.learners.refuse_keras_loop()
     agent.learners.check(agent)
-    if size is None and agent.run_eagerly:
+    if size is not None:
+        return lambda samples: iter((samples,))
+    agent.learners.refuse_keras_loop()
+    if agent.run_eagerly:
         # `tf.data` would trace a graph for what is to run without one.
-        return dataset.each_minibatch()
-    if size is None:
-        return cast("Iterator[Any]", iter(dataset.as_dataset(agent)))
-    # An iterator of TensorFlow would take as long as a small update.
-    return iter(dataset.hand_over, None)
+        return _each_minibatch
+    # A new iterator would take longer than the updates of a round.
+    batches = iter(dataset.as_dataset(agent))
+
+    def hand_over(samples: Round) -> Iterator[Any]:
+        dataset.ready = samples
+        return cast("Iterator[Any]", batches)
+
+    return hand_over
+
+
+def _each_minibatch(samples: Round) -> Iterator[Any]:
+    """Yields the minibatches of a round, as tensors."""
+    stacked = map_leaves(tf.convert_to_tensor, minibatches(samples))
+    for index in range(len(leaves(stacked)[0])):
+        yield map_leaves(operator.itemgetter(index), stacked)
 
 
 def _ordered(
@@ -295,21 +315,23 @@ def _ordered(
     """Puts callbacks in their order, and adds those that `fit` needs.
 
     A `Checkpoint` comes first, to see all of the others before a round begins;
-    then `RolloutRefresh`, which writes logs for the callbacks after it.
+    then `RoundLogs`, which writes logs for the callbacks after it.
 
     Returns:
         The checkpoint, if there is one, and all callbacks.
     """
     checkpoints: list[Checkpoint] = []
-    refreshes: list[RolloutRefresh] = []
     others: Callbacks = []
     for each in given:
         if isinstance(each, Checkpoint):
             checkpoints.append(each)
-        elif isinstance(each, RolloutRefresh):
-            refreshes.append(each)
-        else:
+        elif not isinstance(each, RolloutRefresh):
             others.append(each)
+        elif each.rollouts is not dataset:
+            raise ValueError(
+                "Expected `RolloutRefresh` of the same rollouts as `fit`, "
+                "which collects by itself. Received: one of others"
+            )
     if len(checkpoints) > 1:
         raise ValueError(
             "Expected at most one `Checkpoint` among the callbacks. "
@@ -321,16 +343,10 @@ def _ordered(
             "and the epoch too. Received: `BackupAndRestore` beside it, which "
             "begins `fit` with weights and at an epoch of its own"
         )
-    if len(refreshes) > 1 or any(c.rollouts is not dataset for c in refreshes):
-        raise ValueError(
-            "Expected at most one `RolloutRefresh`, for the same rollouts as "
-            f"`fit`. Received: {len(refreshes)} of them"
-        )
-    refresh = refreshes or [RolloutRefresh(dataset)]
     if verbose == "auto" and not _has(Progress, others):
         others.append(Progress())
     checkpoint = checkpoints[0] if checkpoints else None
-    return checkpoint, [*checkpoints, *refresh, *others]
+    return checkpoint, [*checkpoints, RoundLogs(dataset), *others]
 
 
 def _watches_rounds(callback: keras.callbacks.Callback) -> bool:
@@ -352,7 +368,7 @@ def _watches_rounds(callback: keras.callbacks.Callback) -> bool:
 
 
 _WAITING = (
-    *(Checkpoint, Progress, RolloutRefresh, keras.callbacks.TerminateOnNaN),
+    *(Checkpoint, Progress, RoundLogs, keras.callbacks.TerminateOnNaN),
     *(keras.callbacks.ModelCheckpoint, keras.callbacks.BackupAndRestore),
 )
 _AFTER_UPDATES = (

@@ -29,7 +29,6 @@ from keras_rl2.training.compile_arguments import CompileArguments
 from keras_rl2.training.learner import Learner
 from keras_rl2.training.learner import RoundSize
 from keras_rl2.training.learner import TrajectoryLearner
-from keras_rl2.training.shared_programs import Likeness
 from keras_rl2.training.shared_programs import Program
 
 logger = logging.getLogger(__name__)
@@ -40,112 +39,214 @@ _LARGEST_COMPILED_PRODUCT = 3 * 2**20
 # Updates of a call that makes several rounds: Ctrl-C waits for its end.
 _MOST_UPDATES = 256
 
+_Graph = Callable[[Sequence[Any]], tf.Tensor]
 
-def round_function(agent: Learner, size: RoundSize) -> Callable[[Any], Any]:
-    """Returns a function that makes all updates of a round in one call.
+_compiled = functools.partial(tf.function, autograph=False, jit_compile=True)
 
-    Keras' own loop over `steps_per_execution` takes each minibatch from the
-    dataset; here a whole round is taken at once, so that XLA can compile the
-    loop over its minibatches.
+
+class RoundFunction:
+    """The train function of an agent: all updates of a round in one call.
+
+    Keras' train function takes each minibatch from an iterator; here a whole
+    round is taken at once, so that XLA can compile the loop over its
+    minibatches. The graph is chosen by the names, shapes and dtypes of the
+    round's arrays: a `tf.function`, which looks at the types of its arguments,
+    takes as long for it as a small update does.
 
     Args:
         agent: `keras_rl2.Agent`. The agent with the `train_step`.
         size: `RoundSize`. Size of a round.
 
-    Returns:
-        A function from an iterator over rounds to the logs of the last update.
-        A generator is taken for that of one minibatch, of `train_on_batch`.
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> rollouts = rl.RolloutDataset("CartPole-v1", horizon=32, seed=0)
+    >>> agent = rl.PPO.for_env(rollouts.env, seed=0)
+    >>> history = agent.fit(rollouts, verbose=0)
+    >>> samples = rollouts.prepare(rollouts.collect())
+    >>> "policy_loss" in agent.train_function(iter([samples]))
+    True
     """
-    update = agent.learners.on_each(agent.train_step)
-    step = tf.function(update, autograph=False)
-    compiled = functools.partial(tf.function, autograph=False, jit_compile=True)
 
-    def run_minibatches(
-        one_round: dict[str, Any], count: Tensor | int = size.updates
+    def __init__(self, agent: Learner, size: RoundSize) -> None:
+        self._agent = agent
+        self._size = size
+        self._step = tf.function(
+            agent.learners.on_each(agent.train_step), autograph=False
+        )
+        # Graphs that TensorFlow runs itself are to follow the options of
+        # `tf.config`, and only TensorFlow knows where arrays are on a GPU.
+        gpus = tf.config.list_logical_devices("GPU")
+        self._directly = size.compiled and not gpus
+        self._graphs: dict[tuple[Any, ...], _Graph] = {}
+        # Names of the logs and shapes of the report, written while tracing.
+        self._described: dict[str, Any] = {}
+
+    def __call__(self, iterator: Any) -> dict[str, Any]:
+        """Makes the updates of the next round.
+
+        Args:
+            iterator: Iterator over rounds; see `minibatch`. A generator is
+                that of one minibatch, of `train_on_batch`.
+
+        Returns:
+            dict: the logs of the last update.
+        """
+        if isinstance(iterator, Generator):
+            logs: dict[str, Any] = self._step(next(iterator))
+            self._agent.skipped.check()
+            return logs
+        one_round = next(iterator)
+        named = list(named_leaves(one_round))
+        form = tuple([(path, each.shape, each.dtype) for path, each in named])
+        graph = self._graphs.get(form)
+        if graph is None:
+            graph = self._graphs[form] = self._graph(one_round, form)
+        # One array: Keras would convert each log to a number.
+        result: np.ndarray = graph([each for _, each in named]).numpy()
+        names = self._described["logs"]
+        if "carried" in one_round:
+            assert self._size.rounds is not None
+            report = result[:, len(names) + 1 :]
+            self._size.rounds.receive(_parts(report, self._described["report"]))
+            in_a_row, values = result[:, len(names)].max(), result[-1].tolist()
+        else:
+            *values, in_a_row = result.tolist()
+        self._agent.skipped.check(int(in_a_row))
+        return dict(zip(names, values, strict=False))
+
+    def _graph(self, one_round: Any, form: tuple[Any, ...]) -> _Graph:
+        """Returns the graph for rounds of a form, traced or shared."""
+        specs = map_leaves(
+            lambda each: tf.TensorSpec(each.shape, each.dtype), one_round
+        )
+        function = self._rounds if "carried" in one_round else self._round
+
+        def trace() -> Program:
+            traced = tf.function(
+                functools.partial(function, specs),
+                input_signature=leaves(specs),
+                autograph=False,
+            ).get_concrete_function()
+            return Program(traced, {**self._described})
+
+        shared, likeness = shared_programs.PRESENT.get(), None
+        if shared is not None:
+            likeness = shared_programs.likeness(self._agent, self._size)
+        if shared is None or likeness is None:
+            return self._calling(trace())
+        program = shared.find(likeness, form, trace)
+        self._described.update(program.described)
+        return self._calling(program)
+
+    def _calling(self, program: Program) -> _Graph:
+        """Returns a function that calls a program with arrays."""
+        traced, captured = program.function, program.captured
+        if captured is None and not self._directly:
+            # Implicit conversion takes four times as long.
+            return lambda arrays: traced(*map(_tensor, arrays))
+        if captured is None:
+            captured = traced.captured_inputs
+
+        def call(arrays: Sequence[Any]) -> tf.Tensor:
+            # TensorFlow's Python code before the operation takes a third of
+            # the time of a small update.
+            [result] = run_operation(traced, arrays, captured)
+            return result
+
+        if self._directly:
+            return call
+        around = tf.function(
+            lambda *tensors: call(tensors),
+            input_signature=traced.structured_input_signature[0],
+            autograph=False,
+        ).get_concrete_function()
+        return lambda arrays: around(*map(_tensor, arrays))
+
+    # In the graph.
+
+    def _round(self, specs: Any, *tensors: Tensor) -> Tensor:
+        """Makes the updates of a round; returns the logs of the last one."""
+        updates = self._updates
+        if self._size.compiled:
+            updates = _compiled(updates)
+        logs = updates(with_leaves(specs, [*tensors]), self._size.updates)
+        return tf.stack(self._values(logs, "float32"))
+
+    def _updates(
+        self, one_round: dict[str, Any], count: Tensor | int
     ) -> dict[str, Tensor]:
-        return _repeat(step, lambda index: minibatch(one_round, index), count)
+        """Makes updates from minibatches, or one from a trajectory."""
+        if self._size.from_trajectory:
+            agent = cast(TrajectoryLearner, self._agent)
+            return agent.train_on_trajectory(one_round)
+        return _repeat(
+            self._step, lambda index: minibatch(one_round, index), count
+        )
 
-    run_updates: Callable[..., dict[str, Tensor]] = run_minibatches
-    if size.from_trajectory:
-        run_updates = cast(TrajectoryLearner, agent).train_on_trajectory
-    if size.compiled:
-        run_updates = compiled(run_updates)
-
-    # Written while the round is traced.
-    described: dict[str, Any] = {}
-
-    def all_logs(logs: dict[str, Tensor], dtype: str) -> list[Tensor]:
-        # In the order of Keras' logs.
-        described["logs"] = sorted(logs)
-        values = [logs[name] for name in described["logs"]]
-        values.append(agent.skipped.in_a_row)
+    def _values(self, logs: dict[str, Tensor], dtype: str) -> list[Tensor]:
+        """Returns the logs in the order of Keras, and the skipped updates."""
+        self._described["logs"] = sorted(logs)
+        values = [logs[name] for name in self._described["logs"]]
+        values.append(self._agent.skipped.in_a_row)
         return [tf.cast(each, dtype) for each in values]
 
-    def run_round(one_round: dict[str, Any]) -> Tensor:
-        return tf.stack(all_logs(run_updates(one_round), "float32"))
+    def _rounds(self, specs: Any, *tensors: Tensor) -> Tensor:
+        """Makes several rounds; returns the vectors of `_collect_and_update`.
 
-    def make_and_run(
-        inputs: dict[str, Any], carried: dict[str, Any]
-    ) -> tuple[Tensor, dict[str, Any], Tensor]:
-        assert size.rounds is not None
-        make = functools.partial(
-            size.rounds, from_trajectory=size.from_trajectory
+        Returns:
+            `[K, R]`: the vectors of the rounds; 0 for those not made, after
+            one with unusable numbers.
+        """
+        several = with_leaves(specs, [*tensors])
+        run = functools.partial(
+            _one_after_another, self._collect_and_update, self._agent
         )
-        # Steps of environments are many small operations.
-        one_round, report, carried = (
-            make if size.compiled else compiled(make)
-        )(inputs, carried)
+        if self._size.compiled:
+            run = _compiled(run)
+        result: Tensor = run(**several)
+        return result
+
+    def _collect_and_update(
+        self, inputs: dict[str, Any], carried: dict[str, Any]
+    ) -> tuple[Tensor, dict[str, Any], Tensor]:
+        """Makes a round with its steps of environments.
+
+        Args:
+            inputs: dict. Inputs of the round.
+            carried: dict. What the round before passed on.
+
+        Returns:
+            `[R]`: the logs of the last update and the report of the round;
+            what is passed on; whether the numbers of the round are usable.
+        """
+        assert self._size.rounds is not None
+        make = functools.partial(
+            self._size.rounds, from_trajectory=self._size.from_trajectory
+        )
+        if not self._size.compiled:
+            # Steps of environments are many small operations.
+            make = _compiled(make)
+        one_round, report, carried = make(inputs, carried)
         # No update is made from numbers that are not finite.
         usable = one_round.pop("usable")
-        count = tf.where(usable, size.updates, 0)
-        if size.from_trajectory:
-            one = tf.function(run_updates, autograph=False)
+        count = tf.where(usable, self._size.updates, 0)
+        if self._size.from_trajectory:
+            one = tf.function(
+                functools.partial(self._updates, count=1), autograph=False
+            )
             logs = _repeat(one, lambda _: one_round, count)
         else:
-            logs = run_minibatches(one_round, count)
-        described["report"] = {
+            logs = self._updates(one_round, count)
+        self._described["report"] = {
             name: tuple(each.shape) for name, each in report.items()
         }
+        values = tf.stack(self._values(logs, "float64"))
         parts = [
             tf.reshape(tf.cast(each, "float64"), (-1,))
             for each in report.values()
         ]
-        both: Tensor = tf.concat(
-            [tf.stack(all_logs(logs, "float64")), *parts], axis=0
-        )
-        return both, carried, usable
-
-    def run_rounds(several: dict[str, Any]) -> Tensor:
-        return _one_after_another(make_and_run, agent.begin_round, **several)
-
-    likeness = functools.partial(shared_programs.likeness, agent, size)
-    call = RoundCall(run_round, size.compiled, likeness, described)
-    graph_call = RoundCall(
-        compiled(run_rounds) if size.compiled else run_rounds,
-        size.compiled,
-        likeness,
-        described,
-    )
-
-    def run(iterator: Any) -> dict[str, Any]:
-        if isinstance(iterator, Generator):
-            logs: dict[str, Any] = step(next(iterator))
-            agent.skipped.check()
-            return logs
-        one_round = next(iterator)
-        # As one array: Keras converts each log to a number on every call.
-        if size.rounds is None or "carried" not in one_round:
-            *values, in_a_row = call(one_round).tolist()
-        else:
-            result = graph_call(one_round)
-            count = len(described["logs"]) + 1
-            size.rounds.receive(_parts(result[:, count:], described["report"]))
-            in_a_row = result[:, count - 1].max()
-            values = result[-1, : count - 1].tolist()
-        agent.skipped.check(int(in_a_row))
-        return dict(zip(described["logs"], values, strict=True))
-
-    return run
+        return tf.concat([values, *parts], axis=0), carried, usable
 
 
 def _repeat(
@@ -179,7 +280,7 @@ def _repeat(
 
 def _one_after_another(
     make_and_run: Callable[..., tuple[Tensor, dict[str, Any], Tensor]],
-    begin_round: Callable[[], None],
+    agent: Learner,
     inputs: dict[str, Any],
     carried: dict[str, Any],
 ) -> Tensor:
@@ -189,8 +290,8 @@ def _one_after_another(
         make_and_run: Callable from the inputs of a round and what rounds pass
             on to each other, to its vector, what it passes on, and whether its
             numbers are usable.
-        begin_round: Callable. See `Agent.begin_round`; it has been called for
-            the first round.
+        agent: `keras_rl2.Agent`. Its `begin_round` has been called for the
+            first round.
         inputs: dict of `[K, ...]`. Inputs of K rounds.
         carried: dict. Passed to the first round.
 
@@ -209,7 +310,7 @@ def _one_after_another(
     def next_round(
         index: Tensor, carried: Any, usable: Tensor, vectors: tf.TensorArray
     ) -> tuple[Tensor, Any, Tensor, tf.TensorArray]:
-        begin_round()
+        agent.begin_round()
         given = map_leaves(lambda each: each[index], inputs)
         vector, carried, usable = one(given, carried)
         return index + 1, carried, usable, vectors.write(index, vector)
@@ -325,14 +426,16 @@ def _rounds_of_call(rounds: int, updates: int) -> int:
     return max(n for n in range(1, most + 1) if rounds % n == 0)
 
 
-def prepare_minibatches(agent: Learner) -> None:
+def prepare_minibatches(agent: Learner, steps: int = 1) -> None:
     """Sets Keras' own loop for training on minibatches.
 
     Args:
         agent: `keras_rl2.Agent`. Must be compiled.
+        steps: int. Updates of an execution where `compile` left them open.
+            Defaults to `1`.
     """
-    asked = cast(CompileArguments, agent.compile_arguments)
-    agent.set_execution(asked.first_steps_per_execution, None)
+    asked = cast(CompileArguments, agent.compile_arguments).steps_per_execution
+    agent.set_execution(steps if asked == "auto" else int(asked), None)
 
 
 def pays_to_compile(agent: Learner, batch_size: int) -> bool:
@@ -400,124 +503,7 @@ def _is_compiled(agent: Learner, asked: bool | str, batch_size: int) -> bool:
     return pays
 
 
-_Traced = Callable[[Sequence[Any]], tf.Tensor]
-
-
-class RoundCall:
-    """Calls a graph with the arrays of a round.
-
-    A `tf.function` selects one of its traces by the types of its arguments.
-    This takes as long as a small update, especially for an iterator. Here
-    shapes and dtypes select the trace.
-
-    Args:
-        function: Callable from a round, a tree of tensors, to a tensor. It is
-            traced once for rounds of each form.
-        compiled: bool. Whether XLA compiles the function. Defaults to
-            `False`.
-        likeness: Callable or None. Returns what the graph depends on, for
-            `SharedPrograms`; None where it is not shared. Defaults to `None`.
-        described: dict or None. The function writes into it while it is
-            traced; a shared graph brings what its own function wrote. Defaults
-            to `None`.
-
-    Example:
-
-    >>> call = RoundCall(lambda one_round: one_round["reward"] * 2.0)
-    >>> call({"reward": np.array([1.0, 2.0], "float32")}).tolist()
-    [2.0, 4.0]
-    """
-
-    def __init__(
-        self,
-        function: Callable[[Any], Tensor],
-        compiled: bool = False,
-        likeness: Callable[[], Likeness | None] | None = None,
-        described: dict[str, Any] | None = None,
-    ) -> None:
-        self._function = function
-        self._likeness = likeness
-        self._described = {} if described is None else described
-        # Graphs that TensorFlow runs itself are to follow the options of
-        # `tf.config`, and only TensorFlow knows where arrays are on a GPU.
-        self._directly = compiled and not tf.config.list_logical_devices("GPU")
-        self._traced: dict[tuple[Any, ...], _Traced] = {}
-
-    def __call__(self, one_round: Any) -> np.ndarray:
-        """Runs the graph.
-
-        Args:
-            one_round: Tree of arrays, or of tensors.
-
-        Returns:
-            np.ndarray.
-        """
-        named = list(named_leaves(one_round))
-        form = tuple([(path, each.shape, each.dtype) for path, each in named])
-        traced = self._traced.get(form)
-        if traced is None:
-            traced = self._traced[form] = self._find(one_round, form)
-        result: np.ndarray = traced([each for _, each in named]).numpy()
-        return result
-
-    def _find(self, one_round: Any, form: tuple[Any, ...]) -> _Traced:
-        """Returns the graph for rounds of this form, traced or shared."""
-        shared = shared_programs.PRESENT.get()
-        likeness = None
-        if shared is not None and self._likeness is not None:
-            likeness = self._likeness()
-        if shared is None or likeness is None:
-            return self._calling(self._trace(one_round))
-        trace = functools.partial(self._trace, one_round)
-        program = shared.find(likeness, form, trace)
-        self._described.update(program.described)
-        return self._calling(program)
-
-    def _trace(self, one_round: Any) -> Program:
-        """Traces the function for rounds of this form."""
-        form = map_leaves(_spec, one_round)
-
-        def flat(*tensors: Tensor) -> Tensor:
-            return self._function(with_leaves(form, [*tensors]))
-
-        traced = tf.function(
-            flat,
-            input_signature=leaves(form),
-            autograph=False,
-        ).get_concrete_function()
-        return Program(traced, {**self._described})
-
-    def _calling(self, program: Program) -> _Traced:
-        """Returns a function that calls a program with arrays."""
-        traced, captured = program.function, program.captured
-        if captured is None and not self._directly:
-            # Implicit conversion takes four times as long.
-            return lambda arrays: traced(*map(_tensor, arrays))
-        if captured is None:
-            captured = traced.captured_inputs
-
-        def call(arrays: Sequence[Any]) -> tf.Tensor:
-            # TensorFlow's Python code before the operation takes a third of
-            # the time of a small update.
-            [result] = run_operation(traced, arrays, captured)
-            return result
-
-        if self._directly:
-            return call
-        around = tf.function(
-            lambda *tensors: call(tensors),
-            input_signature=traced.structured_input_signature[0],
-            autograph=False,
-        ).get_concrete_function()
-        return lambda arrays: around(*map(_tensor, arrays))
-
-
 def _tensor(array: Any) -> tf.Tensor:
     """Returns a tensor of an array that is not changed while it is used."""
     # `tf.constant` would copy the array, twice if it is not aligned.
     return tf.raw_ops.Identity(input=array)
-
-
-def _spec(array: Any) -> tf.TensorSpec:
-    """Returns the form of an array."""
-    return tf.TensorSpec(array.shape, array.dtype)

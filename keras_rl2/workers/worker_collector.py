@@ -1,5 +1,6 @@
 """Collection of rollouts with workers."""
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -47,6 +48,8 @@ class WorkerCollector(Collector):
         super().__init__(env, horizon, action)
         self.pool = env.pool
         self._whole_episodes = whole_episodes
+        # Begun and not yet finished.
+        self._rollouts: deque[list[Call] | Collected] = deque()
         self._planned: CollectionPlan | None = None
         self._reset: tuple[int | None] | None = None
 
@@ -63,8 +66,25 @@ class WorkerCollector(Collector):
         self._resets_seen = self._adapter.resets
         self.episodes.begin()
 
+    @property
+    def under_way(self) -> int:
+        """Number of rollouts begun and not yet finished."""
+        return len(self._rollouts)
+
+    def collect(
+        self, actor: Actor | SendingActor, noise: StepNoise
+    ) -> Trajectory:
+        """Collects a rollout, and waits for it; see `Collector`."""
+        self.begin(actor, noise)
+        return self.finish()
+
     def begin(self, actor: Actor | SendingActor, noise: StepNoise) -> None:
-        """Asks all workers for their share of a rollout; see `Collector`."""
+        """Asks all workers for their share of a rollout.
+
+        Args:
+            actor: See `collect`.
+            noise: See `collect`.
+        """
         acting: Any = actor
         if isinstance(actor, SendingActor):
             self.plan(actor)
@@ -137,9 +157,9 @@ class WorkerCollector(Collector):
 
     def get_state(self) -> dict[str, Any]:
         """Returns the state that later rollouts depend on, as plain data."""
-        for index, rollout in enumerate(self._rollouts):
-            self._rollouts[index] = self._gathered(rollout)
-        under_way = [_state_of(each) for each in self._rollouts]
+        collected = [self._gathered(each) for each in self._rollouts]
+        self._rollouts = deque(collected)
+        under_way = [_state_of(each) for each in collected]
         return {**super().get_state(), "under_way": under_way}
 
     def set_state(self, state: dict[str, Any]) -> None:

@@ -231,18 +231,6 @@ def test_what_is_no_dataset_or_one_of_another_kind(case, env, agent):
 
 
 @pytest.mark.parametrize("name", ["PPO"])
-def test_two_refreshes(env, agent):
-    dataset = make_rollouts(env)
-    refreshes = [
-        rl.callbacks.RolloutRefresh(each)
-        for each in (dataset, make_rollouts(env))
-    ]
-    for given in (refreshes, refreshes[1:]):
-        with raises("at most one `RolloutRefresh`", str(len(given))):
-            agent.fit(dataset, callbacks=given, verbose=0)
-
-
-@pytest.mark.parametrize("name", ["PPO"])
 def test_arguments_of_act_and_evaluate(env, agent):
     for shape in ((), (4,), (2, 4), (2, 3, 3)):
         with raises(r"one observation of shape \(3,\)", "shape"):

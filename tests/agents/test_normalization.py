@@ -179,13 +179,15 @@ def test_rewards_are_scaled_as_by_the_scaler_itself(name):
     scaler = RewardScaler(0.9, 2)
     for rollouts in (plain, scaled):
         rollouts.bind(agent)
+    scaled.give_trajectories(True)
     for _ in range(3):
         raw, trajectory = plain.collect(), scaled.collect()
-        np.testing.assert_array_equal(raw.ended, trajectory.ended)
+        np.testing.assert_array_equal(raw.reward, trajectory.reward)
+        reward = scaled.prepare(trajectory)["outcome"][0]
         assert raw.ended.any()
         expected = scaler.scale_rollout(raw.reward, raw.ended, raw.valid)
         np.testing.assert_allclose(
-            np.where(raw.valid, trajectory.reward, 0.0),
+            np.where(raw.valid, reward, 0.0),
             np.where(raw.valid, expected, 0.0),
             rtol=1e-6,
         )
@@ -202,12 +204,12 @@ def test_episodes_broken_off_leave_no_return_behind(name):
     rollouts.bind(agent)
     # Whole episodes end within their round, and begin anew in any case.
     whole = AGENTS[name].make.whole_episodes
-    rollouts.collect()
+    rollouts.refresh()
     assert state_of(rollouts)["scaler"]["returns"][0] == (
         0 if whole else 1 + 2 + 3 + 4
     )
     env.reset()
-    rollouts.collect()
+    rollouts.refresh()
     # Episode 2 gives 21, 22, 23, 24.
     assert state_of(rollouts)["scaler"]["returns"][0] == (
         0 if whole else 21 + 22 + 23 + 24

@@ -70,7 +70,7 @@ def run(stream, epochs=2, seconds_per_round=1.0, agent=None, **arguments):
         for batch in (0, 4):
             clock.now += seconds_per_round
             agent.env_steps += 100
-            progress.on_train_batch_begin(batch)
+            progress.on_train_batch_end(batch + 3)
             written.append(stream.getvalue())
         progress.on_epoch_end(epoch, {})
     progress.on_train_end()
@@ -160,7 +160,7 @@ def test_speed_is_that_of_the_last_half_minute():
     for _ in range(8):
         clock.now += 10.0
         agent.env_steps += 100
-        progress.on_train_batch_begin(0)
+        progress.on_train_batch_end(0)
     last = progress.stream.getvalue().splitlines()[-1]
     assert last == "800 steps  10 steps/s"
 

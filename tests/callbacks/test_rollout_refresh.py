@@ -17,15 +17,15 @@ class Recorder(keras.callbacks.Callback):
         self.seen.append(dict(logs))
 
 
-def refreshes_of(rollouts, monkeypatch):
-    """Returns a list of the updates made before each refresh."""
-    counts, refresh = [], rollouts.refresh
+def rounds_of(rollouts, monkeypatch):
+    """Returns a list of the updates made before each round."""
+    counts, collect = [], rollouts.collect
 
     def counted():
         counts.append(int(rollouts.agent.optimizer.iterations.numpy()))
-        refresh()
+        return collect()
 
-    monkeypatch.setattr(rollouts, "refresh", counted)
+    monkeypatch.setattr(rollouts, "collect", counted)
     return counts
 
 
@@ -46,22 +46,18 @@ def test_logs_of_the_round_reach_every_callback(agent, rollouts):
     assert [logs["env_steps"] for logs in recorder.seen] == [64, 128]
 
 
-def test_it_comes_first_wherever_it_was_put(agent, rollouts, monkeypatch):
-    refreshes = refreshes_of(rollouts, monkeypatch)
+def test_fit_collects_by_itself(agent, rollouts, monkeypatch):
+    rounds = rounds_of(rollouts, monkeypatch)
     recorder = Recorder()
     callbacks = [recorder, RolloutRefresh(rollouts)]
     agent.fit(rollouts, callbacks=callbacks, verbose=0)
     assert recorder.seen[0]["env_steps"] == 64
-    # One that was given is the only one.
-    assert refreshes == [0]
+    assert rounds == [0]
 
 
-def test_another_one_is_refused(agent, rollouts):
-    callbacks = [RolloutRefresh(rollouts), RolloutRefresh(rollouts)]
-    with pytest.raises(ValueError, match="at most one `RolloutRefresh`"):
-        agent.fit(rollouts, callbacks=callbacks, verbose=0)
+def test_one_of_other_rollouts_is_refused(agent, rollouts):
     other = rl.RolloutDataset("CartPole-v1", horizon=64, batch_size=32)
-    with pytest.raises(ValueError, match="for the same rollouts as `fit`"):
+    with pytest.raises(ValueError, match="of the same rollouts as `fit`"):
         agent.fit(rollouts, callbacks=[RolloutRefresh(other)], verbose=0)
     assert agent.env_steps == 0
 
@@ -75,7 +71,7 @@ def test_once_per_round(new_agent, monkeypatch, steps_per_execution):
     rollouts = rl.RolloutDataset(
         env, horizon=16, passes=3, batch_size=8, rounds_per_epoch=4
     )
-    calls = refreshes_of(rollouts, monkeypatch)
+    calls = rounds_of(rollouts, monkeypatch)
     agent.compile(steps_per_execution=steps_per_execution)
     history = agent.fit(rollouts, epochs=2, verbose=0).history
     assert calls == [6 * i for i in range(8)]

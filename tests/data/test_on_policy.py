@@ -154,11 +154,6 @@ def test_nothing_is_read_ahead_of_a_refresh():
                 assert (row == own).all(axis=1).any()
     with pytest.raises(tf.errors.OpError, match="before the round was"):
         next(iterator)
-    rounds = iter(rollouts.as_rounds(agent))
-    rollouts.refresh()
-    next(rounds)
-    with pytest.raises(tf.errors.OpError, match="before the round was"):
-        next(rounds)
 
 
 def test_a_second_fit_drops_what_the_first_left():

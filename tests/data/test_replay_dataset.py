@@ -111,13 +111,13 @@ def test_steps_and_updates_alternate(monkeypatch):
     env = make_env("act_discrete", num_envs=2)
     agent = greedy_agent(env)
     replay = make_replay(env, steps_per_round=steps, updates_per_round=updates)
-    refresh, before = replay.refresh, []
+    collect, before = replay.collect, []
 
     def watched():
         before.append((agent.env_steps, int(agent.updates)))
-        refresh()
+        return collect()
 
-    monkeypatch.setattr(replay, "refresh", watched)
+    monkeypatch.setattr(replay, "collect", watched)
     agent.fit(replay, epochs=3, verbose=0)
     assert before == [(i * steps, i * updates) for i in range(3)]
     assert agent.env_steps == 3 * steps

@@ -69,9 +69,9 @@ def test_whole_episodes_are_played_again():
 def test_scaled_rewards_do_not_add_up_over_a_gap():
     agent, data = made(workers=WorkersHere(2), scale_rewards=True, horizon=3)
     data.bind(agent)
-    data.collect()
+    data.refresh()
     lose(data, 1)
-    data.collect()
+    data.refresh()
     returns = np.zeros(NUM_ENVS)
     for reward in (1.0, 2.0, 3.0):
         returns = agent.gamma * returns + reward

@@ -3,42 +3,12 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
+from keras_rl2.data.round_dataset import minibatches
 from keras_rl2.spaces.trees import named_leaves
-from keras_rl2.training.round_execution import RoundCall
 from support.agents import EITHER_DATASET
 from support.agents import make_agent
 from support.agents import make_env
-
-
-def a_round(size, dtype="float32"):
-    return {
-        "b": np.full(size, 2.0, dtype),
-        "a": (np.full(size, 3.0, dtype), {"c": np.full(1, 5.0, dtype)}),
-    }
-
-
-def test_each_array_arrives_where_it_was():
-    def function(one_round):
-        first, inner = one_round["a"]
-        return 100.0 * one_round["b"] + 10.0 * first + inner["c"]
-
-    given = RoundCall(function)(a_round(2))
-    np.testing.assert_array_equal(given, [235.0, 235.0])
-
-
-def test_one_trace_of_each_form():
-    traced = []
-
-    def function(one_round):
-        traced.append(one_round["b"].shape)
-        return tf.cast(one_round["b"], "float32")
-
-    call = RoundCall(function)
-    for size, dtype in [(2, "float32"), (3, "float32"), (2, "float64")] * 2:
-        assert len(call(a_round(size, dtype))) == size
-    assert traced == [(2,), (3,), (2,)]
 
 
 def made(name, **compile_arguments):
@@ -52,11 +22,11 @@ def made(name, **compile_arguments):
 def test_rounds_are_what_they_are_said_to_be(name):
     """`tf.data` would turn an array into what was promised; nothing else."""
     agent, dataset = made(name)
-    elements = dataset.as_rounds(agent).element_spec
+    elements = dataset.as_dataset(agent).element_spec
     dataset.refresh()
     given = {
-        path: (each.shape, each.dtype.name)
-        for path, each in named_leaves(dataset.hand_over())
+        path: (each.shape[1:], each.dtype.name)
+        for path, each in named_leaves(minibatches(dataset.hand_over()))
     }
     assert given == {
         path: (tuple(each.shape), each.dtype.name)
@@ -64,17 +34,15 @@ def test_rounds_are_what_they_are_said_to_be(name):
     }
 
 
-def test_rounds_by_an_iterator_train_as_those_of_fit_do():
+def test_a_loop_of_ones_own_trains_as_fit_does():
     trained, dataset = made("PPO")
     trained.fit(dataset, epochs=2, verbose=0)
 
     by_hand, dataset = made("PPO")
     by_hand.fit(dataset, epochs=1, verbose=0)
-    trajectories = by_hand.round_size.from_trajectory
-    iterator = iter(dataset.as_rounds(by_hand, trajectories))
     for _ in range(dataset.rounds_per_epoch):
-        dataset.refresh()
-        by_hand.train_function(iterator)
+        samples = dataset.prepare(dataset.collect())
+        by_hand.train_function(iter((samples,)))
     np.testing.assert_equal(by_hand.get_weights(), trained.get_weights())
 
 
