@@ -34,7 +34,6 @@ from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.policies.actors import ActorSnapshot
 from keras_rl2.policies.actors import SentActor
 from keras_rl2.policies.agent_protocols import CollectingAgent
-from keras_rl2.policies.agent_protocols import Lagging
 from keras_rl2.replay.ring import StateLog
 from keras_rl2.workers.worker_collector import WorkerCollector
 from keras_rl2.workers.worker_env import WorkerEnv
@@ -349,7 +348,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
                     agent,
                     self.env.envs_per_worker,
                     with_log_prob=(
-                        self._rounds_ahead > 0 and isinstance(agent, Lagging)
+                        self._rounds_ahead > 0 and hasattr(agent, "max_lag")
                     ),
                 )
                 if isinstance(self.env, WorkerEnv)

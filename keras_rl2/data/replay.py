@@ -34,7 +34,6 @@ from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.policies.agent_protocols import CollectingAgent
-from keras_rl2.policies.agent_protocols import LearnsFromReplay
 from keras_rl2.policies.agent_protocols import ReplayAgent
 from keras_rl2.policies.agent_protocols import refuse_on_policy
 from keras_rl2.policy_heads import DiscreteHead
@@ -374,7 +373,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             "stride": stride,
         }
 
-    def settle(self, algorithm: LearnsFromReplay) -> None:
+    def settle(self, algorithm: ReplayAgent) -> None:
         """Sets the arguments left open to an algorithm's defaults.
 
         Args:

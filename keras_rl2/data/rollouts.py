@@ -27,8 +27,6 @@ from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.reward_scaler import RewardScaler
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.policies.agent_protocols import CollectingAgent
-from keras_rl2.policies.agent_protocols import Lagging
-from keras_rl2.policies.agent_protocols import LearnsFromRollouts
 from keras_rl2.policies.agent_protocols import RolloutAgent
 from keras_rl2.policies.own_round import OwnRollout
 from keras_rl2.policies.policy import ModelPolicy
@@ -200,7 +198,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
                 f"Received: {self!r}"
             )
 
-    def settle(self, algorithm: LearnsFromRollouts) -> None:
+    def settle(self, algorithm: RolloutAgent) -> None:
         """Sets the arguments left open to an algorithm's defaults.
 
         Args:
@@ -280,9 +278,8 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         """
         super().bind(agent)
         # Each time, since the agent may allow another lag than before.
-        lag: int | None = 0
-        if isinstance(agent, Lagging) and isinstance(self.env, WorkerEnv):
-            lag = agent.max_lag
+        on_workers = isinstance(self.env, WorkerEnv)
+        lag: int | None = getattr(agent, "max_lag", 0) if on_workers else 0
         self._rounds_ahead = 1 if lag is None else lag // self.updates_per_round
 
     def _fit_to(self, agent: RolloutAgent) -> int | None:

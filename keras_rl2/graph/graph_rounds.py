@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
-from typing import Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -25,33 +24,14 @@ from keras_rl2.graph.graph_vector_env import GraphVectorEnv
 from keras_rl2.graph.reward_scaling import Scale
 from keras_rl2.graph.reward_scaling import scale_rewards
 from keras_rl2.networks.inputs import flat
-from keras_rl2.policies.policy import ModelPolicy
 from keras_rl2.spaces.trees import map_leaves
-from keras_rl2.updates.observing import Normalizing
-from keras_rl2.updates.rollout_samples import RolloutSamples
-
-
-class GraphAgent(ModelPolicy, Protocol):
-    """An on-policy agent whose rounds can be made in the graph."""
-
-    @property
-    def gamma(self) -> float:
-        """Discount factor."""
-
-    @property
-    def normalizing(self) -> Normalizing:
-        """The layers that keep statistics of observations."""
-
-    @property
-    def rollout_samples(self) -> RolloutSamples:
-        """Makes samples of a rollout."""
 
 
 class GraphRounds:
     """Makes the rounds of an on-policy agent within its train function.
 
     Args:
-        agent: `GraphAgent`. Acts and learns.
+        agent: `keras_rl2.Agent`. On-policy; acts and learns.
         env: `GraphVectorEnv`. B environments.
         horizon: int. Steps of a rollout, T.
         passes: int. Times that every step is trained on.
@@ -67,7 +47,7 @@ class GraphRounds:
 
     def __init__(
         self,
-        agent: GraphAgent,
+        agent: Any,
         env: GraphVectorEnv,
         horizon: int,
         passes: int,

@@ -16,7 +16,6 @@ from keras_rl2.collecting.checks import check_actions
 from keras_rl2.collecting.checks import check_mask
 from keras_rl2.collecting.litert import for_environment
 from keras_rl2.policies.policy import ModelPolicy
-from keras_rl2.policies.policy import Stochastic
 from keras_rl2.policies.policy_function import PolicyFunction
 from keras_rl2.policies.policy_function import actions_and_log_prob
 from keras_rl2.policies.policy_function import policy_function
@@ -102,7 +101,7 @@ class Acting:
                 action is not finite.
         """
         agent = self._agent
-        if with_log_prob and not isinstance(agent, Stochastic):
+        if with_log_prob and not hasattr(agent, "distribution"):
             raise ValueError(
                 "Expected `return_log_prob=False`: the actions of "
                 f"{type(agent).__name__} have no log-probability. "

@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
-from typing import Protocol
 
 import gymnasium
 import keras
@@ -20,7 +19,6 @@ from keras_rl2.collecting.checks import check_weights
 from keras_rl2.collecting.litert import LiteRTPolicy
 from keras_rl2.collecting.litert import LiteRTRunner
 from keras_rl2.collecting.policy_actor import PolicyActor
-from keras_rl2.collecting.policy_actor import PolicyRunner
 from keras_rl2.collecting.sent_policy import SentPolicy
 from keras_rl2.policies.policy import Policy
 from keras_rl2.policies.policy_function import actions_and_log_prob
@@ -248,12 +246,6 @@ def litert_policy(agent: Policy) -> LiteRTPolicy | None:
     )
 
 
-class _Runner(PolicyRunner, Protocol):
-    """Runs the policy, and names its backend."""
-
-    backend: str
-
-
 class _TensorFlowRunner:
     """Runs the policy as a `tf.function`."""
 
@@ -316,7 +308,7 @@ def _make_runner(
     variables: list[keras.Variable],
     with_log_prob: bool = False,
     tensorflow: bool = True,
-) -> _Runner:
+) -> LiteRTRunner | _TensorFlowRunner:
     """Converts the policy, checks it once against TensorFlow, or falls back.
 
     With `tensorflow`, policies that are faster there are not converted.

@@ -9,7 +9,6 @@ from typing import Any
 from typing import NoReturn
 from typing import Protocol
 from typing import SupportsInt
-from typing import runtime_checkable
 
 import gymnasium
 
@@ -20,34 +19,20 @@ from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 
 
-@runtime_checkable
-class Lagging(Protocol):
-    """An agent that may learn from rollouts of an earlier policy."""
-
-    @property
-    def max_lag(self) -> int | None:
-        """Updates between acting and learning; None for those of a round."""
-
-
 class CollectingAgent(Policy, Protocol):
     """An agent for any dataset of `fit`.
 
     Attributes:
         env_steps: int. Steps taken so far; the dataset counts them up.
+        on_policy: bool. Whether the agent learns from rollouts of its present
+            policy. If so it is a `RolloutAgent`, and otherwise a `ReplayAgent`.
+        whole_episodes: bool. Whether a round is one episode of each
+            environment.
     """
 
     env_steps: int
-
-    @property
-    def on_policy(self) -> bool:
-        """Whether the agent learns from rollouts of its present policy.
-
-        If so it is a `RolloutAgent`, and otherwise a `ReplayAgent`.
-        """
-
-    @property
-    def whole_episodes(self) -> bool:
-        """Whether a round is one episode of each environment."""
+    on_policy: bool
+    whole_episodes: bool
 
     @property
     def gamma(self) -> float:
@@ -64,8 +49,12 @@ class CollectingAgent(Policy, Protocol):
         """
 
 
-class LearnsFromRollouts(Protocol):
-    """Settings of an on-policy algorithm, known before an agent is made."""
+class RolloutAgent(CollectingAgent, Protocol):
+    """An agent for `RolloutDataset`, which makes samples from rollouts.
+
+    An agent that may learn from rollouts of an earlier policy also has
+    `max_lag`: updates between acting and learning, None for those of a round.
+    """
 
     def own_rollout(
         self, observation_space: gymnasium.Space[Any]
@@ -75,14 +64,6 @@ class LearnsFromRollouts(Protocol):
         Args:
             observation_space: `gymnasium.Space`. Space of one environment.
         """
-
-    @property
-    def whole_episodes(self) -> bool:
-        """Whether a round is one episode of each environment."""
-
-
-class RolloutAgent(CollectingAgent, LearnsFromRollouts, Protocol):
-    """An agent for `RolloutDataset`, which makes samples from rollouts."""
 
     def prepare(
         self, trajectory: Trajectory
@@ -108,8 +89,8 @@ class RolloutAgent(CollectingAgent, LearnsFromRollouts, Protocol):
         """
 
 
-class LearnsFromReplay(Protocol):
-    """Settings of an off-policy algorithm, known before an agent is made."""
+class ReplayAgent(CollectingAgent, Protocol):
+    """An agent for `ReplayDataset`, which can store TD errors."""
 
     @property
     def default_batch_size(self) -> int:
@@ -118,10 +99,6 @@ class LearnsFromReplay(Protocol):
     @property
     def updates_per_step(self) -> float:
         """Updates that follow on each environment step."""
-
-
-class ReplayAgent(CollectingAgent, LearnsFromReplay, Protocol):
-    """An agent for `ReplayDataset`, which can store TD errors."""
 
     @property
     def updates(self) -> SupportsInt:

@@ -8,7 +8,6 @@ observation, action or draw of noise.
 from collections.abc import Sequence
 from typing import Any
 from typing import Protocol
-from typing import runtime_checkable
 
 import gymnasium
 import keras
@@ -134,14 +133,6 @@ class Policy(Protocol):
         Returns:
             See `sample_action`.
         """
-
-
-@runtime_checkable
-class Stochastic(Protocol):
-    """A stochastic policy: actions have probabilities."""
-
-    def distribution(self, observation: Any) -> Distribution:
-        """Returns the distribution of actions for raw observations."""
 
 
 class ModelPolicy(Policy, Protocol):

@@ -16,7 +16,6 @@ import tensorflow as tf
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
 from keras_rl2.policies.policy import Policy
-from keras_rl2.policies.policy import Stochastic
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
@@ -214,7 +213,7 @@ def actions_and_log_prob(
     """Chooses actions, with their log-probabilities, in the graph.
 
     Args:
-        agent: `Policy`, which must be `Stochastic`. The agent with the policy.
+        agent: `Policy` with a `distribution`. The agent with the policy.
         observation: `[B, ...]`. Raw observations.
         noise: `[B, *noise_shape]` float32 or None. See `actions`. Defaults
             to `None`.
@@ -232,7 +231,7 @@ def actions_and_log_prob(
     if memory:
         policy, _ = agent.policy_step(observation, memory[0], memory[1:])
     else:
-        policy = cast(Stochastic, agent).distribution(observation)
+        policy = cast(Any, agent).distribution(observation)
     taken, head = outputs[0], agent.policy_head
     if clipped:
         taken = head.from_environment(head.to_environment(taken))

@@ -1,7 +1,7 @@
 """The arguments of `Agent.compile`, and how they are saved."""
 
+from typing import TYPE_CHECKING
 from typing import Any
-from typing import Protocol
 from typing import TypeAlias
 
 import keras
@@ -14,18 +14,11 @@ from keras_rl2.updates import skipped_updates
 from keras_rl2.updates.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.updates.skipped_updates import parts_of
 
+if TYPE_CHECKING:
+    from keras_rl2.training.learner import Learner
+
 GivenOptimizer: TypeAlias = keras.optimizers.Optimizer | str | dict[str, Any]
 """An optimizer, its name or `"auto"`, or its config."""
-
-
-class Optimized(Protocol):
-    """An agent that optimizers are made for; see `keras_rl2.Agent`."""
-
-    def default_optimizer(self) -> keras.optimizers.Optimizer:
-        """Returns the algorithm's own optimizer."""
-
-    def critic_variables(self) -> list[keras.Variable]:
-        """Returns the variables that a `critic_optimizer` owns."""
 
 
 class CompileArguments:
@@ -84,7 +77,7 @@ class CompileArguments:
             return 1
         return int(self.steps_per_execution)
 
-    def make_optimizer(self, agent: Optimized) -> keras.optimizers.Optimizer:
+    def make_optimizer(self, agent: "Learner") -> keras.optimizers.Optimizer:
         """Returns the single optimizer that is passed to Keras.
 
         Two optimizers become a `MultiOptimizer`, which Keras' learning-rate

@@ -2,24 +2,15 @@
 
 import inspect
 from typing import Any
-from typing import Protocol
 
 from keras_rl2.basics.arguments import changed
 from keras_rl2.basics.arguments import refuse_unknown
 from keras_rl2.data.evaluation import EvaluationDataset
 from keras_rl2.offline.offline import OfflineDataset
-from keras_rl2.offline.offline_evaluation import EvaluatedAgent
 from keras_rl2.offline.offline_evaluation import OfflineEvaluation
 
 
-class LoadedAgent(EvaluatedAgent, Protocol):
-    """An agent that may have been loaded; see `keras_rl2.Agent`."""
-
-    def check_loaded(self) -> None:
-        """Raises if loaded weights are not finite."""
-
-
-def evaluate(agent: LoadedAgent, x: Any, **settings: Any) -> dict[str, float]:
+def evaluate(agent: Any, x: Any, **settings: Any) -> dict[str, float]:
     """Plays episodes, or estimates their returns from recorded ones.
 
     Args:

@@ -2,11 +2,9 @@
 
 from collections.abc import Callable
 from typing import Any
-from typing import Protocol
 from typing import TypeVar
 from typing import cast
 
-import gymnasium
 import keras
 
 from keras_rl2 import presets
@@ -20,36 +18,18 @@ from keras_rl2.envs.adapt import is_maker
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.exploration import GaussianNoise
 from keras_rl2.offline.offline import OfflineDataset
-from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.presets import Preset
 from keras_rl2.presets.algorithms import ALGORITHMS
 from keras_rl2.presets.kinds import is_schedule
 from keras_rl2.spaces import supported as spaces
 from keras_rl2.training.compile_arguments import CompileArguments
+from keras_rl2.training.learner import Learner
 
 # Default of an `OfflineDataset`.
 _UPDATES_PER_EPOCH = 1000
 
 CollectingDataset = RolloutDataset | ReplayDataset
-MadeAgent = TypeVar("MadeAgent", bound="PresetAgent")
-
-
-class PresetAgent(Protocol):
-    """An agent that a preset describes; see `keras_rl2.Agent`."""
-
-    on_policy: bool
-    whole_episodes: bool
-
-    @classmethod
-    def for_action_space(cls, action_space: gymnasium.Space[Any]) -> type[Any]:
-        """Returns the class of agents for an action space."""
-
-    @property
-    def compile_arguments(self) -> CompileArguments | None:
-        """The arguments of `compile`; None before it."""
-
-    def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Sets the optimizer."""
+MadeAgent = TypeVar("MadeAgent", bound=Learner)
 
 
 def algorithm_of(kind: type) -> str:
@@ -144,7 +124,7 @@ def make(
 
 
 def _recorded(
-    agent: PresetAgent, preset: Preset, data: Any, seed: int | None
+    agent: Learner, preset: Preset, data: Any, seed: int | None
 ) -> OfflineDataset | None:
     """Opens recorded data; raises if the agent cannot use it."""
     if data is None:
@@ -158,12 +138,12 @@ def _recorded(
                 f"Expected data of {preset.environment}, whose {what} space is "
                 f"{spaces.describe(own)}. Received: {spaces.describe(recorded)}"
             )
-    offline.bind(cast(CollectingAgent, agent))
+    offline.bind(agent)
     return offline
 
 
 def _fitted(
-    kind: type[PresetAgent], preset: Preset, environment: str, num_envs: int
+    kind: type[Learner], preset: Preset, environment: str, num_envs: int
 ) -> Preset:
     """Returns a preset for the actual number of environments."""
     settings: dict[str, str | int]
@@ -214,7 +194,7 @@ def _make_agent(
 
 
 def _compile(
-    agent: PresetAgent, settings: dict[str, Any], updates: int | None
+    agent: Learner, settings: dict[str, Any], updates: int | None
 ) -> None:
     """Compiles an agent with the optimizer of a preset."""
     given = cast(CompileArguments, agent.compile_arguments)
@@ -248,7 +228,7 @@ def _optimizer(
 def _updates(
     preset: Preset,
     dataset: CollectingDataset,
-    kind: type[PresetAgent],
+    kind: type[Learner],
 ) -> int | None:
     """Returns the updates of the run; None where rounds differ in length."""
     if kind.whole_episodes:

@@ -8,6 +8,7 @@ from typing import Any
 from typing import NamedTuple
 from typing import Protocol
 
+import gymnasium
 import keras
 import tensorflow as tf
 
@@ -68,6 +69,13 @@ class Learner(CollectingAgent, SavedAgent, Protocol):
     def layers(self) -> Sequence[keras.layers.Layer]:
         """The agent's networks."""
 
+    def given_networks(self) -> dict[str, Any]:
+        """Returns the networks, keyed by constructor argument."""
+
+    @classmethod
+    def for_action_space(cls, action_space: gymnasium.Space[Any]) -> type[Any]:
+        """Returns the class of agents for an action space."""
+
     @property
     def memory(self) -> Memory | None:
         """The recurrent network of the policy, if there is one."""
@@ -110,8 +118,14 @@ class Learner(CollectingAgent, SavedAgent, Protocol):
     def run_eagerly(self) -> bool:
         """Whether nothing is traced."""
 
-    def compile(self) -> None:
-        """Compiles the agent with the algorithm's own optimizer."""
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Sets the optimizers; by default the algorithm's own."""
+
+    def default_optimizer(self) -> keras.optimizers.Optimizer:
+        """Returns the algorithm's own optimizer."""
+
+    def critic_variables(self) -> list[keras.Variable]:
+        """Returns the variables that a `critic_optimizer` owns."""
 
     @property
     def metrics(self) -> list[keras.metrics.Metric]:
@@ -191,12 +205,3 @@ class Learner(CollectingAgent, SavedAgent, Protocol):
 
     def begin_training(self, dataset: RoundDataset) -> None:
         """Prepares training on a dataset; called by `fit`."""
-
-
-class TrajectoryLearner(Learner, Protocol):
-    """A learner that makes an update from a whole rollout."""
-
-    def train_on_trajectory(
-        self, arrays: dict[str, Tensor]
-    ) -> dict[str, Tensor]:
-        """Makes one update from a whole rollout, from one forward pass."""

@@ -3,11 +3,13 @@
 `docs/keras_methods.md` lists all methods, and whether an agent calls them.
 """
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 from typing import NamedTuple
-from typing import Protocol
 
 from keras_rl2.basics.arguments import either
+
+if TYPE_CHECKING:
+    from keras_rl2.training.learner import Learner
 
 # Methods of Keras' own loops; an agent plays episodes instead.
 _NEVER_CALLED = {
@@ -18,13 +20,6 @@ _NEVER_CALLED = {
 _CALLED_BY_KERAS_STEP = ("compute_loss", "compute_metrics")
 # Possible names of the methods with the agents' losses.
 _SEAMS = ("loss_terms", "critic_terms", "value_terms", "actor_terms")
-
-
-class NamedNetworks(Protocol):
-    """A model made of networks; see `keras_rl2.Agent`."""
-
-    def given_networks(self) -> Mapping[str, object]:
-        """Returns the networks, keyed by constructor argument."""
 
 
 def is_overridden(kind: type, name: str) -> bool:
@@ -101,7 +96,7 @@ def overridden(kind: type) -> Overridden:
     )
 
 
-def refuse_uncalled_methods(agent: NamedNetworks) -> None:
+def refuse_uncalled_methods(agent: "Learner") -> None:
     """Raises if a custom class overrides a method that is never called.
 
     Args:
@@ -127,7 +122,7 @@ def refuse_uncalled_methods(agent: NamedNetworks) -> None:
         raise _never_called(kind, "call", instead)
 
 
-def refuse_losses_of_keras(agent: NamedNetworks) -> None:
+def refuse_losses_of_keras(agent: "Learner") -> None:
     """Raises for overridden methods that only Keras' `train_step` calls.
 
     Args:

@@ -28,7 +28,6 @@ from keras_rl2.training import shared_programs
 from keras_rl2.training.compile_arguments import CompileArguments
 from keras_rl2.training.learner import Learner
 from keras_rl2.training.learner import RoundSize
-from keras_rl2.training.learner import TrajectoryLearner
 from keras_rl2.training.shared_programs import Program
 
 logger = logging.getLogger(__name__)
@@ -178,8 +177,10 @@ class RoundFunction:
     ) -> dict[str, Tensor]:
         """Makes updates from minibatches, or one from a trajectory."""
         if self._size.from_trajectory:
-            agent = cast(TrajectoryLearner, self._agent)
-            return agent.train_on_trajectory(one_round)
+            agent = cast(Any, self._agent)
+            return cast(
+                "dict[str, Tensor]", agent.train_on_trajectory(one_round)
+            )
         return _repeat(
             self._step, lambda index: minibatch(one_round, index), count
         )
