@@ -211,39 +211,40 @@ class Collector:
     def _run(
         self, actor: Actor, noise: StepNoise, storage: RolloutStorage
     ) -> None:
-        """Acts, steps and stores, T times."""
-        step = self._step
-        if self.sequence_length is not None:
-            step = self._remembered_step
+        """Acts, steps and stores, up to T times."""
+        remembers = self.sequence_length is not None
         for t in range(len(noise)):
-            step(actor, noise, storage, t)
-
-    def _step(
-        self, actor: Actor, noise: StepNoise, storage: RolloutStorage, t: int
-    ) -> None:
-        """Acts, steps and stores once."""
-        observation = storage.acted_on(t)
-        if self._is_masked:
-            over = self.env.pending_reset | storage.is_over(t)
-            check_mask(self.head, observation, over, self.env.name, t)
-        storage.action[t], action = actor(observation, noise[t])
-        if storage.log_prob is not None:
-            storage.log_prob[t] = cast(PolicyActor, actor).log_prob
-        try:
-            (
-                observation,
-                storage.reward[t],
-                storage.terminated[t],
-                storage.truncated[t],
-                final,
-            ) = self.env.step(action)
-        except Exception as error:
-            self._survive(error, storage, t)
-            return
-        storage.keep_observation(t + 1, observation)
-        if final is not None:
-            storage.keep_final(t, final)
-        storage.steps = t + 1
+            if remembers:
+                self._remember(actor, storage, t)
+                # NEXT_STEP environments begin an episode after the step that
+                # resets.
+                resetting = self.env.pending_reset
+            observation = storage.acted_on(t)
+            if self._is_masked:
+                over = self.env.pending_reset | storage.is_over(t)
+                check_mask(self.head, observation, over, self.env.name, t)
+            storage.action[t], action = actor(observation, noise[t])
+            if storage.log_prob is not None:
+                storage.log_prob[t] = cast(PolicyActor, actor).log_prob
+            try:
+                (
+                    observation,
+                    storage.reward[t],
+                    storage.terminated[t],
+                    storage.truncated[t],
+                    final,
+                ) = self.env.step(action)
+            except Exception as error:
+                self._survive(error, storage, t)
+            else:
+                storage.keep_observation(t + 1, observation)
+                if final is not None:
+                    storage.keep_final(t, final)
+            storage.steps = t + 1
+            if remembers:
+                self._remember_end(actor, storage, t, resetting)
+            if storage.is_complete(t):
+                break
 
     def _survive(
         self, error: Exception, storage: RolloutStorage, t: int
@@ -254,7 +255,6 @@ class Collector:
             storage.check_finite()
         observation = self._begun_anew(error)
         storage.keep_restart(t, self._failed, observation)
-        storage.steps = t + 1
 
     def _begun_anew(self, error: Exception) -> Any:
         """Resets all environments, or raises the error of the failure.
@@ -292,18 +292,18 @@ class Collector:
         )
         raise error
 
-    def _remembered_step(
-        self, actor: Any, noise: StepNoise, storage: RolloutStorage, t: int
-    ) -> None:
-        """Takes a step, and stores the state of a recurrent policy."""
+    def _remember(self, actor: Any, storage: RolloutStorage, t: int) -> None:
+        """Stores the state of a recurrent policy before a step."""
         assert self.sequence_length is not None
         if t == 0:
             storage.keep_begins(actor.begins)
         if t % self.sequence_length == 0:
             storage.keep_state(actor.state)
-        # NEXT_STEP environments begin an episode after the step that resets.
-        resetting = self.env.pending_reset
-        self._step(actor, noise, storage, t)
+
+    def _remember_end(
+        self, actor: Any, storage: RolloutStorage, t: int, resetting: np.ndarray
+    ) -> None:
+        """Stores what a recurrent policy is to know after a step."""
         if storage.final_step == t:
             storage.keep_final_state(t, actor.state)
         actor.begin(

@@ -41,7 +41,10 @@ class EpisodeStorage(RolloutStorage):
         super().__init__(env, head, horizon, first)
         for array in (self.action, self.reward):
             array[:] = 0
+        #: Steps of the episodes, `[T, B]`.
         self.alive = np.zeros(self.reward.shape, np.bool_)
+        self.alive[0] = True
+        self._running = self.alive[0].copy()
         #: Whether steps act on `present` instead of the stored observations.
         self.acts_on_present = False
         #: Observations of all environments, including those of finished
@@ -98,20 +101,25 @@ class EpisodeStorage(RolloutStorage):
         for array in leaves(self.observation):
             array[t + 1, ~running] = array[t, ~running]
 
-    def forget_others(self, t: int) -> None:
-        """Removes the results of environments after the end of their episodes.
+    def is_complete(self, t: int) -> bool:
+        """Returns whether each episode has ended, and prepares the next step.
+
+        Results of environments after the end of their episodes are removed.
 
         Args:
-            t: int. The step.
+            t: int. The step that was taken.
         """
-        over = ~self.alive[t]
-        if not over.any():
-            return
-        for array in leaves(self.observation):
-            array[t + 1, over] = array[t, over]
-        for array in (self.action, self.reward, self.terminated):
-            array[t, over] = 0
-        self.truncated[t, over] = False
+        over = ~self._running
+        if over.any() and not self.restarts_at(t):
+            for array in leaves(self.observation):
+                array[t + 1, over] = array[t, over]
+            for array in (self.action, self.reward, self.terminated):
+                array[t, over] = 0
+            self.truncated[t, over] = False
+        self._running = ~(over | self.terminated[t] | self.truncated[t])
+        if t + 1 < len(self.alive):
+            self.alive[t + 1] = self._running
+        return not self._running.any()
 
     def finish(self) -> None:
         """Truncates unfinished episodes, and fills the rows without steps."""
@@ -157,18 +165,7 @@ class EpisodeCollector(Collector):
         # Environments with a finished episode have begun another one, and may
         # mask an action that their last observation allowed.
         storage.acts_on_present = self._is_masked
-        running = np.ones(self.env.num_envs, np.bool_)
-        step = self._step
-        if self.sequence_length is not None:
-            step = self._remembered_step
-        for t in range(self.horizon):
-            storage.alive[t] = running
-            step(actor, noise, storage, t)
-            if not storage.restarts_at(t):
-                storage.forget_others(t)
-            running = running & ~(storage.terminated[t] | storage.truncated[t])
-            if not running.any():
-                break
+        super()._run(actor, noise, storage)
         if self.sequence_length is not None:
             self._fill_memory(actor, storage, self.sequence_length)
         storage.finish()

@@ -311,6 +311,10 @@ class RolloutStorage:
         """Returns whether all environments were reset in step `t`."""
         return self.broken is not None and bool(self.broken.anew[t].any())
 
+    def is_complete(self, t: int) -> bool:
+        """Returns whether no step is needed after step `t`."""
+        return False
+
     def is_over(self, t: int) -> np.ndarray:
         """Returns whether step `t` does not count, `[B]` bool."""
         return np.zeros(self.reward.shape[1], np.bool_)
