@@ -25,7 +25,7 @@ import numpy as np
 
 import keras_rl2 as rl
 from keras_rl2.collecting.trajectory import Trajectory
-from keras_rl2.files.checkpoint_folder import CheckpointFolder
+from keras_rl2.saving.checkpoint_folder import CheckpointFolder
 
 EPISODE = 200
 # capacity, steps from one checkpoint to the next, `prioritized`

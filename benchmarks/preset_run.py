@@ -33,7 +33,7 @@ def main():
     tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)
     tf.config.threading.set_inter_op_parallelism_threads(arguments.threads)
 
-    from keras_rl2.runs.training import Training
+    from keras_rl2.cli.training import Training
 
     preset = arguments.preset
     training = Training.from_preset(preset, seed=arguments.seed)

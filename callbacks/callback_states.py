@@ -18,7 +18,7 @@ from typing import runtime_checkable
 import keras
 
 from keras_rl2.callbacks.event_writer import EventWriter
-from keras_rl2.files import plain_data
+from keras_rl2.saving import plain_data
 
 # Attributes that other packages' callbacks keep from one epoch to the next, by
 # package and class. There is no public way to read them: private names are

@@ -34,8 +34,8 @@ from keras_rl2.callbacks.run import may_stop
 from keras_rl2.callbacks.run import who_stopped
 from keras_rl2.callbacks.signals import StopSignal
 from keras_rl2.collecting.checks import is_finite
-from keras_rl2.files.checkpoint_folder import CheckpointFolder
-from keras_rl2.files.checkpoint_folder import Saved
+from keras_rl2.saving.checkpoint_folder import CheckpointFolder
+from keras_rl2.saving.checkpoint_folder import Saved
 
 logger = logging.getLogger(__name__)
 

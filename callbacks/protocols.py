@@ -15,7 +15,7 @@ import keras
 
 from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.stopwatch import Stopwatch
-from keras_rl2.tasks.task import Task
+from keras_rl2.networks.task import Task
 from keras_rl2.updates.observing import Observers
 
 

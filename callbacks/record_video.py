@@ -18,10 +18,10 @@ from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.arguments import refusing_unknown
+from keras_rl2.callbacks import frames as video
+from keras_rl2.callbacks import recording
 from keras_rl2.callbacks.event_writer import EventWriter
 from keras_rl2.envs.making import EnvWrapper
-from keras_rl2.video import frames as video
-from keras_rl2.video import recording
 
 _FORMATS = ("gif", "mp4")
 

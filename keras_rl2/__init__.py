@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from keras_rl2 import exploration
     from keras_rl2 import layers
     from keras_rl2 import losses
-    from keras_rl2 import metrics
     from keras_rl2 import migrate
     from keras_rl2 import networks
     from keras_rl2 import presets
@@ -43,6 +42,8 @@ if TYPE_CHECKING:
     from keras_rl2.agents import Agent
     from keras_rl2.agents import BehaviorCloning
     from keras_rl2.agents import CrossQ
+    from keras_rl2.agents.loader import load
+    from keras_rl2.cli.training import Training
     from keras_rl2.data import EvaluationDataset
     from keras_rl2.data import MixedDataset
     from keras_rl2.data import OfflineDataset
@@ -50,14 +51,12 @@ if TYPE_CHECKING:
     from keras_rl2.data import RolloutDataset
     from keras_rl2.export.manifest import read_manifest
     from keras_rl2.export.policy_file import PolicyFile
-    from keras_rl2.loading import load
     from keras_rl2.offline.recorder import record
-    from keras_rl2.runs.training import Training
     from keras_rl2.training.many_seeds import train_seeds
     from keras_rl2.workers import LocalWorkers
     from keras_rl2.workers import RayWorkers
 
-_ROOMS = (
+_SUBPACKAGES = (
     "agents",
     "callbacks",
     "data",
@@ -66,7 +65,6 @@ _ROOMS = (
     "exploration",
     "layers",
     "losses",
-    "metrics",
     "migrate",
     "networks",
     "presets",
@@ -83,8 +81,8 @@ _HOMES = {
     "RayWorkers": "keras_rl2.workers",
     "ReplayDataset": "keras_rl2.data",
     "RolloutDataset": "keras_rl2.data",
-    "Training": "keras_rl2.runs.training",
-    "load": "keras_rl2.loading",
+    "Training": "keras_rl2.cli.training",
+    "load": "keras_rl2.agents.loader",
     "read_manifest": "keras_rl2.export.manifest",
     "record": "keras_rl2.offline.recorder",
     "train_seeds": "keras_rl2.training.many_seeds",
@@ -125,7 +123,6 @@ __all__ = [
     "layers",
     "load",
     "losses",
-    "metrics",
     "migrate",
     "networks",
     "presets",
@@ -138,7 +135,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Imports a subpackage or a class on first access."""
-    if name in _ROOMS:
+    if name in _SUBPACKAGES:
         return importlib.import_module(f"keras_rl2.{name}")
     if name in _HOMES:
         value = getattr(importlib.import_module(_HOMES[name]), name)

@@ -15,7 +15,6 @@ from keras_rl2.presets.algorithms import ALGORITHMS
 # to Keras, whose layers and metrics all take its own arguments like this.
 HANDED_ON = {
     "ActionMask.reset",
-    "MeanOfEach",
     "ObservationNormalization",
     "atari",
     "from_sb3",

@@ -26,20 +26,20 @@ from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.litert import LiteRTPolicy
 from keras_rl2.distributions import Distribution
+from keras_rl2.distributions import PolicyHead
+from keras_rl2.distributions import policy_head
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.networks.inputs import Memory
+from keras_rl2.networks.task import Task
 from keras_rl2.policies.acting import Acting
 from keras_rl2.policies.policy_function import PolicyFunction
-from keras_rl2.policy_heads import PolicyHead
-from keras_rl2.policy_heads import policy_head
 from keras_rl2.spaces import space_configs
 from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.trees import Tree
-from keras_rl2.tasks.task import Task
-from keras_rl2.training.learners import Learners
+from keras_rl2.training.devices import Devices
 from keras_rl2.updates import skipped_updates
 
 if TYPE_CHECKING:
@@ -86,12 +86,12 @@ class ActingModel(keras.Model, abc.ABC):
         name: str | None,
         dtype: str | None,
     ) -> None:
-        learners = Learners()
+        learners = Devices()
         # Observations must not lose precision before they are normalised;
         # each network casts its own inputs.
         with learners.unseen():
             super().__init__(name=name, dtype=dtype, autocast=False)
-        self.learners = learners
+        self.devices = learners
         self.seed = seed
         self._task: Task | None = None
         self._requested_spaces = (
@@ -180,7 +180,7 @@ class ActingModel(keras.Model, abc.ABC):
 
     def _build(self) -> None:
         """Makes everything that depends on the spaces, which are set."""
-        with self.learners.scope():
+        with self.devices.scope():
             self._check_and_build()
 
     @property

@@ -28,8 +28,11 @@ import numpy.typing as npt
 import tensorflow as tf
 from keras import ops
 
+from keras_rl2.agents import agent_config
 from keras_rl2.agents.acting_model import ActingModel
+from keras_rl2.agents.mean_of_each import MeanOfEach
 from keras_rl2.basics import arguments
+from keras_rl2.basics import replicas
 from keras_rl2.basics.arguments import check_choice
 from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import check_has
@@ -41,10 +44,8 @@ from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.round_dataset import RoundDataset
-from keras_rl2.distribute import replicas
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.vector_env import GivenEnv
-from keras_rl2.metrics import MeanOfEach
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.building import check_arguments
@@ -52,8 +53,6 @@ from keras_rl2.networks.initialization import KINDS
 from keras_rl2.networks.inputs import Memory
 from keras_rl2.networks.model_layers import all_layers
 from keras_rl2.presets import Preset
-from keras_rl2.saving import agent_config
-from keras_rl2.saving import agent_state
 from keras_rl2.spaces import space_configs
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.trees import Tree
@@ -65,6 +64,7 @@ from keras_rl2.training.compile_arguments import GivenOptimizer
 from keras_rl2.training.learner import GivenCallbacks
 from keras_rl2.training.learner import RoundSize
 from keras_rl2.training.overriding import Overridden
+from keras_rl2.updates import agent_state
 from keras_rl2.updates import skipped_updates
 from keras_rl2.updates.observing import Normalizing
 from keras_rl2.updates.observing import Observers
@@ -623,7 +623,7 @@ class Agent(ActingModel):
             run_eagerly,
             auto_scale_loss,
         )
-        with self.learners.scope():
+        with self.devices.scope():
             super().compile(
                 optimizer=given.make_optimizer(self),
                 steps_per_execution=given.first_steps_per_execution,
@@ -653,7 +653,7 @@ class Agent(ActingModel):
         """Makes the variables of the optimizer, unless they exist."""
         # Keras' LossScaleOptimizer would make its own variables once more.
         if not self.optimizer.built:
-            with self.learners.scope():
+            with self.devices.scope():
                 self.optimizer.build(self.trainable_variables)
             self.trained.keep_optimized()
 
@@ -796,7 +796,7 @@ class Agent(ActingModel):
             # would trace it twice.
             self.build_optimizer()
         if self.run_eagerly or self.round_size is None:
-            self.learners.refuse_keras_loop()
+            self.devices.refuse_keras_loop()
             # It sets `train_function`, and returns nothing.
             super().make_train_function(force=force)
             self.train_function = round_execution.checked(

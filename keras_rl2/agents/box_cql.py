@@ -15,9 +15,9 @@ from keras_rl2.agents.sac import SAC
 from keras_rl2.agents.sac import SACArguments
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.distributions import PolicyHead
+from keras_rl2.distributions import policy_head
 from keras_rl2.networks import checks as network_checks
-from keras_rl2.policy_heads import PolicyHead
-from keras_rl2.policy_heads import policy_head
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves

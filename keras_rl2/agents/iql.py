@@ -17,15 +17,15 @@ from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import DiagonalGaussian
 from keras_rl2.distributions import Distribution
+from keras_rl2.distributions import PolicyHead
+from keras_rl2.distributions import policy_head
+from keras_rl2.distributions.discrete_head import DiscreteHead
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.inputs import inputs_for
 from keras_rl2.networks.inputs import one_value_each
 from keras_rl2.networks.inputs import run_network
 from keras_rl2.networks.outputs import check_value_ending
-from keras_rl2.policy_heads import PolicyHead
-from keras_rl2.policy_heads import policy_head
-from keras_rl2.policy_heads.discrete_head import DiscreteHead
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.updates import critics
 from keras_rl2.updates.critics import GivenCritics

@@ -21,6 +21,9 @@ from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Categorical
+from keras_rl2.distributions import PolicyHead
+from keras_rl2.distributions import policy_head
+from keras_rl2.distributions.discrete_head import DiscreteHead
 from keras_rl2.exploration import ExplorationNoise
 from keras_rl2.exploration import PinkNoise
 from keras_rl2.exploration.action_noise import ActionNoise
@@ -28,9 +31,6 @@ from keras_rl2.exploration.get import GivenNoise
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.inputs import run_network
-from keras_rl2.policy_heads import PolicyHead
-from keras_rl2.policy_heads import policy_head
-from keras_rl2.policy_heads.discrete_head import DiscreteHead
 from keras_rl2.spaces.supported import ACTION_MASK
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.updates import critics

@@ -11,12 +11,12 @@ from keras import ops
 from keras_rl2.agents.agent import Agent
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
+from keras_rl2.distributions import PolicyHead
+from keras_rl2.distributions import policy_head
 from keras_rl2.networks.inputs import inputs_for
 from keras_rl2.networks.inputs import run_network
 from keras_rl2.networks.outputs import as_logits
 from keras_rl2.networks.outputs import check_policy_ending
-from keras_rl2.policy_heads import PolicyHead
-from keras_rl2.policy_heads import policy_head
 from keras_rl2.spaces.trees import Tree
 
 ACTION_UNITS = ("half_range", "environment")

@@ -16,6 +16,8 @@ from keras_rl2.agents.off_policy_agent import LearningArguments
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.distributions import PolicyHead
+from keras_rl2.distributions import policy_head
 from keras_rl2.exploration import ExplorationNoise
 from keras_rl2.exploration.action_noise import ActionNoise
 from keras_rl2.exploration.get import GivenNoise
@@ -25,8 +27,6 @@ from keras_rl2.networks.inputs import inputs_for
 from keras_rl2.networks.inputs import run_network
 from keras_rl2.networks.network_copies import copy_of
 from keras_rl2.networks.outputs import check_action_ending
-from keras_rl2.policy_heads import PolicyHead
-from keras_rl2.policy_heads import policy_head
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.updates import critics
 from keras_rl2.updates.critics import GivenCritics

@@ -12,6 +12,9 @@ from keras import ops
 from keras_rl2.agents.agent import Agent
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
+from keras_rl2.distributions import PolicyHead
+from keras_rl2.distributions import policy_head
+from keras_rl2.distributions.discrete_head import DiscreteHead
 from keras_rl2.losses.value_distributions import ValueDistribution
 from keras_rl2.losses.value_distributions import value_distribution
 from keras_rl2.networks import checks as network_checks
@@ -24,9 +27,6 @@ from keras_rl2.networks.inputs import sequences_like
 from keras_rl2.networks.inputs import unroll
 from keras_rl2.networks.outputs import check_value_ending
 from keras_rl2.policies.epsilon_greedy import EpsilonGreedy
-from keras_rl2.policy_heads import PolicyHead
-from keras_rl2.policy_heads import policy_head
-from keras_rl2.policy_heads.discrete_head import DiscreteHead
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 

@@ -7,15 +7,15 @@ from typing import Any
 import keras
 
 from keras_rl2.agents import Agent
+from keras_rl2.agents.loader import load as load_agent
 from keras_rl2.cli.errors import CommandError
 from keras_rl2.cli.progress_file import STEPS
 from keras_rl2.cli.progress_file import Axis
 from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.cli.run_folder import write_json
 from keras_rl2.data.evaluation import EvaluationDataset
-from keras_rl2.files.atomic_files import replacing
-from keras_rl2.files.plain_files import read_json
-from keras_rl2.loading import load as load_agent
+from keras_rl2.saving.atomic_files import replacing
+from keras_rl2.saving.plain_files import read_json
 
 
 class AgentFile(keras.callbacks.Callback):

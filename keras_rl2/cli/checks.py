@@ -144,7 +144,7 @@ def _play(env: VectorEnvAdapter, steps: int, seed: int) -> tuple[Any, ...]:
         of whether a step was one, and no reset, of terminated and truncated.
     """
     # Imports Keras.
-    from keras_rl2.policy_heads import policy_head
+    from keras_rl2.distributions import policy_head
 
     head, generator = policy_head(env.action_space), np.random.default_rng(seed)
     observation: Any = env.reset(seed=seed)

@@ -11,7 +11,7 @@ from keras_rl2.cli.argument_types import count
 from keras_rl2.cli.errors import CommandError
 from keras_rl2.cli.errors import require_modules
 from keras_rl2.cli.run_folder import RunFolder
-from keras_rl2.files.atomic_files import replacing
+from keras_rl2.saving.atomic_files import replacing
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,9 +13,9 @@ import keras
 import numpy as np
 
 from keras_rl2.cli.errors import CommandError
-from keras_rl2.files.atomic_files import replacing
-from keras_rl2.files.plain_files import require_file
 from keras_rl2.presets import Preset
+from keras_rl2.saving.atomic_files import replacing
+from keras_rl2.saving.plain_files import require_file
 
 
 class Axis(NamedTuple):

@@ -13,8 +13,8 @@ from keras_rl2.cli.run_folder import AGENT_PATH_HELP
 from keras_rl2.cli.run_folder import RunFolder
 
 if TYPE_CHECKING:
-    from keras_rl2.video.recording import IdEnv
-    from keras_rl2.video.recording import Recording
+    from keras_rl2.callbacks.recording import IdEnv
+    from keras_rl2.callbacks.recording import Recording
 
 SUMMARY = (
     "record greedy episodes of a saved agent, as .mp4 or .gif; or its steps, "
@@ -76,9 +76,9 @@ def run(arguments: argparse.Namespace) -> int:
             "--steps and --deterministic are for --dataset FOLDER: a video is "
             "of --episodes that are greedy"
         )
-    from keras_rl2.video.frames import WRITERS
-    from keras_rl2.video.recording import IdEnv
-    from keras_rl2.video.recording import Recording
+    from keras_rl2.callbacks.frames import WRITERS
+    from keras_rl2.callbacks.recording import IdEnv
+    from keras_rl2.callbacks.recording import Recording
 
     folder, file = RunFolder.holding(arguments.path)
     output = Path(arguments.output or file.with_suffix(".mp4"))
@@ -107,8 +107,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _record(file: Path, env: "IdEnv", asked: "Recording") -> None:
     """Checks the environment, plays, and prints one line."""
+    from keras_rl2.callbacks import recording
     from keras_rl2.cli import environments
-    from keras_rl2.video import recording
 
     modes = environments.render_modes(env.env_id, env.env_kwargs)
     if "rgb_array" not in modes:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from keras_rl2.cli.errors import CommandError
-from keras_rl2.files.atomic_files import replacing
-from keras_rl2.files.plain_files import read_json
+from keras_rl2.saving.atomic_files import replacing
+from keras_rl2.saving.plain_files import read_json
 
 #: Help of the argument of commands that take a saved agent.
 AGENT_PATH_HELP = (
@@ -163,7 +163,7 @@ class RunFolder:
             ValueError: If it is running; nothing is removed then.
         """
         # Not sooner: it imports NumPy.
-        from keras_rl2.files.checkpoint_folder import CheckpointFolder
+        from keras_rl2.saving.checkpoint_folder import CheckpointFolder
 
         CheckpointFolder(self.checkpoints).clear()
         for pattern in (

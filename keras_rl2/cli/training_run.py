@@ -14,10 +14,10 @@ from keras_rl2.cli.progress_file import STEPS
 from keras_rl2.cli.progress_file import ProgressFile
 from keras_rl2.cli.progress_file import axis_of
 from keras_rl2.cli.run_folder import RunFolder
+from keras_rl2.cli.training import Training
 from keras_rl2.data.evaluation import EvaluationDataset
 from keras_rl2.offline.offline import OfflineDataset
 from keras_rl2.presets import Preset
-from keras_rl2.runs.training import Training
 
 _EVALUATION_EPISODES = 20
 # Checkpoints that are kept: an earlier one serves where the newest is damaged.

@@ -10,10 +10,10 @@ import numpy as np
 
 from keras_rl2.cli.errors import CommandError
 from keras_rl2.cli.run_folder import write_json
+from keras_rl2.cli.training import Training
 from keras_rl2.data.evaluation import EvaluationDataset
 from keras_rl2.presets import Preset
 from keras_rl2.presets import SearchSpace
-from keras_rl2.runs.training import Training
 from keras_rl2.training.shared_programs import SharedPrograms
 
 if TYPE_CHECKING:

@@ -25,6 +25,7 @@ from keras_rl2.collecting.collector import Collector
 from keras_rl2.collecting.collector import StepNoise
 from keras_rl2.collecting.episode_collector import EpisodeCollector
 from keras_rl2.collecting.trajectory import Trajectory
+from keras_rl2.data.ring import StateLog
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.envs.making import EnvWrapper
@@ -34,7 +35,6 @@ from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.policies.actors import ActorSnapshot
 from keras_rl2.policies.actors import SentActor
 from keras_rl2.policies.agent_protocols import CollectingAgent
-from keras_rl2.replay.ring import StateLog
 from keras_rl2.workers.worker_collector import WorkerCollector
 from keras_rl2.workers.worker_env import WorkerEnv
 from keras_rl2.workers.workers import Workers

@@ -29,22 +29,22 @@ from keras_rl2.collecting.random_actor import random_actions
 from keras_rl2.collecting.random_actor import random_actor
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.collecting_dataset import CollectingDataset
+from keras_rl2.data.minibatches import into_minibatches
+from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
+from keras_rl2.data.replay_buffer import ReplayBuffer
+from keras_rl2.data.ring import StateLog
 from keras_rl2.data.round_dataset import Round
 from keras_rl2.data.round_dataset import tensor_specs
+from keras_rl2.data.sequence_replay_buffer import SequenceReplayBuffer
+from keras_rl2.data.sizes import check_priorities
+from keras_rl2.data.sizes import check_replay_sizes
+from keras_rl2.data.sizes import check_sequences_fit
+from keras_rl2.distributions import DiscreteHead
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.agent_protocols import ReplayAgent
 from keras_rl2.policies.agent_protocols import refuse_on_policy
-from keras_rl2.policy_heads import DiscreteHead
-from keras_rl2.replay.minibatches import into_minibatches
-from keras_rl2.replay.prioritized_replay_buffer import PrioritizedReplayBuffer
-from keras_rl2.replay.replay_buffer import ReplayBuffer
-from keras_rl2.replay.ring import StateLog
-from keras_rl2.replay.sequence_replay_buffer import SequenceReplayBuffer
-from keras_rl2.replay.sizes import check_priorities
-from keras_rl2.replay.sizes import check_replay_sizes
-from keras_rl2.replay.sizes import check_sequences_fit
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import map_leaves
@@ -480,8 +480,13 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         from keras_rl2.graph.replay_rounds import ReplayRounds
 
         agent = self._bound_agent()
-        if self._graph_rounds is None and ReplayRounds.can_make(
-            agent, self._bound_buffer()
+        buffer = self._bound_buffer()
+        # Sequences, and draws by priorities, need Python.
+        plain = type(buffer) is ReplayBuffer
+        if (
+            self._graph_rounds is None
+            and plain
+            and ReplayRounds.can_make(agent, buffer)
         ):
             self._graph_rounds = ReplayRounds(
                 agent,

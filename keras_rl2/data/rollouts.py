@@ -21,6 +21,7 @@ from keras_rl2.basics.outliers import Outliers
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.collecting.trajectory import as_sequences
 from keras_rl2.data.collecting_dataset import CollectingDataset
+from keras_rl2.data.ring import StateLog
 from keras_rl2.data.round_dataset import Round
 from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.envs.making import EnvWrapper
@@ -30,7 +31,6 @@ from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.agent_protocols import RolloutAgent
 from keras_rl2.policies.own_round import OwnRollout
 from keras_rl2.policies.policy import ModelPolicy
-from keras_rl2.replay.ring import StateLog
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.workers.worker_env import WorkerEnv
 from keras_rl2.workers.workers import Workers

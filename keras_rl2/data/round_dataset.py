@@ -17,8 +17,8 @@ from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.collecting.trajectory import Trajectory
+from keras_rl2.data.ring import StateLog
 from keras_rl2.policies.agent_protocols import CollectingAgent
-from keras_rl2.replay.ring import StateLog
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 

@@ -23,7 +23,7 @@ class Distribution(abc.ABC):
 
     Example:
 
-    >>> from keras_rl2.distributions import Categorical
+    >>> from keras_rl2.distributions.categorical import Categorical
     >>> policy = Categorical([[0.0, 0.0]])
     >>> isinstance(policy, Distribution)
     True

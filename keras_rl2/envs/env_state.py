@@ -22,7 +22,7 @@ from keras_rl2.envs import env_processes
 from keras_rl2.envs.vector_env import GymnasiumEnv
 from keras_rl2.envs.vector_env import Observation
 from keras_rl2.envs.vector_env import VectorEnvAdapter
-from keras_rl2.files import plain_data
+from keras_rl2.saving import plain_data
 from keras_rl2.spaces.trees import map_leaves
 
 # Attributes that change from step to step, by class (subclasses may have more).

@@ -29,8 +29,8 @@ from keras_rl2.export.export_manifest import run_once
 from keras_rl2.export.manifest import write_manifest
 from keras_rl2.export.quantizing import check_bits
 from keras_rl2.export.quantizing import converter_arguments
-from keras_rl2.files.atomic_files import replacing
 from keras_rl2.policies.policy import ModelPolicy
+from keras_rl2.saving.atomic_files import replacing
 from keras_rl2.saving.saving import require_replaceable
 from keras_rl2.spaces.supported import action_spec
 from keras_rl2.spaces.trees import Tree

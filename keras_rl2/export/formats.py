@@ -4,7 +4,7 @@ import os
 import textwrap
 from pathlib import Path
 
-from keras_rl2.files.plain_files import require_file
+from keras_rl2.saving.plain_files import require_file
 
 SAVED_MODEL = "tf_saved_model"
 ONNX = "onnx"

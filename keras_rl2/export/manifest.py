@@ -15,8 +15,8 @@ from typing import Any
 from keras_rl2.basics.arguments import check_path
 from keras_rl2.export import formats
 from keras_rl2.export.runtimes import onnx_session
-from keras_rl2.files.plain_files import parse_json
-from keras_rl2.files.plain_files import read_json
+from keras_rl2.saving.plain_files import parse_json
+from keras_rl2.saving.plain_files import read_json
 
 #: Name of the manifest within each format.
 NAME = "keras_rl2.json"

@@ -23,7 +23,6 @@ from keras_rl2.graph.graph_rollout import roll_out
 from keras_rl2.graph.graph_vector_env import GraphVectorEnv
 from keras_rl2.policies.agent_protocols import ReplayAgent
 from keras_rl2.policies.policy import ModelPolicy
-from keras_rl2.replay.replay_buffer import ReplayBuffer
 from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
@@ -79,7 +78,7 @@ class ReplayRounds:
         self._batch_size = batch_size
 
     @staticmethod
-    def can_make(agent: Any, buffer: ReplayBuffer) -> bool:
+    def can_make(agent: Any, buffer: Any) -> bool:
         """Returns whether rounds of an agent can be made in the graph.
 
         Of others, only the rollout is.
@@ -89,14 +88,12 @@ class ReplayRounds:
             buffer: `ReplayBuffer`. Of its transitions.
 
         Returns:
-            bool. False if minibatches are sequences, drawn by priorities, or
-            of several steps; if actions are masked; if observations are
-            normalized by the agent; or if a subclass changes what Python does
-            in a round.
+            bool. False if transitions are of several steps; if actions are
+            masked; if observations are normalized by the agent; or if a
+            subclass changes what Python does in a round.
         """
         return (
-            type(buffer) is ReplayBuffer
-            and buffer.n_step == 1
+            buffer.n_step == 1
             and not is_masked(agent.observation_space)
             and not agent.normalizing.changing
             and all(
@@ -213,7 +210,7 @@ class ReplayRounds:
         return {"noise": np.array(every)}, state
 
     def inputs(
-        self, drawn_noise: dict[str, np.ndarray], buffer: ReplayBuffer
+        self, drawn_noise: dict[str, np.ndarray], buffer: Any
     ) -> dict[str, Any]:
         """Returns the arrays that the next rounds are made from.
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from keras_rl2.files.plain_files import require_file
 from keras_rl2.migrate.torch_arrays import read_torch_arrays
+from keras_rl2.saving.plain_files import require_file
 
 _CONSTANT = re.compile(r"ConstantSchedule\(val=([-+0-9.e]+)\)")
 # The file does not name the algorithm: a setting unique to it identifies it.

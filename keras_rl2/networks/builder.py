@@ -11,6 +11,7 @@ import gymnasium
 import keras
 
 from keras_rl2.basics import seeds
+from keras_rl2.distributions import PolicyHead
 from keras_rl2.networks import MemoryNetwork
 from keras_rl2.networks import critic_for
 from keras_rl2.networks import encoder_for
@@ -19,7 +20,6 @@ from keras_rl2.networks.building import dense
 from keras_rl2.networks.initialization import Initialization
 from keras_rl2.networks.memory import outputs_of
 from keras_rl2.networks.memory import seeded_cell
-from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.spaces.supported import is_image
 from keras_rl2.spaces.supported import space_tree
 from keras_rl2.spaces.trees import leaves

@@ -15,11 +15,11 @@ from keras_rl2.networks.inputs import run_memory
 from keras_rl2.networks.inputs import run_network
 from keras_rl2.networks.model_layers import HasLayers
 from keras_rl2.networks.model_layers import all_layers
+from keras_rl2.networks.task import Task
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import is_leaf
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
-from keras_rl2.tasks.task import Task
 
 Outputs = Tensor | Sequence[Tensor]
 """Output of a network: one tensor, or several."""

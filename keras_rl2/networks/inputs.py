@@ -14,8 +14,8 @@ from typing import runtime_checkable
 import keras
 from keras import ops
 
+from keras_rl2.basics import replicas
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.distribute import replicas
 from keras_rl2.spaces.supported import ACTION
 from keras_rl2.spaces.supported import ACTION_MASK
 from keras_rl2.spaces.supported import input_name

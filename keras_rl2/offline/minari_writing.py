@@ -9,9 +9,9 @@ import gymnasium
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from keras_rl2.files.atomic_files import replacing
 from keras_rl2.offline.episode_source import EpisodeSource
 from keras_rl2.offline.minari_folder import import_storage
+from keras_rl2.saving.atomic_files import replacing
 from keras_rl2.spaces.supported import space_tree
 from keras_rl2.spaces.trees import map_leaves
 

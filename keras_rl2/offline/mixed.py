@@ -10,14 +10,14 @@ from keras_rl2.basics.arguments import is_number
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.collecting.trajectory import Trajectory
+from keras_rl2.data.minibatches import into_minibatches
 from keras_rl2.data.replay import ReplayDataset
+from keras_rl2.data.ring import StateLog
 from keras_rl2.data.round_dataset import Round
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.offline.offline import OfflineDataset
 from keras_rl2.policies.agent_protocols import CollectingAgent
-from keras_rl2.replay.minibatches import into_minibatches
-from keras_rl2.replay.ring import StateLog
 from keras_rl2.spaces.trees import map_leaves
 
 

@@ -11,6 +11,9 @@ from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.collecting.trajectory import Trajectory
+from keras_rl2.data.minibatches import into_minibatches
+from keras_rl2.data.minibatches import transition_spec
+from keras_rl2.data.ring import StateLog
 from keras_rl2.data.round_dataset import Round
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.data.round_dataset import tensor_specs
@@ -24,9 +27,6 @@ from keras_rl2.offline.transition_block import TransitionForm
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.agent_protocols import learns_offline
 from keras_rl2.policies.agent_protocols import refuse_on_policy
-from keras_rl2.replay.minibatches import into_minibatches
-from keras_rl2.replay.minibatches import transition_spec
-from keras_rl2.replay.ring import StateLog
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import leaves
 

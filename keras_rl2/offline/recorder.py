@@ -24,6 +24,7 @@ from keras_rl2.collecting.random_actor import random_actions
 from keras_rl2.collecting.random_actor import random_actor
 from keras_rl2.collecting.random_actor import steps_for_environments
 from keras_rl2.collecting.trajectory import Trajectory
+from keras_rl2.distributions import policy_head
 from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.envs.adapt import is_maker
 from keras_rl2.envs.making import EnvWrapper
@@ -35,7 +36,6 @@ from keras_rl2.offline.minari_writing import write_minari
 from keras_rl2.offline.offline import OfflineDataset
 from keras_rl2.policies.actors import ActorSnapshot
 from keras_rl2.policies.policy import Policy
-from keras_rl2.policy_heads import policy_head
 from keras_rl2.spaces.supported import action_spec
 from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import Tree

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from keras_rl2.collecting.trajectory import Trajectory
+from keras_rl2.data.replay_buffer import complete_windows
+from keras_rl2.distributions import PolicyHead
 from keras_rl2.offline.episode_rows import EpisodeRows
-from keras_rl2.policy_heads import PolicyHead
-from keras_rl2.replay.replay_buffer import complete_windows
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves

@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
-from keras_rl2.policy_heads import PolicyHead
+from keras_rl2.distributions import PolicyHead
+from keras_rl2.networks.task import Task
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
-from keras_rl2.tasks.task import Task
 
 
 class Policy(Protocol):

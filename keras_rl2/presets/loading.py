@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from keras_rl2.files.plain_files import read_json
 from keras_rl2.presets.algorithms import ALGORITHMS
 from keras_rl2.presets.kinds import is_schedule
 from keras_rl2.presets.preset import Preset
 from keras_rl2.presets.schema import nearest
 from keras_rl2.presets.schema import settings_of
+from keras_rl2.saving.plain_files import read_json
 
 # Common names of algorithms that no class has.
 _SHORT = {"BC": "BehaviorCloning"}

@@ -1,1 +1,1 @@
-"""Saving an agent as one file, and its state as plain arrays."""
+"""Files that are whole or not there: agents, checkpoints, arrays, JSON."""

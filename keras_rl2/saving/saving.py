@@ -7,8 +7,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from keras_rl2.files.atomic_files import replacing
-from keras_rl2.files.sealing import seal
+from keras_rl2.saving.atomic_files import replacing
+from keras_rl2.saving.sealing import seal
 
 _ARCHIVE = ".keras"
 _FILES = (_ARCHIVE, ".h5", ".hdf5")

@@ -285,10 +285,10 @@ def _batches_of(
         watched: bool. Whether callbacks are to be called after each round.
     """
     size = round_execution.prepare_rounds(agent, dataset, rounds, watched)
-    agent.learners.check(agent)
+    agent.devices.check(agent)
     if size is not None:
         return lambda samples: iter((samples,))
-    agent.learners.refuse_keras_loop()
+    agent.devices.refuse_keras_loop()
     if agent.run_eagerly:
         # `tf.data` would trace a graph for what is to run without one.
         return _each_minibatch

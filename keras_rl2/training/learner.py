@@ -19,7 +19,7 @@ from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.networks.inputs import Memory
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.training.compile_arguments import CompileArguments
-from keras_rl2.training.learners import Learners
+from keras_rl2.training.devices import Devices
 from keras_rl2.training.overriding import Overridden
 from keras_rl2.updates.observing import Observers
 from keras_rl2.updates.skipped_updates import SkippedUpdates
@@ -137,7 +137,7 @@ class Learner(CollectingAgent, SavedAgent, Protocol):
     # Updates.
 
     @property
-    def learners(self) -> Learners:
+    def devices(self) -> Devices:
         """The devices that make an update together."""
 
     @property

@@ -71,7 +71,7 @@ class RoundFunction:
         self._agent = agent
         self._size = size
         self._step = tf.function(
-            agent.learners.on_each(agent.train_step), autograph=False
+            agent.devices.on_each(agent.train_step), autograph=False
         )
         # Graphs that TensorFlow runs itself are to follow the options of
         # `tf.config`, and only TensorFlow knows where arrays are on a GPU.
@@ -394,11 +394,11 @@ def prepare_rounds(
                 agent.learns_from_trajectories
                 and updates == 1
                 and agent.memory is None
-                and agent.learners.strategy is None
+                and agent.devices.strategy is None
                 and not agent.overridden.by_own_step
             ),
             rounds=(
-                x.graph_rounds() if agent.learners.strategy is None else None
+                x.graph_rounds() if agent.devices.strategy is None else None
             ),
         )
     of_call = rounds if size is not None and size.rounds is not None else 1
@@ -490,7 +490,7 @@ def _convolves(agent: Learner) -> bool:
 
 def _is_compiled(agent: Learner, asked: bool | str, batch_size: int) -> bool:
     """Returns whether to compile a round, as `compile` was asked to."""
-    if agent.learners.strategy is not None:
+    if agent.devices.strategy is not None:
         return False
     if asked != "auto":
         return bool(asked)

@@ -15,10 +15,10 @@ from typing import cast
 import keras
 import tensorflow as tf
 
-from keras_rl2.saving.agent_state import variables_of
 from keras_rl2.training.compile_arguments import CompileArguments
 from keras_rl2.training.learner import Learner
 from keras_rl2.training.learner import RoundSize
+from keras_rl2.updates.agent_state import variables_of
 from keras_rl2.updates.skipped_updates import parts_of
 
 logger = logging.getLogger(__name__)
@@ -195,7 +195,7 @@ def likeness(agent: Learner, size: RoundSize) -> Likeness | None:
         `Likeness`; None for an agent on several devices, or one that cannot
         say what it is made of.
     """
-    if agent.learners.strategy is not None:
+    if agent.devices.strategy is not None:
         return None
     try:
         config = keras.saving.serialize_keras_object(agent)

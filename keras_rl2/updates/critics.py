@@ -9,6 +9,7 @@ import keras
 from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.distributions.discrete_head import DiscreteHead
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.inputs import inputs_for
@@ -17,9 +18,8 @@ from keras_rl2.networks.inputs import run_network
 from keras_rl2.networks.network_copies import copy_of
 from keras_rl2.networks.network_copies import sibling
 from keras_rl2.networks.outputs import check_value_ending
-from keras_rl2.policy_heads.discrete_head import DiscreteHead
+from keras_rl2.networks.task import Task
 from keras_rl2.spaces.supported import check_critic_space
-from keras_rl2.tasks.task import Task
 from keras_rl2.updates.updater import Terms
 
 GivenCritics: TypeAlias = keras.Model | Sequence[keras.Model]

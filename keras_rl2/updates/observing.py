@@ -20,11 +20,11 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.layers import ObservationNormalization
 from keras_rl2.layers.observation_normalization import all_finite
+from keras_rl2.networks.task import Task
 from keras_rl2.spaces.supported import ACTION_MASK
 from keras_rl2.spaces.supported import space_tree
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
-from keras_rl2.tasks.task import Task
 
 
 class Normalizing:

@@ -17,10 +17,10 @@ from keras_rl2.collecting.trajectory import as_sequences
 from keras_rl2.distributions import Distribution
 from keras_rl2.networks.inputs import flat
 from keras_rl2.networks.inputs import of_one_step
+from keras_rl2.networks.task import Task
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
-from keras_rl2.tasks.task import Task
 
 Prepared = tuple[dict[str, Tensor], dict[str, Tensor]]
 

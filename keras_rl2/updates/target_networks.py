@@ -12,10 +12,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_rl2.basics import replicas
 from keras_rl2.basics.arguments import is_number
 from keras_rl2.basics.arguments import is_whole_number
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.distribute import replicas
 
 
 class TargetUpdate:

@@ -15,8 +15,8 @@ import keras
 import tensorflow as tf
 from keras import ops
 
+from keras_rl2.basics import replicas
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.distribute import replicas
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.updates.skipped_updates import SkippedUpdates
 from keras_rl2.updates.skipped_updates import parts_of

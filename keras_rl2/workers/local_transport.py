@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.connection import wait
 from typing import Any
 
-from keras_rl2.files import fresh_python
+from keras_rl2.saving import fresh_python
 from keras_rl2.workers.transport import Link
 from keras_rl2.workers.transport import LinkLostError
 from keras_rl2.workers.transport import Transport

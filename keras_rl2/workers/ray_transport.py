@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from keras_rl2.envs.errors import WorkerError
-from keras_rl2.files import fresh_python
+from keras_rl2.saving import fresh_python
 from keras_rl2.workers.transport import Link
 from keras_rl2.workers.transport import LinkLostError
 from keras_rl2.workers.transport import Transport

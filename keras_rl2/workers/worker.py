@@ -16,7 +16,7 @@ from keras_rl2.collecting.sent_policy import SentPolicy
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.envs.vector_env import Step
-from keras_rl2.files import plain_data
+from keras_rl2.saving import plain_data
 from keras_rl2.spaces.action_format import ActionFormat
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.workers.env_maker import EnvMaker

@@ -12,7 +12,7 @@ from keras_rl2.collecting.collector import StepNoise
 from keras_rl2.collecting.policy_actor import Actor
 from keras_rl2.collecting.sent_policy import SendingActor
 from keras_rl2.collecting.trajectory import Trajectory
-from keras_rl2.files import plain_data
+from keras_rl2.saving import plain_data
 from keras_rl2.spaces.action_format import ActionFormat
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves

@@ -8,7 +8,7 @@ import tensorflow as tf
 from gymnasium import spaces
 
 import keras_rl2 as rl
-from keras_rl2.policy_heads import policy_head
+from keras_rl2.distributions import policy_head
 from support.agents import ACTION_SPACES
 from support.agents import AnySpaceEnv
 from support.agents import make_env

@@ -8,7 +8,7 @@ import pytest
 from gymnasium import spaces
 
 import keras_rl2 as rl
-from keras_rl2.policy_heads import CompositeHead
+from keras_rl2.distributions import CompositeHead
 from keras_rl2.spaces.trees import map_leaves
 from support.agents import ACTOR_CRITICS
 from support.agents import AGENTS

@@ -6,7 +6,7 @@ import keras
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2.files import plain_data
+from keras_rl2.saving import plain_data
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import pytest
 import tensorflow as tf
 
 import keras_rl2 as rl
-from keras_rl2.files import plain_data
-from keras_rl2.files.checkpoint_folder import CheckpointFolder
+from keras_rl2.saving import plain_data
+from keras_rl2.saving.checkpoint_folder import CheckpointFolder
 from support.checkpointed import CASES
 from support.checkpointed import outcome_of
 from support.checkpointed import wait_for_checkpoint

@@ -9,7 +9,7 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2.callbacks import checkpoint
-from keras_rl2.files.checkpoint_folder import CheckpointFolder
+from keras_rl2.saving.checkpoint_folder import CheckpointFolder
 
 
 class Program:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2.files.checkpoint_folder import CheckpointFolder
+from keras_rl2.saving.checkpoint_folder import CheckpointFolder
 
 STEPS = 8
 

@@ -18,7 +18,7 @@ import tensorflow as tf
 
 import keras_rl2 as rl
 from keras_rl2.callbacks import callback_states
-from keras_rl2.files import plain_data
+from keras_rl2.saving import plain_data
 from support.checkpointed import outcome_of
 from support.checkpointed import rollouts
 

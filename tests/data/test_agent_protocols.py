@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
+from keras_rl2.distributions import policy_head
 from keras_rl2.policies import agent_protocols
 from keras_rl2.policies import policy
-from keras_rl2.policy_heads import policy_head
 from keras_rl2.spaces.array_spec import ArraySpec
 from support.agents import make_env
 from support.agents import make_replay

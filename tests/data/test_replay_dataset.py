@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 import keras_rl2 as rl
-from keras_rl2.files import plain_data
+from keras_rl2.saving import plain_data
 from support import vector_envs
 from support.agents import OFF_POLICY
 from support.agents import make_eager_agent

@@ -6,8 +6,8 @@ import functools
 import numpy as np
 import pytest
 
-from keras_rl2.replay.prioritized_replay_buffer import PrioritizedReplayBuffer
-from keras_rl2.replay.replay_buffer import ReplayBuffer
+from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
+from keras_rl2.data.replay_buffer import ReplayBuffer
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves

@@ -12,7 +12,7 @@ from gymnasium.vector import SyncVectorEnv
 
 from keras_rl2.envs import as_vector_env
 from keras_rl2.envs import env_state
-from keras_rl2.files import plain_data
+from keras_rl2.saving import plain_data
 from support.kept_envs import Player
 from support.kept_envs import Walk
 from support.taxi import TAXI

@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from keras_rl2.files import atomic_files
-from keras_rl2.files.atomic_files import replacing
+from keras_rl2.saving import atomic_files
+from keras_rl2.saving.atomic_files import replacing
 from support.full_disks import room_for
 
 
@@ -76,7 +76,7 @@ def test_what_cannot_be_locked_leaves_nothing(tmp_path, monkeypatch):
     def refuse(*_):
         raise OSError("too many open files")
 
-    monkeypatch.setattr("keras_rl2.files.atomic_files._lock", refuse)
+    monkeypatch.setattr("keras_rl2.saving.atomic_files._lock", refuse)
     with (
         pytest.raises(OSError, match="too many"),
         replacing(tmp_path / "file"),
@@ -271,7 +271,7 @@ class TestKilled:
     def test_in_the_midst(self, file):
         code = (
             "import os, signal, sys\n"
-            "from keras_rl2.files.atomic_files import replacing\n"
+            "from keras_rl2.saving.atomic_files import replacing\n"
             "with replacing(sys.argv[1]) as unfinished:\n"
             "    unfinished.write_text('half')\n"
             "    os.kill(os.getpid(), signal.SIGKILL)\n"

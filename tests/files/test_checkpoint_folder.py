@@ -7,8 +7,8 @@ import warnings
 import numpy as np
 import pytest
 
-from keras_rl2.files import checkpoint_folder
-from keras_rl2.files.checkpoint_folder import CheckpointFolder
+from keras_rl2.saving import checkpoint_folder
+from keras_rl2.saving.checkpoint_folder import CheckpointFolder
 from support.full_disks import content
 
 

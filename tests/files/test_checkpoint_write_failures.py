@@ -9,7 +9,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from keras_rl2.files.checkpoint_folder import CheckpointFolder
+from keras_rl2.saving.checkpoint_folder import CheckpointFolder
 from support.full_disks import content
 from support.full_disks import room_for
 

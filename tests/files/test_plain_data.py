@@ -10,7 +10,7 @@ from collections import deque
 import numpy as np
 import pytest
 
-from keras_rl2.files import plain_data
+from keras_rl2.saving import plain_data
 
 GENERATORS = [
     np.random.PCG64,

@@ -5,7 +5,7 @@ import re
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2.files import plain_files
+from keras_rl2.saving import plain_files
 from support.agents import KINDS
 from support.agents import make_eager_agent
 from support.agents import make_env

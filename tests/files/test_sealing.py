@@ -5,8 +5,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from keras_rl2.files.sealing import is_sealed
-from keras_rl2.files.sealing import seal
+from keras_rl2.saving.sealing import is_sealed
+from keras_rl2.saving.sealing import seal
 
 
 @pytest.fixture

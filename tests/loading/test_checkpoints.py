@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2.files.checkpoint_folder import CheckpointFolder
+from keras_rl2.saving.checkpoint_folder import CheckpointFolder
 from support.agents import assert_equal_agents
 from support.checkpointed import CASES
 

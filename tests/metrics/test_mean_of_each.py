@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_rl2.metrics import MeanOfEach
+from keras_rl2.agents.mean_of_each import MeanOfEach
 
 
 @pytest.fixture

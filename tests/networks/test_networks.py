@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 
 from keras_rl2 import networks
+from keras_rl2.distributions import policy_head
 from keras_rl2.layers import ObservationNormalization
 from keras_rl2.networks.builder import NetworkBuilder
-from keras_rl2.policy_heads import policy_head
 
 Box = gymnasium.spaces.Box
 

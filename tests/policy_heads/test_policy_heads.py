@@ -7,15 +7,15 @@ import tensorflow as tf
 from gymnasium import spaces
 
 from keras_rl2.distributions import Bernoulli
+from keras_rl2.distributions import BoxHead
 from keras_rl2.distributions import Categorical
 from keras_rl2.distributions import DiagonalGaussian
+from keras_rl2.distributions import DiscreteHead
+from keras_rl2.distributions import MultiBinaryHead
 from keras_rl2.distributions import MultiCategorical
+from keras_rl2.distributions import MultiDiscreteHead
 from keras_rl2.distributions import SquashedGaussian
-from keras_rl2.policy_heads import BoxHead
-from keras_rl2.policy_heads import DiscreteHead
-from keras_rl2.policy_heads import MultiBinaryHead
-from keras_rl2.policy_heads import MultiDiscreteHead
-from keras_rl2.policy_heads import policy_head
+from keras_rl2.distributions import policy_head
 
 SPACES = {
     "discrete": spaces.Discrete(3),

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_rl2.replay.prioritized_replay_buffer import PrioritizedReplayBuffer
+from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
 from keras_rl2.spaces.array_spec import ArraySpec
 from support.replay_reference import assert_holds
 from support.replay_reference import expected_items
@@ -194,7 +194,7 @@ def test_the_tree_counts_as_memory(monkeypatch):
     assert make(1000).nbytes >= filled(1).nbytes + 900 * 8
     plain = 10_001 * (4 + 4 + 4 + 4 + 4)
     monkeypatch.setattr(
-        "keras_rl2.replay.ring.available_memory", lambda: plain + 10_000
+        "keras_rl2.data.ring.available_memory", lambda: plain + 10_000
     )
     with pytest.raises(MemoryError, match="10000 transitions"):
         make(10_000)

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from keras_rl2.replay.replay_buffer import ReplayBuffer
+from keras_rl2.data.replay_buffer import ReplayBuffer
 from keras_rl2.spaces.array_spec import ArraySpec
 from support.replay_reference import assert_holds
 from support.replay_reference import expected_items
@@ -351,11 +351,11 @@ def test_frames_are_stored_once():
 def test_refuses_more_than_the_machine_has(monkeypatch):
     with pytest.raises(MemoryError, match=r"GiB\. Received: .* GiB"):
         make(10**10, 1, (84, 84, 4), "uint8")
-    monkeypatch.setattr("keras_rl2.replay.ring.available_memory", lambda: 2**20)
+    monkeypatch.setattr("keras_rl2.data.ring.available_memory", lambda: 2**20)
     make(10_000)
     with pytest.raises(
         MemoryError, match=r"100000 trans.*0\.00 GiB.*0\.00 GiB"
     ):
         make(100_000)
-    monkeypatch.setattr("keras_rl2.replay.ring.available_memory", lambda: None)
+    monkeypatch.setattr("keras_rl2.data.ring.available_memory", lambda: None)
     make(100_000)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from keras_rl2.replay.prioritized_replay_buffer import PrioritizedReplayBuffer
-from keras_rl2.replay.replay_buffer import ReplayBuffer
-from keras_rl2.replay.sum_tree import SumTree
+from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
+from keras_rl2.data.replay_buffer import ReplayBuffer
+from keras_rl2.data.sum_tree import SumTree
 from keras_rl2.spaces.array_spec import ArraySpec
 from support import golden
 

@@ -3,7 +3,7 @@
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2.replay import ring
+from keras_rl2.data import ring
 from support.agents import OFF_POLICY
 from support.agents import make_eager_agent
 from support.agents import make_env

@@ -6,10 +6,10 @@ import weakref
 import numpy as np
 import pytest
 
-from keras_rl2.replay import ring as ring_module
-from keras_rl2.replay.replay_buffer import ReplayBuffer
-from keras_rl2.replay.ring import LateRows
-from keras_rl2.replay.ring import Ring
+from keras_rl2.data import ring as ring_module
+from keras_rl2.data.replay_buffer import ReplayBuffer
+from keras_rl2.data.ring import LateRows
+from keras_rl2.data.ring import Ring
 from keras_rl2.spaces.array_spec import ArraySpec
 from support.replay_reference import part
 from support.replay_reference import stream

@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from keras_rl2.files.segment_log import SegmentLog
-from keras_rl2.replay.prioritized_replay_buffer import PrioritizedReplayBuffer
-from keras_rl2.replay.replay_buffer import ReplayBuffer
+from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
+from keras_rl2.data.replay_buffer import ReplayBuffer
+from keras_rl2.saving.segment_log import SegmentLog
 from keras_rl2.spaces.array_spec import ArraySpec
 from support.replay_reference import part
 from support.replay_reference import stream

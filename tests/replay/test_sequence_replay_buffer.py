@@ -6,7 +6,7 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2.data import Trajectory
-from keras_rl2.replay.sequence_replay_buffer import SequenceReplayBuffer
+from keras_rl2.data.sequence_replay_buffer import SequenceReplayBuffer
 from keras_rl2.spaces.array_spec import ArraySpec
 from support.agents import make_env
 

@@ -24,7 +24,7 @@ from gymnasium.vector import AsyncVectorEnv
 
 import keras_rl2 as rl
 from keras_rl2.envs import VectorEnvAdapter
-from keras_rl2.files import plain_data
+from keras_rl2.saving import plain_data
 from support.kept_envs import Walk
 from support.kept_envs import normalized_walk
 

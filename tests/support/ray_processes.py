@@ -10,7 +10,7 @@ def begin():
     """Starts Ray as a user would, who leaves the rest of the machine alone."""
     import ray
 
-    from keras_rl2.files import fresh_python
+    from keras_rl2.saving import fresh_python
 
     ray.init(
         "local",

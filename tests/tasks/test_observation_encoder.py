@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from keras_rl2.tasks.task import ObservationEncoder
+from keras_rl2.networks.task import ObservationEncoder
 
 
 @pytest.mark.parametrize(

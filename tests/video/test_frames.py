@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from keras_rl2.video import frames as video
+from keras_rl2.callbacks import frames as video
 
 
 class Counting(gymnasium.Env):

@@ -14,7 +14,7 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2.envs import WorkerError
-from keras_rl2.files import fresh_python
+from keras_rl2.saving import fresh_python
 from support.worker_envs import NumberedEnv
 from support.worker_envs import ProcessEnv
 from support.worker_processes import is_running

@@ -9,8 +9,8 @@ import numpy.typing as npt
 from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.distributions import Categorical
-from keras_rl2.policy_heads.policy_head import PolicyHead
+from keras_rl2.distributions.categorical import Categorical
+from keras_rl2.distributions.policy_head import PolicyHead
 from keras_rl2.spaces.supported import allowed_choice
 
 

@@ -11,11 +11,11 @@ import keras
 from keras_rl2.agents import Agent
 from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import refusing_unknown
-from keras_rl2.files.checkpoint_folder import CheckpointFolder
-from keras_rl2.files.checkpoint_folder import Saved
-from keras_rl2.files.plain_files import parse_json
-from keras_rl2.files.sealing import is_sealed
-from keras_rl2.saving import agent_state
+from keras_rl2.saving.checkpoint_folder import CheckpointFolder
+from keras_rl2.saving.checkpoint_folder import Saved
+from keras_rl2.saving.plain_files import parse_json
+from keras_rl2.saving.sealing import is_sealed
+from keras_rl2.updates import agent_state
 
 _LONGEST_REASON = 300
 _STATE = ("variables", "paths")

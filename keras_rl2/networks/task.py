@@ -12,7 +12,7 @@ from gymnasium.spaces import MultiDiscrete
 from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.policy_heads import PolicyHead
+from keras_rl2.distributions import PolicyHead
 from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
@@ -130,7 +130,7 @@ class Task:
 
     Example:
 
-    >>> from keras_rl2.policy_heads import policy_head
+    >>> from keras_rl2.distributions import policy_head
     >>> actions = gymnasium.spaces.Discrete(2)
     >>> task = Task(gymnasium.spaces.Discrete(3), actions, policy_head(actions))
     >>> task.is_masked, task.encode.network_input.shape

@@ -9,9 +9,9 @@ import numpy.typing as npt
 from keras_rl2.basics.arguments import check_at_least
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.collecting.trajectory import Trajectory
-from keras_rl2.replay.replay_buffer import ReplayBuffer
-from keras_rl2.replay.ring import StateLog
-from keras_rl2.replay.ring import check_settings
+from keras_rl2.data.replay_buffer import ReplayBuffer
+from keras_rl2.data.ring import StateLog
+from keras_rl2.data.ring import check_settings
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves

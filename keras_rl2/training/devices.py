@@ -13,7 +13,7 @@ from keras_rl2.networks.model_layers import all_layers
 TrainStep = Callable[[Any], dict[str, Tensor]]
 
 
-class Learners:
+class Devices:
     """The devices of an agent: its `MirroredStrategy`, or None for one.
 
     What is not supported, by `docs/scaling.md`, is a `ValueError`.

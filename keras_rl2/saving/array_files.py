@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from keras_rl2.files.atomic_files import replacing
-from keras_rl2.files.sealing import is_sealed
-from keras_rl2.files.sealing import seal
+from keras_rl2.saving.atomic_files import replacing
+from keras_rl2.saving.sealing import is_sealed
+from keras_rl2.saving.sealing import seal
 
 # Of arrays, or of those with a method `chunks` that yields their rows.
 Arrays = Mapping[str, Any]

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from keras_rl2.basics.arguments import check_above_zero
-from keras_rl2.replay.replay_buffer import ReplayBuffer
-from keras_rl2.replay.ring import StateLog
-from keras_rl2.replay.ring import check_settings
-from keras_rl2.replay.sizes import check_priorities
-from keras_rl2.replay.sum_tree import SumTree
+from keras_rl2.data.replay_buffer import ReplayBuffer
+from keras_rl2.data.ring import StateLog
+from keras_rl2.data.ring import check_settings
+from keras_rl2.data.sizes import check_priorities
+from keras_rl2.data.sum_tree import SumTree
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import filelock
 import numpy as np
 
-from keras_rl2.files import array_files
-from keras_rl2.files import plain_data
-from keras_rl2.files.segment_log import SegmentLog
+from keras_rl2.saving import array_files
+from keras_rl2.saving import plain_data
+from keras_rl2.saving.segment_log import SegmentLog
 
 _PREFIX, _SEGMENTS = "checkpoint-", "segments"
 # Names as written, unlike `checkpoint-7.npz` and `checkpoint-00000007.old.npz`.

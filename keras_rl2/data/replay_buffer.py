@@ -13,10 +13,10 @@ from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.collecting.trajectory import Trajectory
-from keras_rl2.replay.minibatches import transition_spec
-from keras_rl2.replay.ring import Ring
-from keras_rl2.replay.ring import StateLog
-from keras_rl2.replay.ring import check_settings
+from keras_rl2.data.minibatches import transition_spec
+from keras_rl2.data.ring import Ring
+from keras_rl2.data.ring import StateLog
+from keras_rl2.data.ring import check_settings
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import is_leaf

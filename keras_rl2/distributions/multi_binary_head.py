@@ -10,10 +10,10 @@ import numpy.typing as npt
 from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.distributions import Bernoulli
+from keras_rl2.distributions.bernoulli import Bernoulli
 from keras_rl2.distributions.bernoulli import logistic
-from keras_rl2.policy_heads.policy_head import PolicyHead
-from keras_rl2.policy_heads.policy_head import reshape_action
+from keras_rl2.distributions.policy_head import PolicyHead
+from keras_rl2.distributions.policy_head import reshape_action
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")

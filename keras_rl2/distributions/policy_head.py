@@ -14,9 +14,9 @@ from keras import ops
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.shapes import check_rank
 from keras_rl2.basics.shapes import static_shape
-from keras_rl2.distributions import Distribution
-from keras_rl2.distributions import forbid
 from keras_rl2.distributions.categorical import gumbel
+from keras_rl2.distributions.distribution import Distribution
+from keras_rl2.distributions.distribution import forbid
 from keras_rl2.spaces.action_format import ActionFormat
 
 
@@ -38,6 +38,14 @@ class PolicyHead(abc.ABC):
             the policy.
         mask_size: int. Width of an action mask, one flag for each thing that
             can be chosen; 0 where nothing can be forbidden.
+
+    Example:
+
+    >>> import gymnasium
+    >>> from keras_rl2.distributions import policy_head
+    >>> head = policy_head(gymnasium.spaces.Discrete(3))
+    >>> isinstance(head, PolicyHead), head.parameter_sizes
+    (True, (3,))
     """
 
     parameter_sizes: tuple[int, ...]

@@ -12,11 +12,11 @@ from keras import ops
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.shapes import TensorLike
 from keras_rl2.basics.shapes import check_shape
-from keras_rl2.distributions import DiagonalGaussian
-from keras_rl2.distributions import SquashedGaussian
+from keras_rl2.distributions.diagonal_gaussian import DiagonalGaussian
 from keras_rl2.distributions.diagonal_gaussian import normal
-from keras_rl2.policy_heads.policy_head import PolicyHead
-from keras_rl2.policy_heads.policy_head import reshape_action
+from keras_rl2.distributions.policy_head import PolicyHead
+from keras_rl2.distributions.policy_head import reshape_action
+from keras_rl2.distributions.squashed_gaussian import SquashedGaussian
 
 _MIN_LOG_STD = -20.0
 _MAX_LOG_STD = 2.0

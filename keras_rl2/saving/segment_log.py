@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_rl2.files import array_files
-from keras_rl2.files.array_files import Arrays
+from keras_rl2.saving import array_files
+from keras_rl2.saving.array_files import Arrays
 
 # Name of a file, and the row at the end of the log when it was written.
 Segment = tuple[str, int]

@@ -6,12 +6,12 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from keras_rl2.policy_heads.box_head import BoxHead
-from keras_rl2.policy_heads.composite_head import CompositeHead
-from keras_rl2.policy_heads.discrete_head import DiscreteHead
-from keras_rl2.policy_heads.multi_binary_head import MultiBinaryHead
-from keras_rl2.policy_heads.multi_discrete_head import MultiDiscreteHead
-from keras_rl2.policy_heads.policy_head import PolicyHead
+from keras_rl2.distributions.box_head import BoxHead
+from keras_rl2.distributions.composite_head import CompositeHead
+from keras_rl2.distributions.discrete_head import DiscreteHead
+from keras_rl2.distributions.multi_binary_head import MultiBinaryHead
+from keras_rl2.distributions.multi_discrete_head import MultiDiscreteHead
+from keras_rl2.distributions.policy_head import PolicyHead
 
 
 def policy_head(

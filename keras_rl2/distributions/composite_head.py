@@ -11,8 +11,8 @@ import numpy.typing as npt
 from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.distributions import Composite
-from keras_rl2.policy_heads.policy_head import PolicyHead
+from keras_rl2.distributions.composite import Composite
+from keras_rl2.distributions.policy_head import PolicyHead
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -33,7 +33,7 @@ class CompositeHead(PolicyHead):
 
     Example:
 
-    >>> from keras_rl2.policy_heads import BoxHead, DiscreteHead
+    >>> from keras_rl2.distributions import BoxHead, DiscreteHead
     >>> head = CompositeHead(
     ...     {"gear": DiscreteHead(3), "wheel": BoxHead(-1.0, 1.0, (1,))})
     >>> head.parameter_sizes, head.log_std_size

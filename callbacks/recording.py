@@ -22,13 +22,13 @@ from typing import Protocol
 import cloudpickle
 import gymnasium
 
+from keras_rl2.callbacks import frames as video
 from keras_rl2.collecting.litert import LiteRTPolicy
 from keras_rl2.envs import make_env
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.making import find_spec
-from keras_rl2.files import fresh_python
-from keras_rl2.files.atomic_files import replacing
-from keras_rl2.video import frames as video
+from keras_rl2.saving import fresh_python
+from keras_rl2.saving.atomic_files import replacing
 
 
 class RecordedAgent(Protocol):
@@ -377,7 +377,7 @@ def _main(answer: str) -> None:
 
 if __name__ == "__main__":
     # Classes are to be those of the module, not of a second copy of it.
-    from keras_rl2.video import recording as this
+    from keras_rl2.callbacks import recording as this
 
     draw_without_a_screen()
     # No window at all, whether there is a screen or not.

@@ -1,1 +1,0 @@
-"""Training by several replicas, as `tf.distribute` arranges them."""

@@ -1,1 +1,0 @@
-"""Replay buffers: transitions and sequences in rings of arrays."""

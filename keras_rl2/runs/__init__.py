@@ -1,1 +1,0 @@
-"""Runs: an agent, a dataset and a training, made from a preset."""

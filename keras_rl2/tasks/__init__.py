@@ -1,1 +1,0 @@
-"""The task of an agent: its spaces, and how networks see them."""

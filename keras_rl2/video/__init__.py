@@ -1,1 +1,0 @@
-"""Episodes as GIF and MP4, played in a process without TensorFlow."""
