@@ -2,6 +2,7 @@
 
 import operator
 from typing import Any
+from typing import NoReturn
 
 import numpy as np
 import tensorflow as tf
@@ -13,15 +14,42 @@ from keras_rl2.collecting.collector import StepNoise
 from keras_rl2.collecting.policy_actor import Actor
 from keras_rl2.collecting.random_actor import random_actor
 from keras_rl2.collecting.trajectory import RolloutStorage
-from keras_rl2.graph.graph_actor import GraphActor
 from keras_rl2.graph.graph_rollout import GraphRollout
 from keras_rl2.graph.graph_rollout import Totals
 from keras_rl2.graph.graph_rollout import roll_out
 from keras_rl2.graph.graph_vector_env import GraphVectorEnv
+from keras_rl2.policies.actors import weights_of
 from keras_rl2.policies.policy import Policy
 from keras_rl2.spaces.trees import is_leaf
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
+
+
+class GraphActor:
+    """The policy itself, which a rollout in the graph contains.
+
+    Unlike an `ActorSnapshot` it is neither copied nor converted: nothing
+    changes the weights within a rollout.
+
+    Args:
+        agent: `Policy`. Bound to its spaces, and not recurrent.
+        num_envs: int. Number of environments.
+    """
+
+    def __init__(self, agent: Policy, num_envs: int) -> None:
+        del num_envs
+        self.agent = agent
+
+    def sync(self) -> None:
+        """Raises a `ValueError` if a weight of the agent is not finite."""
+        weights_of(list(self.agent.acting_variables))
+
+    def __call__(self, observation: Any, noise: Any) -> NoReturn:
+        """Raises an error: it acts in a graph only."""
+        raise TypeError(
+            "Expected a rollout in the graph, by a `GraphCollector`. Received: "
+            "a call with the observations of one step"
+        )
 
 
 class GraphCollector(Collector):

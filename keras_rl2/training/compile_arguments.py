@@ -1,5 +1,6 @@
 """The arguments of `Agent.compile`, and how they are saved."""
 
+import dataclasses
 from typing import TYPE_CHECKING
 from typing import Any
 from typing import TypeAlias
@@ -21,54 +22,34 @@ GivenOptimizer: TypeAlias = keras.optimizers.Optimizer | str | dict[str, Any]
 """An optimizer, its name or `"auto"`, or its config."""
 
 
+@dataclasses.dataclass
 class CompileArguments:
-    """The arguments of `Agent.compile`.
-
-    Args:
-        optimizer: Optimizer, its name or config, or `"auto"`. Defaults to
-            `"auto"`.
-        critic_optimizer: Optimizer for the critic alone, its name or config;
-            `"auto"` for one that is made like `optimizer`; None for one
-            optimizer. Defaults to `None`.
-        steps_per_execution: int, or `"auto"` for the updates of a round.
-            Defaults to `"auto"`.
-        jit_compile: bool, or `"auto"` to let XLA compile whole rounds of small
-            networks. Defaults to `"auto"`.
-        max_skipped_updates: int or None. Updates in a row that may be skipped
-            since a value was not finite; None for no limit. Defaults to
-            `1000`.
-        run_eagerly: bool. See `keras.Model.compile`. Defaults to `False`.
-        auto_scale_loss: bool. See `keras.Model.compile`. Defaults to `True`.
+    """The arguments of `Agent.compile`, which describes them.
 
     Raises:
         ValueError: If an argument is not one for an agent.
     """
 
-    def __init__(
-        self,
-        optimizer: GivenOptimizer = "auto",
-        critic_optimizer: GivenOptimizer | None = None,
-        steps_per_execution: int | str = "auto",
-        jit_compile: bool | str = "auto",
-        max_skipped_updates: int | None = DEFAULT_LIMIT,
-        run_eagerly: bool = False,
-        auto_scale_loss: bool = True,
-    ) -> None:
-        if steps_per_execution != "auto":
-            check_positive(steps_per_execution=steps_per_execution)
-        check_positive(**present(max_skipped_updates=max_skipped_updates))
-        if jit_compile != "auto":
-            check_flag(jit_compile=jit_compile)
-        check_flag(run_eagerly=run_eagerly, auto_scale_loss=auto_scale_loss)
-        self.optimizer: GivenOptimizer = _known("optimizer", optimizer)
-        self.critic_optimizer: GivenOptimizer | None = None
-        if critic_optimizer is not None:
-            self.critic_optimizer = _known("critic_optimizer", critic_optimizer)
-        self.steps_per_execution = steps_per_execution
-        self.jit_compile = jit_compile
-        self.max_skipped_updates = max_skipped_updates
-        self.run_eagerly = run_eagerly
-        self.auto_scale_loss = auto_scale_loss
+    optimizer: GivenOptimizer = "auto"
+    critic_optimizer: GivenOptimizer | None = None
+    steps_per_execution: int | str = "auto"
+    jit_compile: bool | str = "auto"
+    max_skipped_updates: int | None = DEFAULT_LIMIT
+    run_eagerly: bool = False
+    auto_scale_loss: bool = True
+
+    def __post_init__(self) -> None:
+        if self.steps_per_execution != "auto":
+            check_positive(steps_per_execution=self.steps_per_execution)
+        check_positive(**present(max_skipped_updates=self.max_skipped_updates))
+        if self.jit_compile != "auto":
+            check_flag(jit_compile=self.jit_compile)
+        check_flag(
+            run_eagerly=self.run_eagerly, auto_scale_loss=self.auto_scale_loss
+        )
+        _check_known("optimizer", self.optimizer)
+        if self.critic_optimizer is not None:
+            _check_known("critic_optimizer", self.critic_optimizer)
 
     @property
     def first_steps_per_execution(self) -> int:
@@ -113,18 +94,11 @@ class CompileArguments:
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments as plain data."""
-        config: dict[str, object] = {
-            "optimizer": self.optimizer,
-            "critic_optimizer": self.critic_optimizer,
-            "steps_per_execution": self.steps_per_execution,
-            "jit_compile": self.jit_compile,
-            "max_skipped_updates": self.max_skipped_updates,
-            "run_eagerly": self.run_eagerly,
-            "auto_scale_loss": self.auto_scale_loss,
-        }
         return {
-            key: keras.saving.serialize_keras_object(value)
-            for key, value in config.items()
+            each.name: keras.saving.serialize_keras_object(
+                getattr(self, each.name)
+            )
+            for each in dataclasses.fields(self)
         }
 
     @staticmethod
@@ -136,7 +110,7 @@ class CompileArguments:
         }
 
 
-def _known(name: str, given: Any) -> GivenOptimizer:
+def _check_known(name: str, given: Any) -> None:
     """Raises unless Keras knows the optimizer."""
     try:
         if given is None:
@@ -148,8 +122,6 @@ def _known(name: str, given: Any) -> GivenOptimizer:
             f"Expected `{name}` to be an optimizer of Keras, its name or its "
             f"config, or 'auto'. Received: {name}={given!r}"
         ) from None
-    optimizer: GivenOptimizer = given
-    return optimizer
 
 
 def check_model(name: Any, dtype: Any) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 from typing import Any
 from typing import NamedTuple
 from typing import Protocol
@@ -16,6 +15,7 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.callbacks.protocols import SavedAgent
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.round_dataset import RoundDataset
+from keras_rl2.data.round_dataset import RoundMaker
 from keras_rl2.networks.inputs import Memory
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.training.compile_arguments import CompileArguments
@@ -25,9 +25,6 @@ from keras_rl2.updates.observing import Observers
 from keras_rl2.updates.skipped_updates import SkippedUpdates
 from keras_rl2.updates.target_networks import TargetNetworks
 from keras_rl2.updates.updater import TrainedVariables
-
-if TYPE_CHECKING:
-    from keras_rl2.graph.round_maker import RoundMaker
 
 # The forms that Keras takes.
 GivenCallbacks = (
@@ -50,7 +47,7 @@ class RoundSize(NamedTuple):
     updates: int
     compiled: bool
     from_trajectory: bool
-    rounds: "RoundMaker | None" = None
+    rounds: RoundMaker | None = None
 
 
 class Learner(CollectingAgent, SavedAgent, Protocol):

@@ -6,7 +6,7 @@ import pytest
 import keras_rl2 as rl
 from keras_rl2.collecting.collector import Collector
 from keras_rl2.collecting.trajectory import Trajectory
-from keras_rl2.graph.graph_actor import GraphActor
+from keras_rl2.graph.graph_collector import GraphActor
 from keras_rl2.graph.graph_collector import GraphCollector
 from keras_rl2.spaces.trees import leaves
 
