@@ -162,7 +162,8 @@ def ours(kind, task):
         )
         agent.fit(rollouts, epochs=task["warm_up"], verbose=0)
     spent = {"collecting": 0.0}
-    peers.clock(rollouts, "refresh", "collecting", spent)
+    for name in ("collect", "prepare"):
+        peers.clock(rollouts, name, "collecting", spent)
     before = agent.env_steps
     start = time.perf_counter()
     agent.fit(rollouts, epochs=task["rounds"], verbose=0)

@@ -40,7 +40,7 @@ class Way:
 
     Attributes:
         name: str. For the table.
-        collecting: float. Seconds of all rounds so far within `refresh`.
+        collecting: float. Seconds of all rounds so far in `collect` and `prepare`.
     """
 
     name = ""
@@ -54,7 +54,8 @@ class Way:
         self.rollouts.bind(self.agent)
         self.agent.optimizer.build(self.agent.trainable_variables)
         self._spent = {"collecting": 0.0}
-        peers.clock(self.rollouts, "refresh", "collecting", self._spent)
+        for name in ("collect", "prepare"):
+            peers.clock(self.rollouts, name, "collecting", self._spent)
 
     @property
     def collecting(self):

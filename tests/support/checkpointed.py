@@ -167,8 +167,8 @@ def counted(at_event):
     for owner, names in (
         (os, WRITING),
         (VectorEnvAdapter, ["step"]),
-        (rl.RolloutDataset, ["refresh"]),
-        (rl.ReplayDataset, ["refresh"]),
+        (rl.RolloutDataset, ["collect", "prepare"]),
+        (rl.ReplayDataset, ["collect", "prepare"]),
         (rl.OfflineDataset, ["sample"]),
     ):
         for name in names:
