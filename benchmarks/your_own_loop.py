@@ -40,7 +40,8 @@ class Way:
 
     Attributes:
         name: str. For the table.
-        collecting: float. Seconds of all rounds so far in `collect` and `prepare`.
+        collecting: float. Seconds of all rounds so far, of `collect` and
+            `prepare`.
     """
 
     name = ""

@@ -80,9 +80,6 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
     round older, which is negligible for a buffer of thousands of transitions.
 
     Args:
-        env: A `gymnasium.Env`, a `gymnasium.vector.VectorEnv` of any autoreset
-            mode, an EnvPool environment, an id string, or a function that
-            makes a `gymnasium.Env`.
         capacity: int. Transitions that are held, of all environments together.
             The available memory is checked first. Defaults to `1_000_000`.
         batch_size: int or `"auto"`. Transitions of one minibatch; `"auto"` for
@@ -105,26 +102,8 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             Share of the bias that `weight` corrects. Defaults to `0.4`.
         rounds_per_epoch: int or None. Rounds of one Keras epoch; None for
             about 1000 steps. Defaults to `None`.
-        num_envs: int. Environments to make when `env` is an id or a function.
-            Defaults to `1`.
         seed: int or None. Seeds environments, acting and drawing. Defaults to
             `None`.
-        env_kwargs: dict or None. Arguments of the environments that are made
-            of an id, as `gymnasium.make` takes them. Defaults to `None`.
-        wrappers: sequence of functions from a `gymnasium.Env` to another one,
-            applied to each environment that is made of an id. Defaults to
-            `()`.
-        step_timeout: float or None. Seconds that a step of a
-            `gymnasium.vector.AsyncVectorEnv` may take. A step in this process
-            cannot be interrupted. Defaults to `None`: no limit.
-        on_env_error: str. `"raise"`, or `"restart"` to reset the environments
-            when one of them raises an error, crashes or hangs, and to discard
-            the failed episode. See docs/failing_environments.md. Defaults to
-            `"raise"`.
-        workers: `Workers` or None. Processes that step the environments:
-            `keras_rl2.LocalWorkers`, or `RayWorkers` on several machines.
-            `env` must then be an id, or a function that makes an environment.
-            Defaults to `None`: this process.
         rounds_ahead: int or None. Rounds that workers may collect ahead, with
             the current weights, while updates of earlier rounds run: with 0,
             either workers or updates wait; with more, the ratio of updates to

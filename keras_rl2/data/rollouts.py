@@ -60,9 +60,6 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
     shows it.
 
     Args:
-        env: A `gymnasium.Env`, a `gymnasium.vector.VectorEnv` of any autoreset
-            mode, an EnvPool environment, an id string, or a function that
-            makes a `gymnasium.Env`.
         horizon: int or None. Steps of one rollout per environment, T; None for
             the algorithm's own, which decreases with the number of
             environments. Defaults to `None`.
@@ -78,26 +75,8 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             standard deviation of the discounted return; values and value
             losses are then on the scale of the scaled rewards. None for the
             algorithm's own. Defaults to `None`.
-        num_envs: int. Environments to make when `env` is an id or a function.
-            Defaults to `1`.
         seed: int or None. Seeds environments, acting and shuffling. Defaults
             to `None`.
-        env_kwargs: dict or None. Arguments of the environments that are made
-            of an id, as `gymnasium.make` takes them. Defaults to `None`.
-        wrappers: sequence of functions from a `gymnasium.Env` to another one,
-            applied to each environment that is made of an id. Defaults to
-            `()`.
-        step_timeout: float or None. Seconds that a step of a
-            `gymnasium.vector.AsyncVectorEnv` may take. A step in this process
-            cannot be interrupted. Defaults to `None`: no limit.
-        on_env_error: str. `"raise"`, or `"restart"` to reset the environments
-            when one of them raises an error, crashes or hangs, and to discard
-            the failed episode. See docs/failing_environments.md. Defaults to
-            `"raise"`.
-        workers: `Workers` or None. Processes that step the environments:
-            `keras_rl2.LocalWorkers`, or `RayWorkers` on several machines.
-            `env` must then be an id, or a function that makes an environment.
-            Defaults to `None`: this process.
         sequence_length: int or None. For a recurrent agent: steps that are
             trained as one sequence, through which gradients flow back, a
             divisor of `horizon`; minibatches are whole sequences. None for the

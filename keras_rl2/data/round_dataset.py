@@ -13,6 +13,7 @@ from typing import cast
 import numpy as np
 import tensorflow as tf
 
+from keras_rl2.basics.inherited_arguments import Docstring
 from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.stopwatch import Stopwatch
@@ -103,6 +104,12 @@ class RoundDataset(abc.ABC):
     steps_per_round: int
     updates_per_round: int
     batch_size: int
+
+    def __init_subclass__(cls) -> None:
+        """Completes the docstring with arguments that a base describes."""
+        super().__init_subclass__()
+        if cls.__doc__:
+            cls.__doc__ = Docstring(cls.__doc__)  # type: ignore[assignment]
 
     def __init__(self, rounds_per_epoch: int) -> None:
         self.rounds_per_epoch = rounds_per_epoch
