@@ -1,6 +1,7 @@
 """A rollout in the graph: T steps of B environments by one loop."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 from typing import NamedTuple
 
@@ -113,21 +114,11 @@ def roll_out(
         totals = Totals(*(each * goes_on for each in totals))
         return t + 1, after, totals, kept
 
-    # Shapes and dtypes of what is kept, without running anything.
-    form = tf.function(
-        lambda: _row(
-            episodes.observation,
-            act(episodes.observation, ops.zeros((), "int32"))[0],
-            Transition(
-                episodes.observation,
-                totals.episode_return,
-                *[ops.zeros((env.num_envs,), "bool")] * 2,
-            ),
-            totals,
-        ),
-        autograph=False,
-    ).get_concrete_function()
-    row = form.structured_outputs
+    row = _form_of_row(
+        episodes,
+        lambda: act(episodes.observation, ops.zeros((), "int32"))[0],
+        totals,
+    )
     arrays = [
         tf.TensorArray(each.dtype, horizon, element_shape=each.shape)
         for each in leaves(tuple(row))
@@ -143,6 +134,24 @@ def roll_out(
         episodes,
         totals,
         GraphRollout(*with_leaves(tuple(row), stacked)),
+    )
+
+
+def _form_of_row(
+    episodes: Episodes, act: Callable[[], Tensor], totals: Totals
+) -> Any:
+    """Returns shapes and dtypes of a row, without running anything."""
+    flag = ops.zeros(totals.episode_return.shape, "bool")
+    transition = Transition(
+        episodes.observation, totals.episode_return, flag, flag
+    )
+    return (
+        tf.function(
+            lambda: _row(episodes.observation, act(), transition, totals),
+            autograph=False,
+        )
+        .get_concrete_function()
+        .structured_outputs
     )
 
 

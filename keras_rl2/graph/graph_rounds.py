@@ -14,6 +14,7 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.envs.graph import random_numbers
 from keras_rl2.envs.reward_scaler import RewardScaler
 from keras_rl2.graph import noise
+from keras_rl2.graph.graph_rollout import GraphRollout
 from keras_rl2.graph.graph_rollout import Totals
 from keras_rl2.graph.graph_rollout import first_not_finite
 from keras_rl2.graph.graph_rollout import last_episodes
@@ -106,15 +107,9 @@ class GraphRounds:
             tf.fill((self._horizon * env.num_envs,), usable),
         )
         usable &= ~tf.reduce_any(told[:-3] > 0)
-        reward, report = rollout.reward, {"bad": bad, "told": told}
-        next_scale = last.scale
+        report = {"bad": bad, "told": told}
+        reward, next_scale = self._scaled(rollout, last.scale)
         if self._scaler is not None:
-            mean, variance, total, outliers = tf.unstack(last.scale[:4])
-            scale = Scale(mean, variance, total, outliers, last.scale[4:])
-            scale, reward = scale_rewards(
-                self._scaler, agent.gamma, scale, reward, rollout.ended
-            )
-            next_scale = tf.concat([tf.stack(scale[:4]), scale.returns], axis=0)
             report["scale"] = next_scale
             usable &= tf.reduce_all(tf.math.is_finite(next_scale))
         arrays = trajectory_arrays(rollout, reward)
@@ -136,6 +131,22 @@ class GraphRounds:
             report |= statistics
         passed_on = Carried(tf.cast(report["totals"], "float64"), next_scale)
         return one_round, report, passed_on._asdict()
+
+    def _scaled(
+        self, rollout: GraphRollout, last: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Returns the rewards on their new scale, and that scale."""
+        if self._scaler is None:
+            return rollout.reward, last
+        mean, variance, total, outliers = tf.unstack(last[:4])
+        scale, reward = scale_rewards(
+            self._scaler,
+            self._agent.gamma,
+            Scale(mean, variance, total, outliers, last[4:]),
+            rollout.reward,
+            rollout.ended,
+        )
+        return reward, tf.concat([tf.stack(scale[:4]), scale.returns], axis=0)
 
     @staticmethod
     def can_make(agent: Any) -> bool:

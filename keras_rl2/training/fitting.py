@@ -176,10 +176,7 @@ def fit(
     )
     check_at_least(0, initial_epoch=initial_epoch)
     check_choice(verbose=(verbose, ("auto", 0, 1, 2)))
-    given = _list(callbacks)
-    give_directions(given)
-    if validation_data is not None:
-        given = [_evaluation(validation_data, validation_freq), *given]
+    given = _given(callbacks, validation_data, validation_freq)
     if not isinstance(x, RoundDataset):
         _refuse_other_data(agent, x, total_steps)
         _prepare_minibatches(agent, given, steps_per_epoch)
@@ -204,30 +201,19 @@ def fit(
     batches_of = _batches_of(agent, x, of_epoch, watched)
     checkpoint, ordered = _ordered(rounds, given, verbose)
     with checkpoint.alone() if checkpoint else contextlib.nullcontext():
-        if checkpoint is not None:
-            run = checkpoint.begin(agent, rounds, run)
+        run, last = _position(
+            agent, rounds, checkpoint, run, epochs, total_steps, given
+        )
         if run.rounds:
             # The rounds of a call are a divisor of those that remain, too.
             remaining = math.gcd(of_epoch, run.rounds)
             round_execution.prepare_rounds(agent, x, remaining, watched)
-        steps = run.steps_per_epoch(rounds, total_steps)
-        last = run.end(steps, epochs, total_steps)
-        if checkpoint is not None:
-            end = run.resumed_end(steps, total_steps, agent.env_steps)
-            last = checkpoint.end_at(total_steps, max(last, end), given)
-            for line in checkpoint.told if verbose else ():
-                print(line)
-        shown = 0 if verbose == "auto" else int(verbose)
-        told = keras.callbacks.CallbackList(
-            ordered,
-            add_history=True,
-            add_progbar=shown != 0,
-            model=cast(keras.Model, agent),
-            verbose=shown,
-            epochs=last,
-            steps=run.rounds_per_epoch(rounds, total_steps)
-            * rounds.updates_per_round,
+        for line in checkpoint.told if checkpoint and verbose else ():
+            print(line)
+        updates = (
+            run.rounds_per_epoch(rounds, total_steps) * rounds.updates_per_round
         )
+        told = _callback_list(agent, ordered, verbose, last, updates)
         # Rounds of whole episodes differ in length.
         counted = total_steps is not None and agent.whole_episodes
         last_step = run.env_steps + (total_steps or 0) if counted else None
@@ -239,6 +225,46 @@ def fit(
                 # Whoever collects next is to see the trajectory.
                 x.give_trajectories(False)
     return agent.history
+
+
+def _position(
+    agent: Learner,
+    rounds: Rounds,
+    checkpoint: Checkpoint | None,
+    run: Run,
+    epochs: int | None,
+    total_steps: int | None,
+    given: Callbacks,
+) -> tuple[Run, int]:
+    """Returns where training begins, and the Keras epoch it ends before."""
+    if checkpoint is not None:
+        run = checkpoint.begin(agent, rounds, run)
+    steps = run.steps_per_epoch(rounds, total_steps)
+    last = run.end(steps, epochs, total_steps)
+    if checkpoint is not None:
+        end = run.resumed_end(steps, total_steps, agent.env_steps)
+        last = checkpoint.end_at(total_steps, max(last, end), given)
+    return run, last
+
+
+def _callback_list(
+    agent: Learner,
+    ordered: Callbacks,
+    verbose: int | str,
+    last: int,
+    steps: int,
+) -> keras.callbacks.CallbackList:
+    """Returns the callbacks with Keras' own, for epochs of some updates."""
+    shown = 0 if verbose == "auto" else int(verbose)
+    return keras.callbacks.CallbackList(
+        ordered,
+        add_history=True,
+        add_progbar=shown != 0,
+        model=cast(keras.Model, agent),
+        verbose=shown,
+        epochs=last,
+        steps=steps,
+    )
 
 
 def _prepare_minibatches(
@@ -395,6 +421,17 @@ def _evaluation(validation_data: Any, validation_freq: int) -> Evaluation:
     if not isinstance(validation_data, (EvaluationDataset, OfflineEvaluation)):
         validation_data = EvaluationDataset(validation_data)
     return Evaluation(validation_data, validation_freq)
+
+
+def _given(
+    callbacks: GivenCallbacks, validation_data: object, validation_freq: int
+) -> Callbacks:
+    """Returns the given callbacks, after one that evaluates if asked for."""
+    given = _list(callbacks)
+    give_directions(given)
+    if validation_data is not None:
+        given = [_evaluation(validation_data, validation_freq), *given]
+    return given
 
 
 def _list(

@@ -116,26 +116,21 @@ def train_seeds(
     trainings: list[concurrent.futures.Future[dict[str, list[float]]]] = []
 
     def train(seed: int, agent: Any, dataset: Rounds) -> dict[str, list[float]]:
-        # Keras keeps the policy of each thread apart.
-        keras.config.set_dtype_policy(policy)
         try:
             with programs.used():
-                logs: dict[str, list[float]] = agent.fit(
+                return _train(
+                    seed,
+                    agent,
                     dataset,
+                    policy,
                     epochs=epochs,
                     total_steps=total_steps,
                     callbacks=[
                         *(make_callbacks(seed) if make_callbacks else ()),
                         _StopTogether(stopping),
                     ],
-                    verbose=0,
-                ).history
-            return logs
-        except Exception as error:
-            error.add_note(f"In the training of seed {seed}.")
-            raise
+                )
         finally:
-            dataset.close()
             free.release()
 
     def has_failed() -> bool:
@@ -166,6 +161,22 @@ def train_seeds(
                     dataset.close()
             raise
     return TrainedSeeds(numbers, agents, _with_seed_axis(logs))
+
+
+def _train(
+    seed: int, agent: Any, dataset: Rounds, policy: Any, **arguments: Any
+) -> dict[str, list[float]]:
+    """Trains the agent of a seed, and closes its dataset."""
+    # Keras keeps the policy of each thread apart.
+    keras.config.set_dtype_policy(policy)
+    try:
+        history = agent.fit(dataset, verbose=0, **arguments)
+        return cast("dict[str, list[float]]", history.history)
+    except Exception as error:
+        error.add_note(f"In the training of seed {seed}.")
+        raise
+    finally:
+        dataset.close()
 
 
 class _StopTogether(keras.callbacks.Callback):
