@@ -6,6 +6,7 @@ import inspect
 import math
 import numbers
 import os
+import typing
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -335,7 +336,8 @@ def refusing_unknown(function: Function) -> Function:
     """Lets a function explain unknown argument names in its error.
 
     Args:
-        function: Callable without `**kwargs`, or the `__init__` of a class.
+        function: Callable, or the `__init__` of a class. Its `**kwargs`, if
+            any, are the keys of `Unpack[Given]`, a `TypedDict`.
 
     Returns:
         Callable with the same signature.
@@ -390,7 +392,7 @@ def refusing(
 
     def refused(function: Function) -> Function:
         given = inspect.signature(function).parameters
-        names = frozenset(given)
+        names = frozenset(given) | _unpacked(given.values())
         most = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in given.values())
 
         @functools.wraps(function)
@@ -417,3 +419,12 @@ def refusing(
         return cast(Function, checked)
 
     return refused
+
+
+def _unpacked(parameters: Iterable[inspect.Parameter]) -> frozenset[str]:
+    """Returns the keys of the `TypedDict` that `**kwargs` stands for."""
+    for each in parameters:
+        if typing.get_origin(each.annotation) is typing.Unpack:
+            [keys] = typing.get_args(each.annotation)
+            return frozenset(keys.__annotations__)
+    return frozenset()

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Generic
+from typing import TypedDict
 from typing import TypeVar
 from typing import cast
 
@@ -18,6 +19,7 @@ import numpy as np
 from keras_rl2.basics import seeds
 from keras_rl2.basics.arguments import check_above_zero
 from keras_rl2.basics.arguments import check_choice
+from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import present
 from keras_rl2.collecting.collector import MOST_RESTARTS
@@ -43,6 +45,18 @@ from keras_rl2.workers.workers import Workers
 _MANY_STEPS = 100_000
 
 AgentT = TypeVar("AgentT", bound=CollectingAgent)
+
+
+class EnvironmentArguments(TypedDict, total=False):
+    """Arguments of `CollectingDataset` that its subclasses hand on."""
+
+    num_envs: int
+    seed: int | None
+    env_kwargs: Mapping[str, Any] | None
+    wrappers: Sequence[EnvWrapper]
+    step_timeout: float | None
+    on_env_error: str
+    workers: Workers | None
 
 
 class CollectingDataset(RoundDataset, Generic[AgentT]):
@@ -85,9 +99,9 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self,
         env: GivenEnv,
         *,
-        rounds_per_epoch: int,
-        num_envs: int,
-        seed: int | None,
+        rounds_per_epoch: int = 1,
+        num_envs: int = 1,
+        seed: int | None = None,
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[EnvWrapper] = (),
         step_timeout: float | None = None,
@@ -95,6 +109,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         workers: Workers | None = None,
     ) -> None:
         super().__init__(rounds_per_epoch)
+        check_positive(num_envs=num_envs)
         check_seed(seed)
         check_choice(on_env_error=(on_env_error, ("raise", "restart")))
         check_above_zero(**present(step_timeout=step_timeout))

@@ -2,12 +2,11 @@
 
 import logging
 from collections.abc import Callable
-from collections.abc import Mapping
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import Any
 from typing import NamedTuple
 from typing import SupportsFloat
+from typing import Unpack
 from typing import cast
 
 import numpy as np
@@ -29,6 +28,7 @@ from keras_rl2.collecting.random_actor import random_actions
 from keras_rl2.collecting.random_actor import random_actor
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.collecting_dataset import CollectingDataset
+from keras_rl2.data.collecting_dataset import EnvironmentArguments
 from keras_rl2.data.minibatches import into_minibatches
 from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
 from keras_rl2.data.replay_buffer import ReplayBuffer
@@ -40,7 +40,6 @@ from keras_rl2.data.sizes import check_priorities
 from keras_rl2.data.sizes import check_replay_sizes
 from keras_rl2.data.sizes import check_sequences_fit
 from keras_rl2.distributions import DiscreteHead
-from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.agent_protocols import ReplayAgent
@@ -167,16 +166,10 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         alpha: float = 0.6,
         beta: float | Callable[[int], SupportsFloat] = 0.4,
         rounds_per_epoch: int | None = None,
-        num_envs: int = 1,
-        seed: int | None = None,
-        env_kwargs: Mapping[str, Any] | None = None,
-        wrappers: Sequence[EnvWrapper] = (),
-        step_timeout: float | None = None,
-        on_env_error: str = "raise",
-        workers: Workers | None = None,
         rounds_ahead: int | None = None,
         sequence_length: int | None = None,
         burn_in: int | None = None,
+        **settings: Unpack[EnvironmentArguments],
     ) -> None:
         self.capacity, self.warm_up, self.n_step = capacity, warm_up, n_step
         self.prioritized, self.alpha, self.beta = prioritized, alpha, beta
@@ -186,34 +179,23 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             steps_per_round,
             updates_per_round,
             rounds_per_epoch,
-            given_or(rounds_ahead, int(workers is not None)),
+            given_or(rounds_ahead, int(settings.get("workers") is not None)),
         )
-        self._check_numbers(num_envs, workers)
-        super().__init__(
-            env,
-            rounds_per_epoch=1,
-            num_envs=num_envs,
-            seed=seed,
-            env_kwargs=env_kwargs,
-            wrappers=wrappers,
-            step_timeout=step_timeout,
-            on_env_error=on_env_error,
-            workers=workers,
-        )
+        self._check_numbers(settings.get("workers"))
+        super().__init__(env, **settings)
         with self._closing_if_refused():
             self._set_round()
         self.buffer: ReplayBuffer | None = None
         self._feedback: TDErrorFeedback | None = None
         self._graph_rounds: ReplayRounds | None = None
 
-    def _check_numbers(self, num_envs: int, workers: Workers | None) -> None:
+    def _check_numbers(self, workers: Workers | None) -> None:
         """Checks the numbers before an environment is made."""
         asked = self._asked
         check_positive(
             capacity=self.capacity,
             batch_size=1 if asked.batch_size == "auto" else asked.batch_size,
             n_step=self.n_step,
-            num_envs=num_envs,
             **present(
                 steps_per_round=asked.steps_per_round,
                 updates_per_round=asked.updates_per_round,

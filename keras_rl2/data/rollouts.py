@@ -2,11 +2,10 @@
 
 import dataclasses
 import functools
-from collections.abc import Mapping
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import Any
 from typing import NamedTuple
+from typing import Unpack
 from typing import cast
 
 import numpy as np
@@ -21,10 +20,10 @@ from keras_rl2.basics.outliers import Outliers
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.collecting.trajectory import as_sequences
 from keras_rl2.data.collecting_dataset import CollectingDataset
+from keras_rl2.data.collecting_dataset import EnvironmentArguments
 from keras_rl2.data.ring import StateLog
 from keras_rl2.data.round_dataset import Round
 from keras_rl2.data.round_dataset import tensor_specs
-from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.reward_scaler import RewardScaler
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.policies.agent_protocols import CollectingAgent
@@ -33,7 +32,6 @@ from keras_rl2.policies.own_round import OwnRollout
 from keras_rl2.policies.policy import ModelPolicy
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.workers.worker_env import WorkerEnv
-from keras_rl2.workers.workers import Workers
 
 if TYPE_CHECKING:
     from keras_rl2.graph.graph_rounds import GraphRounds
@@ -127,29 +125,15 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         *,
         rounds_per_epoch: int | None = None,
         scale_rewards: bool | None = None,
-        num_envs: int = 1,
-        seed: int | None = None,
-        env_kwargs: Mapping[str, Any] | None = None,
-        wrappers: Sequence[EnvWrapper] = (),
-        step_timeout: float | None = None,
-        on_env_error: str = "raise",
-        workers: Workers | None = None,
         sequence_length: int | None = None,
+        **settings: Unpack[EnvironmentArguments],
     ) -> None:
         self._asked = _Asked(
             horizon, passes, batch_size, rounds_per_epoch, scale_rewards
         )
-        self._asked.check(num_envs, sequence_length)
+        self._asked.check(sequence_length)
         super().__init__(
-            env,
-            rounds_per_epoch=rounds_per_epoch or 1,
-            num_envs=num_envs,
-            seed=seed,
-            env_kwargs=env_kwargs,
-            wrappers=wrappers,
-            step_timeout=step_timeout,
-            on_env_error=on_env_error,
-            workers=workers,
+            env, rounds_per_epoch=rounds_per_epoch or 1, **settings
         )
         self.sequence_length = sequence_length
         with self._closing_if_refused():
@@ -510,7 +494,7 @@ class _Asked(NamedTuple):
     rounds_per_epoch: int | None
     scale_rewards: bool | None
 
-    def check(self, num_envs: int, sequence_length: int | None) -> None:
+    def check(self, sequence_length: int | None) -> None:
         """Checks the numbers before an environment is made."""
         batch_size = None if self.batch_size == "auto" else self.batch_size
         check_positive(
@@ -520,8 +504,7 @@ class _Asked(NamedTuple):
                 rounds_per_epoch=self.rounds_per_epoch,
                 sequence_length=sequence_length,
                 batch_size=batch_size,
-            ),
-            num_envs=num_envs,
+            )
         )
         check_flag(**present(scale_rewards=self.scale_rewards))
         if self.horizon and sequence_length and self.horizon % sequence_length:

@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_rl2.basics.inherited_arguments import Docstring
+from keras_rl2.basics.inherited_arguments import constructor
 from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.stopwatch import Stopwatch
@@ -106,8 +107,9 @@ class RoundDataset(abc.ABC):
     batch_size: int
 
     def __init_subclass__(cls) -> None:
-        """Completes the docstring with arguments that a base describes."""
+        """Completes signature and docstring with arguments of the bases."""
         super().__init_subclass__()
+        cls.__signature__ = constructor(cls)  # type: ignore[attr-defined]
         if cls.__doc__:
             cls.__doc__ = Docstring(cls.__doc__)  # type: ignore[assignment]
 
