@@ -27,7 +27,7 @@ from keras_rl2.distributions.discrete_head import DiscreteHead
 from keras_rl2.exploration import ExplorationNoise
 from keras_rl2.exploration import PinkNoise
 from keras_rl2.exploration.action_noise import ActionNoise
-from keras_rl2.exploration.get import GivenNoise
+from keras_rl2.exploration.action_noise import GivenNoise
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.inputs import run_network

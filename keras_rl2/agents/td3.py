@@ -20,7 +20,7 @@ from keras_rl2.distributions import PolicyHead
 from keras_rl2.distributions import policy_head
 from keras_rl2.exploration import ExplorationNoise
 from keras_rl2.exploration.action_noise import ActionNoise
-from keras_rl2.exploration.get import GivenNoise
+from keras_rl2.exploration.action_noise import GivenNoise
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.inputs import inputs_for

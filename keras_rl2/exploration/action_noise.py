@@ -1,5 +1,6 @@
 """Exploration noise of an agent's actions."""
 
+import numbers
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,8 +8,64 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_rl2.exploration import exploration_noise
-from keras_rl2.exploration.get import GivenNoise
+from keras_rl2.exploration.exploration_noise import ExplorationNoise
+from keras_rl2.exploration.noises import GaussianNoise
+from keras_rl2.exploration.noises import OrnsteinUhlenbeckNoise
+from keras_rl2.exploration.noises import PinkNoise
+
+GivenNoise = ExplorationNoise | float | str | dict[str, Any]
+"""Exploration noise, or a short form of one."""
+
+_KINDS: dict[Any, type[ExplorationNoise]] = {
+    "gaussian": GaussianNoise,
+    "ornstein_uhlenbeck": OrnsteinUhlenbeckNoise,
+    "pink": PinkNoise,
+}
+
+
+def exploration_noise(x: GivenNoise | None) -> ExplorationNoise | None:
+    """Makes exploration noise from a short form.
+
+    Args:
+        x: None for no noise; float, the scale of a `GaussianNoise`; str, the
+            name `"gaussian"`, `"ornstein_uhlenbeck"` or `"pink"`; dict, a
+            config such as `{"class_name": "gaussian", "config": {"scale":
+            0.2}}` or one by `keras.saving.serialize_keras_object`; or an
+            `ExplorationNoise`.
+
+    Returns:
+        `ExplorationNoise` or None.
+
+    Raises:
+        ValueError: If it is none of these, or a setting is wrong.
+
+    Example:
+
+    >>> exploration_noise(0.2)
+    GaussianNoise(scale=0.2)
+    >>> exploration_noise("ornstein_uhlenbeck")
+    OrnsteinUhlenbeckNoise(scale=0.2, theta=0.15, dt=0.01)
+    """
+    noise: Any = x
+    if isinstance(x, numbers.Real):
+        noise = GaussianNoise(x)
+    elif isinstance(x, dict) and "registered_name" in x:
+        noise = keras.saving.deserialize_keras_object(x)
+    elif isinstance(x, str | dict):
+        config: Any = {"class_name": x} if isinstance(x, str) else x
+        name = config.get("class_name")
+        if name not in _KINDS:
+            raise ValueError(
+                "Expected the name of exploration noise, one of "
+                f"{list(_KINDS)}. Received: {name!r}"
+            )
+        noise = _KINDS[name].from_config(config.get("config", {}))
+    if noise is not None and not isinstance(noise, ExplorationNoise):
+        raise ValueError(
+            "Expected exploration noise: None, a number, a name, a config or "
+            f"an ExplorationNoise. Received: {x!r}"
+        )
+    return noise
 
 
 class ActionNoise:
@@ -23,10 +80,7 @@ class ActionNoise:
         ValueError: If it is none of these.
     """
 
-    def __init__(
-        self,
-        exploration: GivenNoise | None,
-    ) -> None:
+    def __init__(self, exploration: GivenNoise | None) -> None:
         self.exploration = exploration_noise(exploration)
 
     def draw(
@@ -65,10 +119,8 @@ class ActionNoise:
 
     def logs(self, step: int) -> dict[str, float]:
         """Returns the scale of the noise, if it changes."""
-        scale = getattr(self.exploration, "scale", None)
-        if not isinstance(
-            scale, keras.optimizers.schedules.LearningRateSchedule
-        ):
+        scale: Any = getattr(self.exploration, "scale", None)
+        if not callable(scale):
             return {}
         return {"exploration_scale": float(ops.convert_to_numpy(scale(step)))}
 

@@ -45,14 +45,18 @@ class ExplorationNoise(abc.ABC):
         if not isinstance(
             scale, keras.optimizers.schedules.LearningRateSchedule
         ):
-            scale = finite_number("scale", scale)
-            _check_not_negative(scale)
-        self._scale = scale
-
-    @property
-    def scale(self) -> Scale:
-        """The scale: a float or a schedule."""
-        return self._scale
+            is_number = isinstance(scale, numbers.Real)
+            if (
+                isinstance(scale, bool)
+                or not is_number
+                or not (0 <= scale < math.inf)
+            ):
+                raise ValueError(
+                    "Expected scale to be a finite number of 0 or more, or a "
+                    f"schedule. Received: scale={scale!r}"
+                )
+            scale = float(scale)
+        self.scale = scale
 
     @abc.abstractmethod
     def draw(
@@ -78,16 +82,11 @@ class ExplorationNoise(abc.ABC):
             tuple: the noise `[T, B, A]` float32, in half the range of an
             action, not clipped; and the state after it, which is None where
             the noise remembers nothing.
-
-        Raises:
-            ValueError: If the shape is not of three sizes, the state is not of
-                the noise's kind and shape, or the schedule returns a scale that
-                is below 0 or not finite.
         """
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments as plain JSON."""
-        scale = self._scale
+        scale = self.scale
         if not isinstance(scale, float):
             scale = keras.saving.serialize_keras_object(scale)
         return {"scale": scale}
@@ -113,73 +112,6 @@ class ExplorationNoise(abc.ABC):
 
     def _scale_at(self, step: int) -> float:
         """Returns the scale, of a schedule the one at a step."""
-        if isinstance(self._scale, float):
-            return self._scale
-        scale = float(keras.ops.convert_to_numpy(self._scale(step)))
-        if not math.isfinite(scale):
-            raise ValueError(
-                "Expected the schedule to give a finite scale. "
-                f"Received: scale={scale} at step={step}"
-            )
-        _check_not_negative(scale, f" at step={step}")
-        return scale
-
-
-def finite_number(name: str, value: Any) -> float:
-    """Takes a setting as a float.
-
-    Args:
-        name: str. Name of the setting, for the message.
-        value: The value to check.
-
-    Returns:
-        float: the number.
-
-    Raises:
-        ValueError: If it is not a finite real number.
-
-    Example:
-
-    >>> finite_number("theta", 1)
-    1.0
-    """
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value):
-        raise ValueError(
-            f"Expected {name} to be a finite number. Received: {name}={value!r}"
-        )
-    return float(value)
-
-
-def check_shape_of_draw(shape: Sequence[int]) -> tuple[int, int, int]:
-    """Raises an error unless a shape of noise is `(T, B, A)`.
-
-    Args:
-        shape: Sequence of int.
-
-    Returns:
-        tuple of int: the same.
-
-    Raises:
-        ValueError: If there are not three sizes, or one is below 0.
-
-    Example:
-
-    >>> check_shape_of_draw([5, 2, 1])
-    (5, 2, 1)
-    """
-    sizes = tuple(int(size) for size in shape)
-    if len(sizes) != 3 or min(sizes) < 0:
-        raise ValueError(
-            "Expected a shape (T, B, A): time, environments, dimensions of an "
-            f"action. Received: shape={tuple(shape)}"
-        )
-    return sizes
-
-
-def _check_not_negative(scale: float, where: str = "") -> None:
-    """Raises an error for a scale below 0."""
-    if scale < 0:
-        raise ValueError(
-            f"Expected a scale of 0 or more. Received: scale={scale}{where}"
-        )
+        if isinstance(self.scale, float):
+            return self.scale
+        return float(keras.ops.convert_to_numpy(self.scale(step)))

@@ -48,9 +48,6 @@ def test_draws_are_float32_and_repeat_with_the_seed(noise):
     other, _ = noise.draw(generator(4), (5, 3, 2))
     np.testing.assert_array_equal(one, again)
     assert not np.array_equal(one, other)
-    for shape in [(5, 3), (5, 3, 2, 1), (5, -1, 2)]:
-        with pytest.raises(ValueError, match="Expected a shape"):
-            noise.draw(generator(), shape)
 
 
 def test_draws_go_on_from_a_state_that_they_leave_alone(noise):
@@ -95,17 +92,6 @@ def test_equal_are_those_of_one_class_and_config():
     assert OrnsteinUhlenbeckNoise(dt=0.1) != OrnsteinUhlenbeckNoise()
 
 
-def test_states_of_another_shape_are_refused():
-    noise = OrnsteinUhlenbeckNoise()
-    untouched = generator()
-    for shape in [(2, 3), (3, 1), (3,), (1, 3, 2)]:
-        with pytest.raises(ValueError, match=r"\(B, A\) = \(3, 2\)"):
-            noise.draw(untouched, (5, 3, 2), state=np.zeros(shape))
-    with pytest.raises(ValueError, match="Expected no state"):
-        GaussianNoise().draw(untouched, (5, 3, 2), state=np.zeros((3, 2)))
-    assert untouched.random() == generator().random()
-
-
 def test_wrong_settings_are_refused_at_construction():
     for scale in (
         -0.1, math.nan, math.inf, "0.1", None, True, [0.1], lambda s: 1,
@@ -119,7 +105,6 @@ def test_wrong_settings_are_refused_at_construction():
         {"theta": -1.0},
         {"dt": 0.0},
         {"dt": math.inf},
-        {"theta": "slow"},
         {"theta": 2.0, "dt": 1.0},
     ):
         with pytest.raises(ValueError, match="Received"):
@@ -133,24 +118,6 @@ def test_schedule_is_asked_at_the_step_of_the_draw():
         np.testing.assert_allclose(noise, scale, rtol=1e-6)
         noise, _ = drifting.draw(Ones(), (1, 1, 1), step)
         np.testing.assert_allclose(noise, scale * 0.5, rtol=1e-6)
-
-
-class Jump(keras.optimizers.schedules.LearningRateSchedule):
-    """A schedule of Python numbers: 0.1 for ten steps, then another one."""
-
-    def __init__(self, end):
-        self.end = end
-
-    def __call__(self, step):
-        return 0.1 if step <= 10 else self.end
-
-
-def test_schedule_that_leaves_its_bounds_is_refused_when_it_does():
-    for end in (-1.0, math.inf, math.nan):
-        noise = GaussianNoise(Jump(end))
-        noise.draw(generator(), (5, 3, 2), step=10)
-        with pytest.raises(ValueError, match="at step=11"):
-            noise.draw(generator(), (5, 3, 2), step=11)
 
 
 def test_gaussian_noise_is_independent_and_of_the_scale():
@@ -256,15 +223,8 @@ def test_what_stands_for_no_noise_is_refused():
         GaussianNoise,
         DECAY,
         {"scale": 0.1},
-        {"class_name": "gaussian", "config": {"sigma": 0.1}},
         {"class_name": "gaussian", "config": {"scale": -1.0}},
-        {"class_name": ["gaussian"]},
         keras.saving.serialize_keras_object(keras.layers.Dense(1)),
-        {
-            **keras.saving.serialize_keras_object(GaussianNoise()),
-            "registered_name": "keras_rl2>NoSuchNoise",
-            "class_name": "NoSuchNoise",
-        },
     ):
         with pytest.raises(ValueError, match=r"Expected .*Received"):
             exploration_noise(wrong)
