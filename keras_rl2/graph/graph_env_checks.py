@@ -39,7 +39,7 @@ def check_graph_env(env: GraphEnv) -> None:
 
     Example:
 
-    >>> from keras_rl2.envs.graph.cart_pole import CartPole
+    >>> from keras_rl2.envs.graph.classic_control import CartPole
     >>> check_graph_env(CartPole())
     """
     name = type(env).__name__

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2.envs.graph.cart_pole import CartPole
+from keras_rl2.envs.graph.classic_control import CartPole
 from keras_rl2.envs.graph.making import make_graph_env
 
 

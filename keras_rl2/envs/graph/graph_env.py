@@ -12,6 +12,11 @@ from keras_rl2.spaces.trees import Tree
 #: A tree of tensors of fixed shapes and dtypes.
 State: TypeAlias = Tree[Tensor]
 
+#: State, observation, reward, terminated and truncated.
+Outcome: TypeAlias = tuple[
+    State, Tree[Tensor], Tensor, Tensor | bool, Tensor | bool
+]
+
 
 class GraphEnv(abc.ABC):
     """An environment of pure functions of `keras.ops`.
@@ -70,9 +75,7 @@ class GraphEnv(abc.ABC):
         """
 
     @abc.abstractmethod
-    def step(
-        self, state: Any, action: Any, seed: Tensor
-    ) -> tuple[State, Tree[Tensor], Tensor, Tensor, Tensor]:
+    def step(self, state: Any, action: Any, seed: Tensor) -> Outcome:
         """Takes one step.
 
         Args:

@@ -13,22 +13,19 @@ GivenGraphEnv: TypeAlias = str | GraphEnv | Callable[..., GraphEnv]
 
 # Module and class by id: few of them are imported.
 _BY_ID = {
-    "Acrobot-v1": ("acrobot", "Acrobot"),
-    "CartPole-v1": ("cart_pole", "CartPole"),
-    "Catch-v0": ("catch", "Catch"),
-    "MemoryChain-v0": ("memory_chain", "MemoryChain"),
+    "Acrobot-v1": ("classic_control", "Acrobot"),
+    "CartPole-v1": ("classic_control", "CartPole"),
+    "Catch-v0": ("small_tasks", "Catch"),
+    "MemoryChain-v0": ("small_tasks", "MemoryChain"),
     "MinAtar/Asterix-v1": ("minatar_asterix", "Asterix"),
     "MinAtar/Breakout-v1": ("minatar_breakout", "Breakout"),
     "MinAtar/Freeway-v1": ("minatar_freeway", "Freeway"),
     "MinAtar/Seaquest-v1": ("minatar_seaquest", "Seaquest"),
     "MinAtar/SpaceInvaders-v1": ("minatar_space_invaders", "SpaceInvaders"),
-    "MountainCar-v0": ("mountain_car", "MountainCar"),
-    "MountainCarContinuous-v0": (
-        "continuous_mountain_car",
-        "ContinuousMountainCar",
-    ),
-    "Pendulum-v1": ("pendulum", "Pendulum"),
-    "keras_rl2/GaussianBandit-v0": ("gaussian_bandit", "GaussianBandit"),
+    "MountainCar-v0": ("classic_control", "MountainCar"),
+    "MountainCarContinuous-v0": ("classic_control", "ContinuousMountainCar"),
+    "Pendulum-v1": ("classic_control", "Pendulum"),
+    "keras_rl2/GaussianBandit-v0": ("small_tasks", "GaussianBandit"),
 }
 
 

@@ -12,9 +12,12 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.shapes import TensorLike
 from keras_rl2.envs.graph import random_numbers
 from keras_rl2.envs.graph.graph_env import GraphEnv
+from keras_rl2.envs.graph.graph_env import Outcome
 
 #: The parts of a game by their names, tensors of fixed shapes.
 Game: TypeAlias = dict[str, Any]
+#: A game after a step, the reward, and whether it has ended.
+Played: TypeAlias = tuple[Game, Any, Any]
 
 #: Rows and columns of the board.
 SIZE = 10
@@ -68,63 +71,45 @@ class MinAtar(GraphEnv):
         """Begins a game; see `GraphEnv.reset`."""
         drawn = random_numbers.uniform(seed, (1 + self._numbers,))
         game = self._begin(drawn[1:])
-        return game | {"action": _integer(NOTHING)}, self._picture(game)
+        return game | {"action": _integer(NOTHING)}, self._observed(game)
 
-    def step(
-        self, state: Game, action: Tensor, seed: Tensor
-    ) -> tuple[Game, Tensor, Tensor, Tensor, Tensor]:
+    def step(self, state: Game, action: Tensor, seed: Tensor) -> Outcome:
         """Takes one step of the game; see `GraphEnv.step`."""
         drawn = random_numbers.uniform(seed, (1 + self._numbers,))
+        # A sum, since a look-up in a table is slow where it is mapped.
+        is_chosen = action == np.arange(len(self._actions))
+        table = np.array(self._actions, np.int32)
         action = ops.where(
             drawn[0] < self._sticky_action_prob,
             state["action"],
-            self._action(action),
+            ops.sum(ops.where(is_chosen, table, 0)),
         )
         game, reward, terminated = self._play(state, action, drawn[1:])
-        return (
-            game | {"action": action},
-            self._picture(game),
-            ops.cast(reward, "float32"),
-            terminated,
-            ops.zeros((), "bool"),
-        )
+        reward = ops.cast(reward, "float32")
+        game = game | {"action": action}
+        return game, self._observed(game), reward, terminated, False
 
-    def _action(self, index: Tensor) -> Any:
-        """Returns an action's number in the game."""
-        # A sum, since a look-up in a table is slow where it is mapped.
-        is_chosen = index == np.arange(len(self._actions))
-        table = np.array(self._actions, np.int32)
-        return ops.sum(ops.where(is_chosen, table, 0))
+    def _observed(self, game: Game) -> Any:
+        """Returns a game's observation, `[10, 10, channels]` bool."""
+        return ops.stack(self._picture(game), axis=-1)
 
     @abc.abstractmethod
     def _begin(self, drawn: Tensor) -> Game:
-        """Begins a game.
-
-        Args:
-            drawn: `[N]` float32. Uniform random numbers.
-
-        Returns:
-            The game.
-        """
+        """Begins a game, with uniform random numbers `[N]` float32."""
 
     @abc.abstractmethod
-    def _play(
-        self, game: Game, action: Tensor, drawn: Tensor
-    ) -> tuple[Game, Tensor, Tensor]:
+    def _play(self, game: Game, action: Tensor, drawn: Tensor) -> Played:
         """Takes one step.
 
         Args:
             game: The game.
             action: `[]` int32. An action's number in the game.
             drawn: `[N]` float32. Uniform random numbers.
-
-        Returns:
-            The game after the step, the reward, and whether it has ended.
         """
 
     @abc.abstractmethod
-    def _picture(self, game: Game) -> Any:
-        """Returns a game's observation, `[10, 10, channels]` bool."""
+    def _picture(self, game: Game) -> list[Any]:
+        """Returns the channels of the observation, each `[10, 10]` bool."""
 
 
 def _integer(value: int) -> Any:
@@ -191,33 +176,41 @@ def in_lines(x: TensorLike) -> Any:
     return columns[:, None] == _INDICES + 1
 
 
-def moved(
-    position: Tensor,
-    action: Tensor,
-    back: int,
-    forward: int,
-    least: int = 0,
-    most: int = SIZE - 1,
-) -> Any:
-    """Moves a player along one axis, within bounds.
+def moved_aside(x: Tensor, action: Tensor) -> Any:
+    """Moves a player to the left or to the right, on the board.
 
     Args:
-        position: `[]` int32.
+        x: `[]` int32. Column.
         action: `[]` int32.
-        back: int. The action that decreases the position.
-        forward: int. The action that increases it.
-        least: int. Smallest position. Defaults to `0`.
-        most: int. Largest position. Defaults to `9`.
 
     Returns:
         `[]` int32.
 
     Example:
 
-    >>> int(moved(np.int32(9), np.int32(RIGHT), LEFT, RIGHT))
+    >>> int(moved_aside(np.int32(9), np.int32(RIGHT)))
     9
     """
-    change = ops.cast(action == forward, "int32") - ops.cast(
+    return ops.clip(x + _sign(action, LEFT, RIGHT), 0, SIZE - 1)
+
+
+def moved_up(y: Tensor, action: Tensor, least: int, most: int) -> Any:
+    """Moves a player up or down, within bounds.
+
+    Args:
+        y: `[]` int32. Row.
+        action: `[]` int32.
+        least: int. First row.
+        most: int. Last row.
+
+    Returns:
+        `[]` int32.
+    """
+    return ops.clip(y + _sign(action, UP, DOWN), least, most)
+
+
+def _sign(action: Tensor, back: int, forward: int) -> Any:
+    """Returns -1 for an action back, 1 for one forward, and else 0."""
+    return ops.cast(action == forward, "int32") - ops.cast(
         action == back, "int32"
     )
-    return ops.clip(position + change, least, most)

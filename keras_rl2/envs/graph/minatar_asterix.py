@@ -6,25 +6,17 @@ import numpy as np
 from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.envs.graph.minatar import DOWN
-from keras_rl2.envs.graph.minatar import LEFT
-from keras_rl2.envs.graph.minatar import NOTHING
-from keras_rl2.envs.graph.minatar import RIGHT
+from keras_rl2.envs.graph import minatar
 from keras_rl2.envs.graph.minatar import SIZE
-from keras_rl2.envs.graph.minatar import UP
 from keras_rl2.envs.graph.minatar import Game
-from keras_rl2.envs.graph.minatar import MinAtar
-from keras_rl2.envs.graph.minatar import cell
-from keras_rl2.envs.graph.minatar import in_lines
-from keras_rl2.envs.graph.minatar import integers
-from keras_rl2.envs.graph.minatar import moved
+from keras_rl2.envs.graph.minatar import Played
 
 _LINES = 8
 _ROWS = np.arange(1, 1 + _LINES, dtype=np.int32)
 _SPAWN_INTERVAL, _MOVE_INTERVAL, _RAMP_INTERVAL = 10, 5, 100
 
 
-class Asterix(MinAtar):
+class Asterix(minatar.MinAtar):
     """A player picks up treasures and evades enemies.
 
     It equals `MinAtar/Asterix-v1`. The channels are player, enemies, trails and
@@ -47,14 +39,15 @@ class Asterix(MinAtar):
     TensorShape([10, 10, 4])
     """
 
-    _actions = (NOTHING, LEFT, UP, RIGHT, DOWN)
+    # All but to fire.
+    _actions = tuple(range(minatar.FIRE))
     _channels = 4
     _numbers = 3
 
     def _begin(self, drawn: Tensor) -> Game:
         """Begins in the middle of an empty board."""
         nowhere = ops.zeros((_LINES,), "bool")
-        return integers(
+        return minatar.integers(
             x=5,
             y=5,
             spawn_interval=_SPAWN_INTERVAL,
@@ -70,13 +63,11 @@ class Asterix(MinAtar):
             "is_gold": nowhere,
         }
 
-    def _play(
-        self, game: Game, action: Tensor, drawn: Tensor
-    ) -> tuple[Game, Tensor, Tensor]:
+    def _play(self, game: Game, action: Tensor, drawn: Tensor) -> Played:
         """Moves the player and everything else."""
         game = _with_newcomer(game, drawn)
-        x = moved(game["x"], action, LEFT, RIGHT)
-        y = moved(game["y"], action, UP, DOWN, 1, _LINES)
+        x = minatar.moved_aside(game["x"], action)
+        y = minatar.moved_up(game["y"], action, 1, _LINES)
         is_gold, is_there = game["is_gold"], game["is_there"]
         is_at_player = (y == _ROWS) & (game["columns"] == x)
         touched = is_there & is_at_player
@@ -108,20 +99,17 @@ class Asterix(MinAtar):
         reward = ops.any(touched & is_gold)
         return after, reward, ops.any(touched & ~is_gold)
 
-    def _picture(self, game: Game) -> Any:
-        """Returns the board; see `MinAtar`."""
+    def _picture(self, game: Game) -> list[Any]:
+        """Returns the channels; see `MinAtar`."""
         columns, is_there = game["columns"], game["is_there"]
         is_gold = game["is_gold"]
         behind = columns - ops.where(game["goes_right"], 1, -1)
-        return ops.stack(
-            [
-                cell(game["y"], game["x"]),
-                in_lines(ops.where(is_there & ~is_gold, columns, -1)),
-                in_lines(ops.where(is_there, behind, -1)),
-                in_lines(ops.where(is_there & is_gold, columns, -1)),
-            ],
-            axis=-1,
-        )
+        return [
+            minatar.cell(game["y"], game["x"]),
+            minatar.in_lines(ops.where(is_there & ~is_gold, columns, -1)),
+            minatar.in_lines(ops.where(is_there, behind, -1)),
+            minatar.in_lines(ops.where(is_there & is_gold, columns, -1)),
+        ]
 
 
 def _with_newcomer(game: Game, drawn: Any) -> Game:
@@ -138,7 +126,9 @@ def _with_newcomer(game: Game, drawn: Any) -> Game:
             is_due, game["spawn_interval"], game["spawn_timer"]
         ),
         "columns": ops.where(
-            is_new, ops.where(is_from_left, 0, SIZE - 1), game["columns"]
+            is_new,
+            ops.where(is_from_left, 0, SIZE - 1),
+            game["columns"],
         ),
         "is_there": game["is_there"] | is_new,
         "goes_right": ops.where(is_new, is_from_left, game["goes_right"]),

@@ -6,22 +6,17 @@ import numpy as np
 from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.envs.graph.minatar import LEFT
-from keras_rl2.envs.graph.minatar import NOTHING
-from keras_rl2.envs.graph.minatar import RIGHT
+from keras_rl2.envs.graph import minatar
 from keras_rl2.envs.graph.minatar import SIZE
 from keras_rl2.envs.graph.minatar import Game
-from keras_rl2.envs.graph.minatar import MinAtar
-from keras_rl2.envs.graph.minatar import cell
-from keras_rl2.envs.graph.minatar import integers
-from keras_rl2.envs.graph.minatar import moved
+from keras_rl2.envs.graph.minatar import Played
 
 _BOTTOM = SIZE - 1
 _WALL = np.zeros((SIZE, SIZE), np.bool_)
 _WALL[1:4] = True
 
 
-class Breakout(MinAtar):
+class Breakout(minatar.MinAtar):
     """A ball breaks bricks, and a paddle keeps it from the bottom.
 
     It equals `MinAtar/Breakout-v1`. The channels are paddle, ball, trail of the
@@ -43,7 +38,7 @@ class Breakout(MinAtar):
     TensorShape([10, 10, 4])
     """
 
-    _actions = (NOTHING, LEFT, RIGHT)
+    _actions = (minatar.NOTHING, minatar.LEFT, minatar.RIGHT)
     _channels = 4
     _numbers = 1
 
@@ -51,7 +46,7 @@ class Breakout(MinAtar):
         """Begins with a whole wall, and the ball below it at either side."""
         is_left = drawn[0] < 0.5
         x = ops.where(is_left, 0, _BOTTOM)
-        return integers(paddle=4, y=3, trail_y=3, y_speed=1) | {
+        return minatar.integers(paddle=4, y=3, trail_y=3, y_speed=1) | {
             "x": x,
             "trail_x": x,
             "x_speed": ops.where(is_left, 1, -1),
@@ -59,16 +54,14 @@ class Breakout(MinAtar):
             "was_in_brick": ops.zeros((), "bool"),
         }
 
-    def _play(
-        self, game: Game, action: Tensor, drawn: Tensor
-    ) -> tuple[Game, Tensor, Tensor]:
+    def _play(self, game: Game, action: Tensor, drawn: Tensor) -> Played:
         """Moves the paddle and the ball by one cell."""
-        paddle = moved(game["paddle"], action, LEFT, RIGHT)
+        paddle = minatar.moved_aside(game["paddle"], action)
         x, y = game["x"] + game["x_speed"], game["y"] + game["y_speed"]
         is_aside, is_above = (x < 0) | (x >= SIZE), y < 0
         x, y = ops.clip(x, 0, SIZE - 1), ops.maximum(y, 0)
         bricks = game["bricks"]
-        place = cell(y, x)
+        place = minatar.cell(y, x)
         # A ball that enters a brick right after another one passes it.
         is_in_brick = ops.any(bricks & place)
         breaks = is_in_brick & ops.logical_not(game["was_in_brick"])
@@ -91,17 +84,14 @@ class Breakout(MinAtar):
         }
         return after, breaks, is_low & ops.logical_not(bounces)
 
-    def _picture(self, game: Game) -> Any:
-        """Returns the board; see `MinAtar`."""
-        return ops.stack(
-            [
-                cell(np.int32(_BOTTOM), game["paddle"]),
-                cell(game["y"], game["x"]),
-                cell(game["trail_y"], game["trail_x"]),
-                game["bricks"],
-            ],
-            axis=-1,
-        )
+    def _picture(self, game: Game) -> list[Any]:
+        """Returns the channels; see `MinAtar`."""
+        return [
+            minatar.cell(np.int32(_BOTTOM), game["paddle"]),
+            minatar.cell(game["y"], game["x"]),
+            minatar.cell(game["trail_y"], game["trail_x"]),
+            game["bricks"],
+        ]
 
 
 def _turned(speed: Any, is_turned: Any) -> Any:

@@ -6,16 +6,10 @@ import numpy as np
 from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.envs.graph.minatar import DOWN
-from keras_rl2.envs.graph.minatar import NOTHING
+from keras_rl2.envs.graph import minatar
 from keras_rl2.envs.graph.minatar import SIZE
-from keras_rl2.envs.graph.minatar import UP
 from keras_rl2.envs.graph.minatar import Game
-from keras_rl2.envs.graph.minatar import MinAtar
-from keras_rl2.envs.graph.minatar import cell
-from keras_rl2.envs.graph.minatar import in_lines
-from keras_rl2.envs.graph.minatar import integers
-from keras_rl2.envs.graph.minatar import moved
+from keras_rl2.envs.graph.minatar import Played
 
 _COLUMN = 4
 _START = SIZE - 1
@@ -26,7 +20,7 @@ _SLOWEST = 5
 _PAUSE, _STEPS = 3, 2500
 
 
-class Freeway(MinAtar):
+class Freeway(minatar.MinAtar):
     """A chicken crosses a road with eight cars.
 
     It equals `MinAtar/Freeway-v1`. The channels are chicken, cars, and five for
@@ -49,25 +43,29 @@ class Freeway(MinAtar):
     TensorShape([10, 10, 7])
     """
 
-    _actions = (NOTHING, UP, DOWN)
+    _actions = (minatar.NOTHING, minatar.UP, minatar.DOWN)
     _channels = 7
     _numbers = 2 * _CARS
 
     def _begin(self, drawn: Tensor) -> Game:
         """Begins with all cars at the left side."""
         speeds = _speeds(drawn)
-        return integers(y=_START, pause=_PAUSE, steps_left=_STEPS) | {
+        return minatar.integers(y=_START, pause=_PAUSE, steps_left=_STEPS) | {
             "cars": ops.zeros((_CARS,), "int32"),
             "speeds": speeds,
             "waits": ops.abs(speeds),
         }
 
-    def _play(
-        self, game: Game, action: Tensor, drawn: Tensor
-    ) -> tuple[Game, Tensor, Tensor]:
+    def _play(self, game: Game, action: Tensor, drawn: Tensor) -> Played:
         """Moves the chicken and the cars."""
-        walks = (game["pause"] == 0) & ((action == UP) | (action == DOWN))
-        y = ops.where(walks, moved(game["y"], action, UP, DOWN), game["y"])
+        walks = (game["pause"] == 0) & (
+            (action == minatar.UP) | (action == minatar.DOWN)
+        )
+        y = ops.where(
+            walks,
+            minatar.moved_up(game["y"], action, 0, _START),
+            game["y"],
+        )
         has_crossed = y == 0
         y = ops.where(has_crossed, _START, y)
         speeds = ops.where(has_crossed, _speeds(drawn), game["speeds"])
@@ -89,22 +87,16 @@ class Freeway(MinAtar):
         }
         return after, has_crossed, after["steps_left"] < 0
 
-    def _picture(self, game: Game) -> Any:
-        """Returns the board; see `MinAtar`."""
+    def _picture(self, game: Game) -> list[Any]:
+        """Returns the channels; see `MinAtar`."""
         behind = (game["cars"] - ops.sign(game["speeds"])) % SIZE
-        trails = in_lines(behind)
+        trails = minatar.in_lines(behind)
         slowness = ops.pad(ops.abs(game["speeds"]), (1, 1))[:, None]
-        return ops.stack(
-            [
-                cell(game["y"], np.int32(_COLUMN)),
-                in_lines(game["cars"]),
-                *(
-                    trails & (slowness == steps)
-                    for steps in range(1, 1 + _SLOWEST)
-                ),
-            ],
-            axis=-1,
-        )
+        return [
+            minatar.cell(game["y"], np.int32(_COLUMN)),
+            minatar.in_lines(game["cars"]),
+            *(trails & (slowness == steps) for steps in range(1, 1 + _SLOWEST)),
+        ]
 
 
 def _speeds(drawn: Any) -> Any:

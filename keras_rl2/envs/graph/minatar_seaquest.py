@@ -6,17 +6,10 @@ import numpy as np
 from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.envs.graph.minatar import DOWN
-from keras_rl2.envs.graph.minatar import FIRE
-from keras_rl2.envs.graph.minatar import LEFT
-from keras_rl2.envs.graph.minatar import RIGHT
+from keras_rl2.envs.graph import minatar
 from keras_rl2.envs.graph.minatar import SIZE
-from keras_rl2.envs.graph.minatar import UP
 from keras_rl2.envs.graph.minatar import Game
-from keras_rl2.envs.graph.minatar import MinAtar
-from keras_rl2.envs.graph.minatar import cell
-from keras_rl2.envs.graph.minatar import integers
-from keras_rl2.envs.graph.minatar import moved
+from keras_rl2.envs.graph.minatar import Played
 
 _BOTTOM = SIZE - 1
 _INDICES = np.arange(SIZE, dtype=np.int32)
@@ -36,7 +29,7 @@ _BITS = 6
 _NEVER = 2**30
 
 
-class Seaquest(MinAtar):
+class Seaquest(minatar.MinAtar):
     """A submarine rescues divers, and shoots fish and submarines.
 
     It equals `MinAtar/Seaquest-v1`. The channels are front and back of the
@@ -71,7 +64,7 @@ class Seaquest(MinAtar):
         """Begins at the surface of an empty sea."""
         empty = ops.zeros((SIZE, SIZE), "bool")
         return (
-            integers(
+            minatar.integers(
                 x=5,
                 y=0,
                 clock=0,
@@ -100,9 +93,7 @@ class Seaquest(MinAtar):
             }
         )
 
-    def _play(
-        self, game: Game, action: Tensor, drawn: Tensor
-    ) -> tuple[Game, Tensor, Tensor]:
+    def _play(self, game: Game, action: Tensor, drawn: Tensor) -> Played:
         """Moves the submarine, then everything else in turn."""
         game = _with_new_enemy(game, drawn[:3])
         game = _with_new_diver(game, drawn[3:])
@@ -152,8 +143,8 @@ class Seaquest(MinAtar):
             after = after | _ramped(after, surfaces)
         return after, ops.where(is_full, _tenths(oxygen), 0), is_empty
 
-    def _picture(self, game: Game) -> Any:
-        """Returns the board; see `MinAtar`."""
+    def _picture(self, game: Game) -> list[Any]:
+        """Returns the channels; see `MinAtar`."""
         is_enemy, is_sub = game["enemy_is_there"], game["enemy_is_sub"]
         enemies = (game["enemy_y"], game["enemy_x"])
         divers = (game["diver_y"], game["diver_x"])
@@ -166,23 +157,20 @@ class Seaquest(MinAtar):
         oxygen = _tenths(ops.maximum(game["oxygen"], 0)) > _INDICES
         rescued = (_BOTTOM - game["rescued"] <= _INDICES) & (_INDICES < _BOTTOM)
         back = game["x"] - ops.where(game["faces_right"], 1, -1)
-        return ops.stack(
-            [
-                cell(game["y"], game["x"]),
-                cell(game["y"], back),
-                _marked(
-                    game["bullet_y"], game["bullet_x"], game["bullet_is_there"]
-                ),
-                trails,
-                game["shots_to_left"] | game["shots_to_right"],
-                _marked(*enemies, is_enemy & ~is_sub),
-                _marked(*enemies, is_enemy & is_sub),
-                at_bottom & oxygen,
-                at_bottom & rescued,
-                _marked(*divers, game["diver_is_there"]),
-            ],
-            axis=-1,
-        )
+        return [
+            minatar.cell(game["y"], game["x"]),
+            minatar.cell(game["y"], back),
+            _marked(
+                game["bullet_y"], game["bullet_x"], game["bullet_is_there"]
+            ),
+            trails,
+            game["shots_to_left"] | game["shots_to_right"],
+            _marked(*enemies, is_enemy & ~is_sub),
+            _marked(*enemies, is_enemy & is_sub),
+            at_bottom & oxygen,
+            at_bottom & rescued,
+            _marked(*divers, game["diver_is_there"]),
+        ]
 
 
 def _tenths(oxygen: Any) -> Any:
@@ -316,19 +304,21 @@ def _with_new_diver(game: Game, drawn: Any) -> Game:
 
 def _steered(game: Game, action: Any) -> Game:
     """Moves the submarine, or shoots."""
-    fires = (action == FIRE) & (game["pause"] == 0)
+    fires = (action == minatar.FIRE) & (game["pause"] == 0)
     values = {
         "bullet_is_there": fires,
         "bullet_goes_right": game["faces_right"],
         "bullet_x": game["x"],
         "bullet_y": game["y"],
     }
-    turns = (action == LEFT) | (action == RIGHT)
+    turns = (action == minatar.LEFT) | (action == minatar.RIGHT)
     return _pushed(game, fires, values) | {
         "pause": ops.where(fires, _PAUSE, game["pause"]),
-        "x": moved(game["x"], action, LEFT, RIGHT),
-        "y": moved(game["y"], action, UP, DOWN, 0, _DEEPEST),
-        "faces_right": ops.where(turns, action == RIGHT, game["faces_right"]),
+        "x": minatar.moved_aside(game["x"], action),
+        "y": minatar.moved_up(game["y"], action, 0, _DEEPEST),
+        "faces_right": ops.where(
+            turns, action == minatar.RIGHT, game["faces_right"]
+        ),
     }
 
 
@@ -444,7 +434,7 @@ def _enemies_moved(game: Game) -> tuple[Game, Any, Any]:
 def _shots_moved(game: Game) -> tuple[Game, Any]:
     """Moves the bullets of enemies, and tells whether one meets the player."""
     left, right = game["shots_to_left"], game["shots_to_right"]
-    player = cell(game["y"], game["x"])
+    player = minatar.cell(game["y"], game["x"])
     edge = ops.zeros((SIZE, 1), "bool")
     left_after = ops.concatenate([left[:, 1:], edge], axis=1)
     right_after = ops.concatenate([edge, right[:, :-1]], axis=1)

@@ -6,16 +6,10 @@ import numpy as np
 from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.envs.graph.minatar import FIRE
-from keras_rl2.envs.graph.minatar import LEFT
-from keras_rl2.envs.graph.minatar import NOTHING
-from keras_rl2.envs.graph.minatar import RIGHT
+from keras_rl2.envs.graph import minatar
 from keras_rl2.envs.graph.minatar import SIZE
 from keras_rl2.envs.graph.minatar import Game
-from keras_rl2.envs.graph.minatar import MinAtar
-from keras_rl2.envs.graph.minatar import cell
-from keras_rl2.envs.graph.minatar import integers
-from keras_rl2.envs.graph.minatar import moved
+from keras_rl2.envs.graph.minatar import Played
 
 _BOTTOM = SIZE - 1
 _COLUMNS = np.arange(SIZE, dtype=np.int32)
@@ -26,7 +20,7 @@ _ALIEN_INTERVAL, _SHORTEST_INTERVAL = 12, 6
 _SHOT_INTERVAL = 10
 
 
-class SpaceInvaders(MinAtar):
+class SpaceInvaders(minatar.MinAtar):
     """A cannon shoots aliens, which come nearer and shoot back.
 
     It equals `MinAtar/SpaceInvaders-v1`. The channels are cannon, aliens,
@@ -50,13 +44,13 @@ class SpaceInvaders(MinAtar):
     TensorShape([10, 10, 6])
     """
 
-    _actions = (NOTHING, LEFT, RIGHT, FIRE)
+    _actions = (minatar.NOTHING, minatar.LEFT, minatar.RIGHT, minatar.FIRE)
     _channels = 6
 
     def _begin(self, drawn: Tensor) -> Game:
         """Begins with a whole wave, which goes to the left."""
         empty = ops.zeros((SIZE, SIZE), "bool")
-        return integers(
+        return minatar.integers(
             x=5,
             direction=-1,
             pause=0,
@@ -69,18 +63,16 @@ class SpaceInvaders(MinAtar):
             "alien_bullets": empty,
         }
 
-    def _play(
-        self, game: Game, action: Tensor, drawn: Tensor
-    ) -> tuple[Game, Tensor, Tensor]:
+    def _play(self, game: Game, action: Tensor, drawn: Tensor) -> Played:
         """Moves the cannon, then bullets, then aliens."""
-        x = moved(game["x"], action, LEFT, RIGHT)
-        cannon = cell(np.int32(_BOTTOM), x)
-        fires = (action == FIRE) & (game["pause"] == 0)
+        x = minatar.moved_aside(game["x"], action)
+        cannon = minatar.cell(np.int32(_BOTTOM), x)
+        fires = (action == minatar.FIRE) & (game["pause"] == 0)
         bullets = ops.concatenate(
             [game["bullets"][1:], ops.zeros((1, SIZE), "bool")]
         )
         # A bullet leaves the cannon at once.
-        bullets = bullets | (fires & cell(np.int32(_BOTTOM - 1), x))
+        bullets = bullets | (fires & minatar.cell(np.int32(_BOTTOM - 1), x))
         alien_bullets = ops.concatenate(
             [ops.zeros((1, SIZE), "bool"), game["alien_bullets"][:-1]]
         )
@@ -115,20 +107,17 @@ class SpaceInvaders(MinAtar):
         aliens = game["aliens"] | (is_over & _WAVE)
         return game | {"interval": interval, "aliens": aliens}
 
-    def _picture(self, game: Game) -> Any:
-        """Returns the board; see `MinAtar`."""
+    def _picture(self, game: Game) -> list[Any]:
+        """Returns the channels; see `MinAtar`."""
         goes_left = game["direction"] < 0
-        return ops.stack(
-            [
-                cell(np.int32(_BOTTOM), game["x"]),
-                game["aliens"],
-                game["aliens"] & goes_left,
-                game["aliens"] & ~goes_left,
-                game["bullets"],
-                game["alien_bullets"],
-            ],
-            axis=-1,
-        )
+        return [
+            minatar.cell(np.int32(_BOTTOM), game["x"]),
+            game["aliens"],
+            game["aliens"] & goes_left,
+            game["aliens"] & ~goes_left,
+            game["bullets"],
+            game["alien_bullets"],
+        ]
 
 
 def _marched(game: Game) -> tuple[Game, Any]:

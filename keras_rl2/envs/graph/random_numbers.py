@@ -21,19 +21,10 @@ _ROUNDS = 8
 _BITS = 24
 
 
-def _uint32(value: int) -> Tensor:
-    """Returns a constant."""
-    constant: Tensor = ops.convert_to_tensor(np.uint32(value))
-    return constant
-
-
 def _rotated(x: Tensor, bits: int) -> Tensor:
     """Rotates the bits of uint32 to the left."""
-    left = ops.left_shift(x, _uint32(bits))
-    rotated: Tensor = ops.bitwise_or(
-        left, ops.right_shift(x, _uint32(32 - bits))
-    )
-    return rotated
+    left = ops.left_shift(x, np.uint32(bits))
+    return ops.bitwise_or(left, ops.right_shift(x, np.uint32(32 - bits)))
 
 
 def threefry(seed: Tensor, first: Tensor, second: Tensor) -> list[Tensor]:
@@ -59,7 +50,7 @@ def threefry(seed: Tensor, first: Tensor, second: Tensor) -> list[Tensor]:
     """
     keys = [seed[..., 0], seed[..., 1]]
     keys.append(
-        ops.bitwise_xor(ops.bitwise_xor(keys[0], keys[1]), _uint32(_PARITY))
+        ops.bitwise_xor(ops.bitwise_xor(keys[0], keys[1]), np.uint32(_PARITY))
     )
     x, y = first + keys[0], second + keys[1]
     for group in range(5):
@@ -67,7 +58,7 @@ def threefry(seed: Tensor, first: Tensor, second: Tensor) -> list[Tensor]:
             x = x + y
             y = ops.bitwise_xor(_rotated(y, bits), x)
         x = x + keys[(group + 1) % 3]
-        y = y + keys[(group + 2) % 3] + _uint32(group + 1)
+        y = y + keys[(group + 2) % 3] + np.uint32(group + 1)
     return [x, y]
 
 
@@ -147,7 +138,7 @@ def uniform(
     >>> round(float(ops.mean(drawn)), 1)
     0.5
     """
-    bits = ops.right_shift(_bits(seed, shape), _uint32(32 - _BITS))
+    bits = ops.right_shift(_bits(seed, shape), np.uint32(32 - _BITS))
     # Of 24 bits, which int32 holds: XLA converts uint32 more slowly.
     fraction = ops.cast(ops.cast(bits, "int32"), "float32") * 2.0**-_BITS
     return fraction * (maxval - minval) + minval
@@ -197,8 +188,7 @@ def normal(seed: Tensor, shape: Sequence[int] = ()) -> Tensor:
     """
     # In the middle of each of the 2^24 intervals: neither -1 nor 1.
     fraction = uniform(seed, shape) + 2.0 ** -(_BITS + 1)
-    drawn: Tensor = ops.erfinv(2.0 * fraction - 1.0) * math.sqrt(2.0)
-    return drawn
+    return ops.erfinv(2.0 * fraction - 1.0) * math.sqrt(2.0)
 
 
 def permutations(seed: Tensor, count: int, length: int) -> Tensor:
@@ -228,13 +218,13 @@ def permutations(seed: Tensor, count: int, length: int) -> Tensor:
     # Halves of the bits of a number.
     bits = max((length - 1).bit_length(), 2)
     low, high = bits // 2, bits - bits // 2
-    masks = _uint32(2**high - 1), _uint32(2**low - 1)
+    masks = np.uint32(2**high - 1), np.uint32(2**low - 1)
     # [_ROUNDS, K, 1]
     keys = _bits(seed, (_ROUNDS, count, 1))
 
     def encrypted(number: Tensor) -> Tensor:
         halves = [
-            ops.right_shift(number, _uint32(low)),
+            ops.right_shift(number, np.uint32(low)),
             ops.bitwise_and(number, masks[1]),
         ]
         for turn in range(_ROUNDS):
@@ -243,22 +233,20 @@ def permutations(seed: Tensor, count: int, length: int) -> Tensor:
             halves[mine] = ops.bitwise_xor(
                 halves[mine], ops.bitwise_and(mixed, masks[mine])
             )
-        left = ops.left_shift(halves[0], _uint32(low))
-        joined: Tensor = ops.bitwise_or(left, halves[1])
-        return joined
+        left = ops.left_shift(halves[0], np.uint32(low))
+        return ops.bitwise_or(left, halves[1])
 
     position = ops.cast(ops.arange(length), "uint32")
     order = encrypted(ops.broadcast_to(position, (count, length)))
     if length < 2**bits:
         order = ops.while_loop(
-            lambda order: ops.any(order >= _uint32(length)),
+            lambda order: ops.any(order >= np.uint32(length)),
             lambda order: (
-                ops.where(order >= _uint32(length), encrypted(order), order),
+                ops.where(order >= np.uint32(length), encrypted(order), order),
             ),
             (order,),
         )[0]
-    drawn: Tensor = ops.cast(order, "int32")
-    return drawn
+    return ops.cast(order, "int32")
 
 
 def _mixed(x: Tensor) -> Tensor:
@@ -268,7 +256,6 @@ def _mixed(x: Tensor) -> Tensor:
         - Wellons, 2018, "Prospecting for Hash Functions".
     """
     for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
-        x = ops.bitwise_xor(x, ops.right_shift(x, _uint32(shift)))
-        x = x * _uint32(factor)
-    mixed: Tensor = ops.bitwise_xor(x, ops.right_shift(x, _uint32(16)))
-    return mixed
+        x = ops.bitwise_xor(x, ops.right_shift(x, np.uint32(shift)))
+        x = x * np.uint32(factor)
+    return ops.bitwise_xor(x, ops.right_shift(x, np.uint32(16)))

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2.envs.graph.gaussian_bandit import GaussianBandit
 
 
 def test_a_ball_falls_and_is_caught_or_missed() -> None:
@@ -66,8 +65,3 @@ def test_the_arm_of_the_highest_mean_is_rewarded() -> None:
     assert (reward == 1.0 - arm).all()
     assert terminated.all()
     np.testing.assert_array_equal(info["final_obs"], payoffs)
-
-
-def test_each_arm_has_a_deviation() -> None:
-    with pytest.raises(ValueError, match="a standard deviation for each mean"):
-        GaussianBandit(means=(1.0, 2.0), deviations=(1.0,))
