@@ -1,5 +1,6 @@
 """Action masks as part of the observation."""
 
+import math
 from typing import Any
 
 import gymnasium
@@ -7,6 +8,7 @@ import numpy as np
 from gymnasium import spaces
 
 from keras_rl2.spaces.supported import ACTION_MASK
+from keras_rl2.spaces.supported import network_shape
 
 _METHOD = "action_masks"
 
@@ -39,7 +41,16 @@ class ActionMask(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         super().__init__(env)
-        self._size = _size(env.action_space)
+        if not isinstance(
+            env.action_space,
+            spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary,
+        ):
+            raise ValueError(
+                "Expected Discrete, MultiDiscrete or MultiBinary actions, "
+                "which can be forbidden one by one. "
+                f"Received: action_space={env.action_space}"
+            )
+        self._size = math.prod(network_shape(env.action_space))
         mask = spaces.Box(0, 1, (self._size,), np.int8)
         seen: Any = env.observation_space
         self._is_dict = isinstance(seen, spaces.Dict)
@@ -55,29 +66,11 @@ class ActionMask(gymnasium.Wrapper[Any, Any, Any, Any]):
         self, action: object
     ) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Takes one step."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        return (
-            self._with_mask(observation, info),
-            reward,
-            terminated,
-            truncated,
-            info,
-        )
+        observation, *outcome, info = self.env.step(action)
+        return self._with_mask(observation, info), *outcome, info
 
     def _with_mask(self, observation: Any, info: dict[str, Any]) -> Any:
         """Returns the observation with the present mask."""
-        inner = observation if self._is_dict else {"observation": observation}
-        mask = np.asarray(self._mask(info)).astype(np.int8)
-        if mask.shape != (self._size,):
-            raise ValueError(
-                f"Expected an action mask of shape ({self._size},) for the "
-                f"action space {self.env.action_space}. "
-                f"Received: shape {mask.shape}"
-            )
-        return {**inner, ACTION_MASK: mask}
-
-    def _mask(self, info: dict[str, Any]) -> Any:
-        """Returns the mask, from wherever the environment has it."""
         where = where_mask_is(self.env, info)
         if where is None:
             raise ValueError(
@@ -86,8 +79,18 @@ class ActionMask(gymnasium.Wrapper[Any, Any, Any, Any]):
                 f"Received: {self.env} and info with the keys {sorted(info)}"
             )
         if where == _METHOD:
-            return self.env.get_wrapper_attr(_METHOD)()
-        return info[ACTION_MASK]
+            given = self.env.get_wrapper_attr(_METHOD)()
+        else:
+            given = info[ACTION_MASK]
+        mask = np.asarray(given).astype(np.int8)
+        if mask.shape != (self._size,):
+            raise ValueError(
+                f"Expected an action mask of shape ({self._size},) for the "
+                f"action space {self.env.action_space}. "
+                f"Received: shape {mask.shape}"
+            )
+        inner = observation if self._is_dict else {"observation": observation}
+        return {**inner, ACTION_MASK: mask}
 
 
 def where_mask_is(
@@ -105,17 +108,3 @@ def where_mask_is(
     if ACTION_MASK in info:
         return "info"
     return _METHOD if env.has_wrapper_attr(_METHOD) else None
-
-
-def _size(space: gymnasium.Space[Any]) -> int:
-    """Returns the number of flags of a mask for an action space."""
-    if isinstance(space, spaces.Discrete):
-        return int(space.n)
-    if isinstance(space, spaces.MultiDiscrete):
-        return int(space.nvec.sum())
-    if isinstance(space, spaces.MultiBinary):
-        return int(np.prod(space.shape))
-    raise ValueError(
-        "Expected Discrete, MultiDiscrete or MultiBinary actions, which can "
-        f"be forbidden one by one. Received: action_space={space}"
-    )

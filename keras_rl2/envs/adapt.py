@@ -12,8 +12,7 @@ import gymnasium
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv
 
-from keras_rl2.basics.arguments import check_positive
-from keras_rl2.envs.envpool_env import EnvPoolEnv
+from keras_rl2.envs.gymnasium_vector_env import EnvPoolEnv
 from keras_rl2.envs.gymnasium_vector_env import GymnasiumVectorEnv
 from keras_rl2.envs.gymnasium_vector_env import ManualResetEnv
 from keras_rl2.envs.gymnasium_vector_env import NextStepEnv
@@ -85,7 +84,6 @@ def as_vector_env(
     >>> as_vector_env(env) is env
     True
     """
-    check_positive(num_envs=num_envs)
     remake = None
     if is_maker(env):
         remake = functools.partial(
@@ -112,10 +110,8 @@ def as_vector_env(
         adapter.remake = remake
     if num_envs not in (1, adapter.num_envs):
         raise ValueError(
-            f"Expected an id, or a class or function, of which {num_envs} "
-            f"environments can be made, or {num_envs} environments. "
-            f"Received: env={adapter.name} with "
-            f"{adapter.num_envs} environments"
+            f"Expected an id or a function, or {num_envs} environments. "
+            f"Received: env={adapter.name} with {adapter.num_envs} environments"
         )
     return adapter
 
@@ -143,17 +139,10 @@ def _adapt(env: object) -> VectorEnvAdapter:
             return EnvPoolEnv(env)
         return _MODES[_autoreset_mode(env)](env)
     if isinstance(env, gymnasium.Env):
-        for name in ("observation_space", "action_space"):
-            if not hasattr(env, name):
-                raise ValueError(
-                    "Expected an environment with `observation_space` and "
-                    f"`action_space`. Received: {env} without `{name}`"
-                )
         return SingleEnv(env)
     raise ValueError(
-        "Expected a gymnasium.Env, a gymnasium.vector.VectorEnv, an EnvPool "
-        "environment made with env_type='gymnasium', the id of a registered "
-        "environment or a function that makes one. "
+        "Expected an environment of Gymnasium, single or vector, or of EnvPool "
+        "(env_type='gymnasium'), an id, or a function that makes one. "
         f"Received: env={env!r} of type {type(env)}"
     )
 
@@ -172,11 +161,9 @@ def _autoreset_mode(env: VectorEnv[Any, Any, Any]) -> AutoresetMode:
     except ValueError:
         raise ValueError(
             "Expected a gymnasium.vector.AutoresetMode in "
-            f"env.metadata['autoreset_mode'] of {env}. A vector environment "
-            "without it, e.g. SuperSuit's of PettingZoo, can be corrected "
-            "before it is passed: env.metadata = {**env.metadata, "
-            "'autoreset_mode': gymnasium.vector.AutoresetMode.SAME_STEP} if "
-            "the step that ends an episode returns the first observation of "
-            "the next one, with the last one in info['final_obs']. "
+            f"env.metadata['autoreset_mode'] of {env}; SAME_STEP is for one "
+            "whose step returns the first observation of the next episode, "
+            "with the last one in info['final_obs']: env.metadata = "
+            "{**env.metadata, 'autoreset_mode': AutoresetMode.SAME_STEP}. "
             f"Received: {mode!r}"
         ) from None

@@ -18,7 +18,7 @@ from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers import PassiveEnvChecker
 from gymnasium.wrappers.utils import RunningMeanStd
 
-from keras_rl2.envs import env_processes
+from keras_rl2.envs import worker_processes
 from keras_rl2.envs.vector_env import GymnasiumEnv
 from keras_rl2.envs.vector_env import Observation
 from keras_rl2.envs.vector_env import VectorEnvAdapter
@@ -105,10 +105,10 @@ def write(
     """
     _write_env(env.env, state)
     inner = env.env.unwrapped
-    if env_processes.can_be_asked(inner):
+    if worker_processes.can_be_asked(inner):
         envs = range(env.num_envs)
         rows = [map_leaves(itemgetter(i), observation) for i in envs]
-        env_processes.end_episodes(inner, env.pending_reset, rows)
+        worker_processes.end_episodes(inner, env.pending_reset, rows)
 
 
 def _read_env(env: GymnasiumEnv) -> list[Any]:
@@ -141,7 +141,7 @@ def _read(layer: Any) -> dict[str, Any]:
     if isinstance(layer, SavesState):
         return {**state, "own": layer.get_state(), "random": _random(layer)}
     if isinstance(layer, AsyncVectorEnv):
-        return {**state, "envs": env_processes.ask(layer, _read_env)}
+        return {**state, "envs": worker_processes.ask(layer, _read_env)}
     names = _names(layer)
     own = {k: v for k, v in vars(layer).items() if k in names}
     own |= {k: vars(v) for k, v in own.items() if type(v) is RunningMeanStd}
@@ -163,7 +163,7 @@ def _write(layer: Any, state: dict[str, Any]) -> None:
         layer.set_state(state["own"])
     if isinstance(layer, AsyncVectorEnv):
         states = [*zip(state["envs"], strict=True)]
-        env_processes.ask(layer, _write_env, states)
+        worker_processes.ask(layer, _write_env, states)
         return
     if "envs" in state:
         for env, its in zip(layer.envs, state["envs"], strict=True):

@@ -2,7 +2,6 @@
 
 import abc
 import contextlib
-import functools
 import operator
 import warnings
 from collections.abc import Iterator
@@ -15,9 +14,9 @@ from gymnasium.vector import SyncVectorEnv
 from gymnasium.vector import VectorEnv
 from gymnasium.vector.utils import create_empty_array
 
-from keras_rl2.envs import env_processes
+from keras_rl2.basics.arguments import check_above_zero
 from keras_rl2.envs import worker_processes
-from keras_rl2.envs.environment_checks import find_mismatch
+from keras_rl2.envs.environment_checks import EnvironmentChecks
 from keras_rl2.envs.errors import MismatchError
 from keras_rl2.envs.errors import WorkerError
 from keras_rl2.envs.vector_env import Step
@@ -30,15 +29,7 @@ from keras_rl2.spaces.trees import map_leaves
 
 # Raised by Gymnasium where an environment returns a value other than it
 # declares.
-_GYMNASIUMS_OWN = (
-    ValueError,
-    TypeError,
-    KeyError,
-    IndexError,
-    AttributeError,
-)
-
-
+_GYMNASIUMS_OWN = (ValueError, TypeError, LookupError, AttributeError)
 # Ends of episodes until it is decided whether arrays are reused.
 _COMPARED_ENDS = 4
 
@@ -73,42 +64,45 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
         # Whether a failure has ended the processes, and `close` was not called.
         self._ended = False
 
+    @property
+    def _workers(self) -> "worker_processes.Workers | None":
+        """The environments if they are in processes, else None."""
+        inner = self.env.unwrapped
+        return inner if isinstance(inner, AsyncVectorEnv) else None
+
     def limit_steps(self, seconds: float) -> None:
         """Limits the time of a step and of a reset."""
-        workers = self._workers
-        if workers is None:
+        if self._workers is None:
             super().limit_steps(seconds)
-            return
-        if not seconds > 0:
-            raise ValueError(
-                "Expected `step_timeout` to be above 0, or None. "
-                f"Received: step_timeout={seconds}"
-            )
-        self._seconds = float(seconds)
-        worker_processes.limit_steps(workers, self._seconds)
+        else:
+            check_above_zero(step_timeout=seconds)
+            self._seconds = float(seconds)
+            worker_processes.limit_steps(self._workers, self._seconds)
 
     @contextlib.contextmanager
     def shielded(self) -> Iterator[None]:
         """Lets the processes ignore SIGINT and SIGTERM meanwhile."""
-        self._is_shielded = True
-        self._shield()
+        self._shield(True)
         try:
             yield
         finally:
-            self._is_shielded = False
-            self._shield()
+            self._shield(False)
 
-    def _shield(self) -> None:
+    def _shield(self, ignore: bool) -> None:
         """Lets the processes ignore signals, or handle them again."""
+        self._is_shielded = ignore
         workers = self._workers
-        if workers is None or workers.closed:
-            return
-        if not env_processes.can_be_asked(workers):
+        if (
+            workers is None
+            or workers.closed
+            or not worker_processes.can_be_asked(workers)
+        ):
             return
         try:
-            shield = (self._is_shielded,)
-            env_processes.ask(
-                workers, env_processes.ignore_signals, [shield] * self.num_envs
+            worker_processes.ask(
+                workers,
+                worker_processes.ignore_signals,
+                [(ignore,)] * self.num_envs,
             )
         except Exception:
             # Python would wait for these processes for ever as it exits.
@@ -116,18 +110,11 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
 
     def close(self) -> None:
         """Closes the environments, and ends processes that do not close."""
-        workers = self._workers
         self._ended = False
-        if workers is None:
+        if self._workers is None:
             self.env.close()
         else:
-            worker_processes.close_workers(self.env, workers)
-
-    @property
-    def _workers(self) -> "worker_processes.Workers | None":
-        """The environments if they are in processes, else None."""
-        inner = self.env.unwrapped
-        return inner if isinstance(inner, AsyncVectorEnv) else None
+            worker_processes.close_workers(self.env, self._workers)
 
     def _step(self, action: Tree[np.ndarray]) -> Step:
         """Takes one step in every environment."""
@@ -158,26 +145,9 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
         """Resets all environments."""
         if self._ended:
             self._make_again()
-        try:
-            if seed is not None:
-                seed_layers(self.env, seed)
-            given = self.env.reset(seed=seed)
-        except _GYMNASIUMS_OWN as error:
-            if self.resets == 0:
-                mismatch = self._mismatch(error, "reset")
-                if mismatch is not None:
-                    raise mismatch from error
-            if self._is_its_own(error):
-                raise
-            if not isinstance(error, KeyError):
-                error.add_note(self._expected("reset"))
-                raise
-            raise MismatchError(
-                f"Expected observations of "
-                f"{spaces.describe(self.observation_space)} from each "
-                f"environment of {self.name}. Received: one without the key "
-                f"{error}"
-            ) from error
+        if seed is not None:
+            seed_layers(self.env, seed)
+        given = self.env.reset(seed=seed)
         self._checks.check_reset(given, in_range=self.resets == 0)
         return self._to_observation(given[0])
 
@@ -188,93 +158,80 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
             return super()._make_again()
         worker_processes.end_workers(workers)
         try:
-            made = worker_processes.remake_workers(workers)
+            worker_processes.remake_workers(workers)
         except BaseException as error:
-            lost = None
+            found = None
             # Gymnasium first creates one environment in this process: its
             # errors come before there are processes.
-            if isinstance(error, EOFError | OSError) and workers.processes:
-                self.failed = worker_processes.lost_workers(workers, "dead")
-                lost = worker_processes.lost(
-                    workers, self.name, self.failed, "being made", "dead"
+            if workers.processes:
+                found = worker_processes.find_loss(
+                    workers, self.name, "being made", error
                 )
             worker_processes.end_workers(workers)
-            if lost is None:
+            if found is None:
                 raise
+            lost, self.failed = found
             raise lost from error
-        if not made:
-            raise RuntimeError(
-                f"Expected a gymnasium.vector.AsyncVectorEnv, from which the "
-                "functions that make its environments can be read. "
-                f"Received: {type(workers).__name__}, whose processes ended"
-            )
         self._ended = False
         if self._seconds is not None:
             worker_processes.limit_steps(workers, self._seconds)
         if self._is_shielded:
-            self._shield()
+            self._shield(True)
         return True
 
     def _fail(self, error: BaseException, doing: str) -> None:
         """Notes the origin of an error; names processes that are lost."""
-        if self.steps == 1 and isinstance(error, _GYMNASIUMS_OWN):
-            mismatch = self._mismatch(error, "step")
-            if mismatch is not None:
-                super()._fail(mismatch, doing)
-                raise mismatch from error
-            if not self._is_its_own(error):
-                error.add_note(self._expected("step"))
+        if self.steps < 2 and isinstance(error, _GYMNASIUMS_OWN):
+            self._explain(error, doing)
         workers = self._workers
         if workers is None or workers.closed:
             # Processes that could not be created again have been named.
             if not isinstance(error, WorkerError):
                 super()._fail(error, doing)
             return
-        how = worker_processes.how_lost(workers, error)
-        if how is None:
+        found = worker_processes.find_loss(workers, self.name, doing, error)
+        if found is None:
             super()._fail(error, doing)
             self._end(workers)
             return
-        dead = worker_processes.lost_workers(workers, how)
+        lost, dead = found
         self.failed = dead if dead.any() else np.ones_like(dead)
-        # The error gets no name: its own frame would hold it, so that the
-        # garbage collector had to free it together with the messages that
-        # multiprocessing had begun to send. Python 3.12.1 crashes at that.
         try:
-            raise worker_processes.lost(
-                workers, self.name, dead, doing, how
-            ) from error
+            raise lost from error
         finally:
+            # Its own frame would hold the error, so that the garbage collector
+            # had to free it together with the messages that multiprocessing
+            # had begun to send. Python 3.12.1 crashes at that.
+            del lost, found
             self._end(workers)
 
-    def _mismatch(
-        self, error: BaseException, call: str
-    ) -> MismatchError | None:
-        """Finds the environment with values that Gymnasium cannot stack."""
+    def _explain(self, error: BaseException, doing: str) -> None:
+        """Says what is expected where Gymnasium cannot stack return values."""
         inner = self.env.unwrapped
-        if (
-            not isinstance(inner, SyncVectorEnv)
-            or isinstance(error, MismatchError)
-            or self._is_its_own(error)
-        ):
-            return None
-        return find_mismatch(inner.envs, self.name, call)
-
-    def _is_its_own(self, error: BaseException) -> bool:
-        """Whether an environment in this process raised it itself."""
-        inner = self.env.unwrapped
-        return isinstance(inner, SyncVectorEnv) and (
-            _called(inner.envs, error.__traceback__) is not None
-        )
-
-    def _expected(self, call: str) -> str:
-        """Returns the return values expected of each environment, in words."""
-        outcome = "reward, terminated, truncated, " if call == "step" else ""
-        takes = "action" if call == "step" else "seed=None, options=None"
-        return (
+        if isinstance(error, MismatchError):
+            return
+        if isinstance(inner, SyncVectorEnv):
+            if self._culprits(error) is not None:
+                return
+            for index, env in enumerate(inner.envs):
+                checks = EnvironmentChecks(
+                    f"environment {index} of {self.name}",
+                    self.observation_space,
+                    self.observation_spec,
+                    (),
+                )
+                try:
+                    checks.check_reset(env.reset(), in_range=False)
+                    if self.steps:
+                        checks.check_step(env.step(env.action_space.sample()))
+                except MismatchError as found:
+                    super()._fail(found, doing)
+                    raise found from error
+        error.add_note(
             "Expected observations of "
             f"{spaces.describe(self.observation_space)} from each environment, "
-            f"and (observation, {outcome}info) from `{call}({takes})`."
+            "with (observation, info) from `reset` and (observation, reward, "
+            "terminated, truncated, info) from `step`."
         )
 
     def _end(self, workers: worker_processes.Workers) -> None:
@@ -341,6 +298,41 @@ class NextStepEnv(GymnasiumVectorEnv):
         return super()._reset(seed)
 
 
+class EnvPoolEnv(NextStepEnv):
+    """An EnvPool environment, made with `env_type="gymnasium"`.
+
+    Its seed is an argument of `envpool.make`. The seed of `reset` is not passed
+    on, since EnvPool ignores it with a warning. An episode that reaches its
+    time limit and a terminal state in one step is truncated only: EnvPool does
+    not report both.
+
+    Args:
+        env: EnvPool environment in synchronous mode with one player.
+
+    Raises:
+        ValueError: If it is asynchronous or has several players.
+    """
+
+    def __init__(self, env: Any) -> None:
+        config = env.unwrapped.config
+        if env.unwrapped.is_async or config.get("max_num_players", 1) != 1:
+            raise ValueError(
+                "Expected an EnvPool environment in synchronous mode, whose "
+                "batch_size is num_envs, with one player. "
+                f"Received: {config}"
+            )
+        with warnings.catch_warnings():
+            # EnvPool makes its spaces when they are first read, with bounds
+            # that Gymnasium warns about; a user cannot change them.
+            warnings.filterwarnings("ignore", ".*precision lowered by casting")
+            super().__init__(env)
+
+    def _reset(self, seed: int | None) -> Any:
+        """Resets all environments without a seed."""
+        del seed
+        return super()._reset(None)
+
+
 class SameStepEnv(GymnasiumVectorEnv):
     """A vector environment with `AutoresetMode.SAME_STEP`.
 
@@ -382,6 +374,10 @@ class SameStepEnv(GymnasiumVectorEnv):
         final_observation = map_leaves(np.copy, observation)
         given = info["final_obs"]
         for i in np.flatnonzero(ended).tolist():
+
+            def put(array: np.ndarray, row: Any, i: int = i) -> None:
+                array[i] = row
+
             # An array of observations, None where no episode ended, or one
             # tree of arrays `[B, ...]`.
             last = (
@@ -389,7 +385,7 @@ class SameStepEnv(GymnasiumVectorEnv):
                 if isinstance(given, np.ndarray | list)
                 else map_leaves(operator.itemgetter(i), given)
             )
-            map_leaves(functools.partial(_put, i), final_observation, last)
+            map_leaves(put, final_observation, last)
             if self._compared < _COMPARED_ENDS and previous is not None:
                 self._compare(i, previous, final_observation, observation)
         return observation, reward, terminated, truncated, final_observation
@@ -450,9 +446,13 @@ class ManualResetEnv(GymnasiumVectorEnv):
         # Copied first: a reset may write to the array that a step returned.
         final_observation = map_leaves(np.copy, observation)
         first, _ = self.env.reset(options={"reset_mask": ended.copy()})
-        observation = map_leaves(
-            functools.partial(_replaced, ended), final_observation, first
-        )
+
+        def replaced(array: np.ndarray, other: np.ndarray) -> np.ndarray:
+            copy = array.copy()
+            copy[ended] = np.asarray(other)[ended]
+            return copy
+
+        observation = map_leaves(replaced, final_observation, first)
         return observation, reward, terminated, truncated, final_observation
 
 
@@ -468,17 +468,3 @@ def _called(envs: Any, traceback: TracebackType | None) -> np.ndarray | None:
             return np.array(found, np.bool_)
         traceback = traceback.tb_next
     return None
-
-
-def _put(index: int, array: np.ndarray, row: Any) -> None:
-    """Writes one row."""
-    array[index] = row
-
-
-def _replaced(
-    chosen: np.ndarray, array: np.ndarray, replacing: np.ndarray
-) -> np.ndarray:
-    """Returns a copy in which some rows are those of another array."""
-    copy = array.copy()
-    copy[chosen] = np.asarray(replacing)[chosen]
-    return copy

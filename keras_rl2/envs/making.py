@@ -12,7 +12,6 @@ import functools
 import importlib
 import importlib.util
 from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +23,6 @@ from gymnasium.vector import VectorEnv
 
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import check_text
-from keras_rl2.basics.arguments import present
 from keras_rl2.spaces import supported as spaces
 
 #: A function that wraps one environment in another.
@@ -70,13 +68,13 @@ def make_env(
     >>> env.unwrapped.g, type(env).__name__
     (9.81, 'ClipAction')
     """
-    check_text(env_id=env_id, **present(render_mode=render_mode))
-    kwargs = _checked(env_kwargs, wrappers)
+    check_text(env_id=env_id)
+    kwargs = dict(env_kwargs or {})
     if render_mode is not None:
         kwargs["render_mode"] = render_mode
     native = _has_native_vector(env_id)
     make = _make_first_of_vector if native else _make_single
-    env: gymnasium.Env[Any, Any] = _with_words(env_id, kwargs, make)
+    env = _with_words(env_id, kwargs, make)
     for wrapper in wrappers:
         env = wrapper(env)
     return env
@@ -113,19 +111,24 @@ def make_vector_env(
         gymnasium.error.Error: If there is no such id.
     """
     check_positive(num_envs=num_envs)
-    kwargs = _checked(env_kwargs, wrappers)
+    make: Any = env
     if not isinstance(env, str):
-        refuse_arguments_of_function(kwargs, wrappers)
-        return _together(env, num_envs)
-    if not wrappers and _has_native_vector(env):
+        refuse_arguments_of_function(env_kwargs, wrappers)
+    elif not wrappers and _has_native_vector(env):
         make_vec = functools.partial(gymnasium.make_vec, num_envs=num_envs)
-        native: VectorEnv[Any, Any, Any] = _with_words(env, kwargs, make_vec)
-        return native
-    make = functools.partial(
-        make_env, env, env_kwargs=kwargs, wrappers=wrappers
+        return _with_words(env, dict(env_kwargs or {}), make_vec)
+    else:
+        make = functools.partial(
+            make_env, env, env_kwargs=env_kwargs, wrappers=wrappers
+        )
+    if num_envs == 1:
+        return make()
+    # A class has attributes that Gymnasium would take for the environment's.
+    made = SyncVectorEnv(
+        [functools.partial(make)] * num_envs,
+        autoreset_mode=AutoresetMode.SAME_STEP,
     )
-    made = _together(make, num_envs)
-    if num_envs > 1:
+    if isinstance(env, str):
         made.spec = find_spec(env)
     return made
 
@@ -171,36 +174,6 @@ class SyncVectorEnv(gymnasium.vector.SyncVectorEnv):
         return super()._add_info(vector_infos, env_info, env_num)
 
 
-def _together(
-    make: Callable[[], gymnasium.Env[Any, Any]], num_envs: int
-) -> gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]:
-    """Makes one environment, or several that are stepped together."""
-    if num_envs == 1:
-        return make()
-    # A class has attributes that Gymnasium would take for the environment's.
-    return SyncVectorEnv(
-        [functools.partial(make)] * num_envs,
-        autoreset_mode=AutoresetMode.SAME_STEP,
-    )
-
-
-def _checked(
-    env_kwargs: Mapping[str, Any] | None, wrappers: Sequence[EnvWrapper]
-) -> dict[str, Any]:
-    """Checks arguments and wrappers; returns the arguments as a dict."""
-    if env_kwargs is not None and not isinstance(env_kwargs, Mapping):
-        raise ValueError(
-            "Expected `env_kwargs` to be a dict of arguments, or None. "
-            f"Received: env_kwargs={env_kwargs!r}"
-        )
-    if not isinstance(wrappers, Iterable) or not all(map(callable, wrappers)):
-        raise ValueError(
-            "Expected `wrappers` to be a sequence of functions from an "
-            f"environment to another one. Received: wrappers={wrappers!r}"
-        )
-    return dict(env_kwargs or {})
-
-
 def find_spec(env_id: str) -> EnvSpec | None:
     """Looks an id up, after importing the module that registers it.
 
@@ -213,28 +186,24 @@ def find_spec(env_id: str) -> EnvSpec | None:
     module, _, name = env_id.rpartition(":")
     if module:
         # Before the look into the registry, which it writes to.
-        imported = importlib.import_module(module)
-        if name not in gymnasium.registry:
-            return _spec_of_class(module, getattr(imported, name, None))
+        kind = getattr(importlib.import_module(module), name, None)
+        if (
+            name not in gymnasium.registry
+            and isinstance(kind, type)
+            and issubclass(kind, gymnasium.Env)
+        ):
+            return EnvSpec(kind.__name__, f"{module}:{kind.__name__}")
     elif name.startswith("ALE/") and importlib.util.find_spec("ale_py"):
         # ale-py registers its games only when it is imported.
         importlib.import_module("ale_py")
     return gymnasium.registry.get(name)
 
 
-def _spec_of_class(module: str, kind: object) -> EnvSpec | None:
-    """Returns a spec of an environment class that is not registered."""
-    if not isinstance(kind, type) or not issubclass(kind, gymnasium.Env):
-        return None
-    return EnvSpec(kind.__name__, entry_point=f"{module}:{kind.__name__}")
-
-
 def _make_single(env_id: str, **kwargs: Any) -> gymnasium.Env[Any, Any]:
     """Makes one environment of an id, or of the class that it names."""
     spec = find_spec(env_id) if ":" in env_id else None
     # Gymnasium itself raises a good error for an unknown id.
-    made: gymnasium.Env[Any, Any] = gymnasium.make(spec or env_id, **kwargs)
-    return made
+    return gymnasium.make(spec or env_id, **kwargs)
 
 
 def _has_native_vector(env_id: str) -> bool:
@@ -248,38 +217,29 @@ def _make_first_of_vector(
 ) -> Any:
     """Makes a native vector environment of one, as a single environment."""
     # Few environments need them.
-    from keras_rl2.envs.atari_env import ATARI_ENTRY_POINT
-    from keras_rl2.envs.atari_env import AtariEnv
+    from keras_rl2.envs.first_of_vector_env import ATARI_ENTRY_POINT
+    from keras_rl2.envs.first_of_vector_env import AtariEnv
     from keras_rl2.envs.first_of_vector_env import FirstOfVectorEnv
 
     spec = find_spec(env_id)
     if spec is not None and spec.vector_entry_point == ATARI_ENTRY_POINT:
         return AtariEnv(env_id, render_mode, **kwargs)
-    vector = gymnasium.make_vec(env_id, num_envs=1, **kwargs)
+    make = functools.partial(gymnasium.make_vec, env_id, num_envs=1, **kwargs)
+    vector = make()
     if render_mode is None:
         return FirstOfVectorEnv(vector)
-    kwargs["render_mode"] = render_mode
+    vector.close()
     if render_mode in (vector.metadata.get("render_modes") or []):
-        vector.close()
-        drawn = gymnasium.make_vec(env_id, num_envs=1, **kwargs)
-        return FirstOfVectorEnv(drawn)
-    return _drawn_by_single_env(env_id, vector, **kwargs)
-
-
-def _drawn_by_single_env(
-    env_id: str, vector: VectorEnv[Any, Any, Any], **kwargs: Any
-) -> Any:
-    """Makes the single environment if it has the spaces of the native one."""
-    single = gymnasium.make(env_id, **kwargs)
+        return FirstOfVectorEnv(make(render_mode=render_mode))
+    single = gymnasium.make(env_id, render_mode=render_mode, **kwargs)
     seen = vector.single_observation_space, vector.single_action_space
     drawn = single.observation_space, single.action_space
-    vector.close()
     if all(map(spaces.same_space, seen, drawn)):
         return single
     single.close()
     raise ValueError(
-        f"Expected the vector environment of {env_id} to render "
-        f"{kwargs['render_mode']}, or the single one to have the same spaces. "
+        f"Expected the vector environment of {env_id} to render {render_mode}, "
+        "or the single one to have the same spaces. "
         f"Received: {seen} and {drawn}"
     )
 

@@ -9,7 +9,6 @@ from keras_rl2.basics.arguments import check_above_zero
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import present
-from keras_rl2.basics.outliers import FEWEST_EXAMPLES
 from keras_rl2.basics.outliers import MAX_DEVIATIONS
 from keras_rl2.basics.outliers import Outliers
 from keras_rl2.envs.running_moments import RunningMoments
@@ -107,10 +106,9 @@ class RewardScaler:
         """
         if valid is not None:
             valid = np.asarray(valid)[None]
-        scaled: np.ndarray = self.scale_rollout(
+        return self.scale_rollout(
             np.asarray(reward)[None], np.asarray(ended)[None], valid
         )[0]
-        return scaled
 
     def scale_rollout(
         self,
@@ -149,9 +147,8 @@ class RewardScaler:
             over |= anew
         before = self.returns, copy.copy(self.moments)
         with np.errstate(over="ignore", invalid="ignore"):
-            variance = self._merge(
-                self._accumulate(rewards, over, valid), valid
-            )
+            returns = self._accumulate(rewards, over, valid)
+            seen = self._merge(returns, valid)
         if not self.moments.is_finite:
             self.returns, self.moments = before
             sizes = np.where(valid, np.abs(rewards), 0.0)
@@ -161,7 +158,12 @@ class RewardScaler:
                 f"{sizes[step, env]:.6g}, without its sign, from environment "
                 f"{env} at step {step} of the rollout"
             )
-        if self._may_hold_outliers(before[1], variance, valid):
+        # Mean, variance and count before each step, [T, 1].
+        past = copy.copy(before[1])
+        past.mean, past.variance, past.count = seen[:, :-1, None]
+        bounded = past.bounded(returns, self.max_deviations)
+        variance = seen[1, 1:]
+        if (valid & (bounded != returns)).any():
             self.returns, self.moments = before
             variance = self._merge_bounded(rewards, over, valid)
         scaled = rewards / np.sqrt(variance + self.epsilon)[:, None]
@@ -243,13 +245,17 @@ class RewardScaler:
         return returns
 
     def _merge(self, returns: np.ndarray, valid: np.ndarray) -> np.ndarray:
-        """Returns the variance after each step `[T]`, and keeps the last."""
+        """Merges returns `[T, B]` with the moments, step by step.
+
+        Returns:
+            `[3, T + 1]`. Mean, variance and count at first, and after each
+            step.
+        """
         count = valid.sum(axis=1)
         divisor = np.maximum(count, 1)
         mean = np.where(valid, returns, 0.0).sum(axis=1) / divisor
         deviation = np.where(valid, returns - mean[:, None], 0.0)
         variance = (deviation * deviation).sum(axis=1) / divisor
-        after = np.empty(len(returns))
         # Python's floats: the same numbers as NumPy's, but much faster.
         batches = zip(
             mean.tolist(), variance.tolist(), count.tolist(), strict=True
@@ -257,42 +263,17 @@ class RewardScaler:
         moments = self.moments
         moments.mean = float(moments.mean)
         moments.variance = float(moments.variance)
-        for t, (batch_mean, batch_variance, batch_count) in enumerate(batches):
+        seen = [(moments.mean, moments.variance, moments.count)]
+        for batch_mean, batch_variance, batch_count in batches:
             if batch_count:
                 moments.merge(batch_mean, batch_variance, batch_count)
-            after[t] = moments.variance
-        return after
-
-    def _may_hold_outliers(
-        self, before: RunningMoments, variance: np.ndarray, valid: np.ndarray
-    ) -> bool:
-        """Returns whether the variance `[T]` has grown as by an outlier.
-
-        For nearly all rollouts, a few scalars decide.
-        """
-        end = self.moments
-        if self.max_deviations is None or end.count < FEWEST_EXAMPLES:
-            return False
-        # Half of the growth by an outlier, as a margin for rounding.
-        most = 0.5 * self.max_deviations**2
-        squares = before.variance * before.count
-        grown = end.variance * end.count - squares
-        # Other environments of the step weigh against it.
-        grown *= 1.0 + self.num_envs / FEWEST_EXAMPLES
-        if grown * end.count <= min(0.5 * before.count, most) * squares:
-            return False
-        counted = np.count_nonzero(valid, axis=1)
-        total_after = before.count + np.cumsum(counted)
-        total = total_after - counted
-        earlier = np.append(before.variance, variance[:-1])
-        grown = variance * total_after - earlier * total
-        limit = np.minimum(0.5 * total, most) * earlier * total
-        return bool((grown * total_after > limit).any())
+            seen.append((moments.mean, moments.variance, moments.count))
+        return np.array(seen).T
 
     def _merge_bounded(
         self, rewards: np.ndarray, over: np.ndarray, valid: np.ndarray
     ) -> np.ndarray:
-        """Merges as `_merge`, but step by step and with outliers bounded."""
+        """Merges with outliers bounded; returns the variance, `[T]`."""
         after = np.empty(len(rewards))
         for t in range(len(rewards)):
             row = slice(t, t + 1)
@@ -310,7 +291,7 @@ class RewardScaler:
                     f"reward={rewards[t, env]:.6g} from environment {env} at "
                     f"step {t} of its rollout",
                 )
-            after[t] = self._merge(bounded, valid[row])[0]
+            after[t] = self._merge(bounded, valid[row])[1, 1]
         return after
 
     def get_state(self) -> dict[str, Any]:

@@ -4,8 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from keras_rl2.basics.arguments import check_above_zero
-from keras_rl2.basics.arguments import check_sizes
 from keras_rl2.basics.outliers import FEWEST_EXAMPLES
 from keras_rl2.basics.outliers import MAX_DEVIATIONS
 
@@ -42,11 +40,9 @@ class RunningMoments:
     def __init__(
         self, shape: tuple[int, ...] = (), epsilon: float = 1e-4
     ) -> None:
-        check_sizes(shape=shape)
-        check_above_zero(epsilon=epsilon)
         self.mean: Any = np.zeros(shape)
         self.variance: Any = np.ones(shape)
-        self.count = float(epsilon)
+        self.count: Any = float(epsilon)
         self._prior = float(epsilon)
 
     def update(self, batch: np.ndarray) -> None:
@@ -129,15 +125,12 @@ class RunningMoments:
         """
         if max_deviations is None:
             return batch
-        most = min(self.count, max_deviations**2)
+        most = np.minimum(self.count, max_deviations**2)
         known = (self.count >= FEWEST_EXAMPLES) & (
             self.variance * self.count > self.of_prior(self.mean)
         )
         reach = np.where(known, np.sqrt(self.variance * most), np.inf)
-        bounded: np.ndarray = np.clip(
-            batch, self.mean - reach, self.mean + reach
-        )
-        return bounded
+        return np.clip(batch, self.mean - reach, self.mean + reach)
 
     def of_prior(self, mean: Any) -> Any:
         """Returns the squares that the prior adds to equal examples.
@@ -174,12 +167,11 @@ class RunningMoments:
             ValueError: If it belongs to examples of another shape.
         """
         mean = np.array(state["mean"], np.float64)
-        variance = np.array(state["variance"], np.float64)
-        expected = np.shape(self.mean)
-        if mean.shape != expected or variance.shape != expected:
+        if mean.shape != np.shape(self.mean):
             raise ValueError(
-                f"Expected moments of shape {expected}. Received: mean of "
-                f"shape {mean.shape}, variance of shape {variance.shape}"
+                f"Expected moments of shape {np.shape(self.mean)}. "
+                f"Received: a mean of shape {mean.shape}"
             )
-        self.mean, self.variance = mean, variance
+        self.mean = mean
+        self.variance = np.array(state["variance"], np.float64)
         self.count = float(state["count"])

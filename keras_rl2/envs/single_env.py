@@ -36,12 +36,8 @@ class SingleEnv(VectorEnvAdapter):
     def _step(self, action: Tree[np.ndarray]) -> Step:
         """Takes one step, and a reset if it ended the episode."""
         batch = self._to_action(action)
-        given = self.env.step(
-            # [1, ...] -> [...]
-            batch[0]
-            if isinstance(batch, np.ndarray)
-            else map_leaves(operator.itemgetter(0), batch)
-        )
+        # [1, ...] -> [...]
+        given = self.env.step(map_leaves(operator.itemgetter(0), batch))
         if self.steps == 1:
             self._checks.check_step(given)
         observation, reward, terminated, truncated, _ = given
@@ -83,9 +79,8 @@ class SingleEnv(VectorEnvAdapter):
                 self._checks.check_observation(observation)
             # [...] -> [1, ...]
             return copy[None]
-        return map_leaves(_batched, self.observation_spec, observation)
-
-
-def _batched(expected: ArraySpec, array: Any) -> np.ndarray:
-    """Copies an array to a batch of one, `[1, ...]`."""
-    return np.array(array, expected.dtype)[None]
+        return map_leaves(
+            lambda spec, array: np.array(array, spec.dtype)[None],
+            self.observation_spec,
+            observation,
+        )

@@ -9,13 +9,12 @@ from typing import TypeAlias
 
 import gymnasium
 import numpy as np
-import numpy.typing as npt
 from gymnasium import Space
 from gymnasium.vector import AsyncVectorEnv
 from gymnasium.vector import SyncVectorEnv
 from gymnasium.vector import VectorEnv
 
-from keras_rl2.envs import env_processes
+from keras_rl2.envs import worker_processes
 from keras_rl2.envs.environment_checks import EnvironmentChecks
 from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.array_spec import ArraySpec
@@ -102,12 +101,11 @@ class VectorEnvAdapter(abc.ABC):
         self.num_envs = int(num_envs)
         self.observation_space = observation_space
         self.action_space = action_space
-        self.observation_spec = spaces.observation_spec(observation_space)
+        spec = spaces.observation_spec(observation_space)
+        self.observation_spec = spec
         # For a single array, the most frequent case: no tree is walked then.
         self._dtype = (
-            np.dtype(self.observation_spec.dtype)
-            if isinstance(self.observation_spec, ArraySpec)
-            else None
+            np.dtype(spec.dtype) if isinstance(spec, ArraySpec) else None
         )
         self._action_spec = spaces.action_spec(action_space)
         self.pending_reset = np.zeros(num_envs, np.bool_)
@@ -116,10 +114,7 @@ class VectorEnvAdapter(abc.ABC):
         self.failed = np.zeros(num_envs, np.bool_)
         self.remake: Callable[[], Any] | None = None
         self._checks = EnvironmentChecks(
-            self.name,
-            observation_space,
-            self.observation_spec,
-            self._given_shape(),
+            self.name, observation_space, spec, self._given_shape()
         )
 
     def reset(self, seed: int | None = None) -> Any:
@@ -221,11 +216,9 @@ class VectorEnvAdapter(abc.ABC):
         """
         raise ValueError(
             "Expected environments in processes of their own for "
-            "`step_timeout`, e.g. "
-            "gymnasium.vector.AsyncVectorEnv([make_env, ...]): nothing can "
+            "`step_timeout`, e.g. gymnasium.vector.AsyncVectorEnv: nothing can "
             "interrupt a step in this process. Received: "
-            f"step_timeout={seconds} and {self.name}, a "
-            f"{type(self.env).__name__}"
+            f"step_timeout={seconds} and {self.name}"
         )
 
     @abc.abstractmethod
@@ -257,21 +250,17 @@ class VectorEnvAdapter(abc.ABC):
     def _fail(self, error: BaseException, doing: str) -> None:
         """Adds the environment and the step to an error."""
         failed = self._culprits(error)
-        self.failed = (
-            np.ones(self.num_envs, np.bool_) if failed is None else failed
-        )
-        error.add_note(f"In {doing} of {self._which(failed)}.")
+        if failed is None:
+            self.failed = np.ones(self.num_envs, np.bool_)
+            which = f"one of the {self.num_envs} environments"
+        else:
+            self.failed = failed
+            which = f"environment {', '.join(map(str, np.flatnonzero(failed)))}"
+        error.add_note(f"In {doing} of {which} of {self.name}.")
 
     def _culprits(self, error: BaseException) -> np.ndarray | None:
         """Returns the environments that raised an error, `[B]`, if known."""
         return None
-
-    def _which(self, failed: np.ndarray | None) -> str:
-        """Returns a description of the environments that raised an error."""
-        if failed is None:
-            return f"one of the {self.num_envs} environments of {self.name}"
-        indices = ", ".join(map(str, np.flatnonzero(failed)))
-        return f"environment {indices} of {self.name}"
 
     def get_state(self) -> dict[str, Any]:
         """Returns the state of the adapter itself, without the environments.
@@ -296,14 +285,12 @@ class VectorEnvAdapter(abc.ABC):
                 an environment that reports the end of episodes differently.
         """
         pending_reset = np.array(state["pending_reset"], np.bool_)
-        if pending_reset.shape != (self.num_envs,):
+        if pending_reset.shape != (self.num_envs,) or (
+            pending_reset.any() and not self.masks_reset_rows
+        ):
             raise ValueError(
-                f"Expected the state of {self.num_envs} environments. "
-                f"Received: pending_reset={pending_reset}"
-            )
-        if pending_reset.any() and not self.masks_reset_rows:
-            raise ValueError(
-                f"Expected no pending reset, since {self.name} resets at once. "
+                f"Expected the state of {self.num_envs} environments that end "
+                f"episodes as {self.name} does. "
                 f"Received: pending_reset={pending_reset}"
             )
         self.pending_reset = pending_reset
@@ -329,7 +316,11 @@ class VectorEnvAdapter(abc.ABC):
         """Casts an observation, without a copy where that is possible."""
         if self._dtype is not None:
             return np.asarray(observation, self._dtype)
-        return map_leaves(_cast, self.observation_spec, observation)
+        return map_leaves(
+            lambda spec, array: np.asarray(array, spec.dtype),
+            self.observation_spec,
+            observation,
+        )
 
 
 #: An environment as users pass it; see `keras_rl2.envs.adapt`.
@@ -378,9 +369,8 @@ def seed_layers(env: GymnasiumEnv, seed: int) -> None:
             seed_layers(each, seed + index)
     elif isinstance(inner, AsyncVectorEnv):
         seeds = range(seed, seed + inner.num_envs)
-        if env_processes.can_be_asked(inner):
-            own_seeds = [(each,) for each in seeds]
-            env_processes.ask(inner, seed_layers, own_seeds)
+        if worker_processes.can_be_asked(inner):
+            worker_processes.ask(inner, seed_layers, [*zip(seeds)])
         else:
             drawing = [np.random.default_rng((each, 0)) for each in seeds]
             inner.set_attr("np_random", drawing)
@@ -401,11 +391,6 @@ def _spaces(env: GymnasiumEnv | None) -> Iterator[Space[Any]]:
             if isinstance(space, Space):
                 yield space
         env = getattr(env, "env", None) if env is not env.unwrapped else None
-
-
-def _cast(expected: ArraySpec, array: npt.ArrayLike) -> np.ndarray:
-    """Casts an array to the expected dtype."""
-    return np.asarray(array, expected.dtype)
 
 
 def _name(env: object) -> str:

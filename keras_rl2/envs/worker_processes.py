@@ -1,24 +1,35 @@
-"""Handling of failed processes in `gymnasium.vector.AsyncVectorEnv`.
+"""The processes of `gymnasium.vector.AsyncVectorEnv`.
 
 Its `close()` waits for ever for a process that is dead or hangs, and its
 `step()` for a process that hangs or has raised an error that cannot be pickled.
-Once an environment has raised, it cannot be stepped any more. Only public names
-of the class are used.
+Once an environment has raised, it cannot be stepped any more.
+
+Gymnasium calls methods and sets attributes of the environments there, and
+pickles both by name. To call other functions, `gymnasium.Env` gets one more
+attribute, in these processes only: setting it calls a function with the
+environment, and getting it returns the result.
 """
 
 import inspect
 import multiprocessing
 import queue
+import signal
 import threading
 import time
 import weakref
+from collections.abc import Callable
+from collections.abc import Sequence
 from multiprocessing.connection import wait
 from typing import Any
 from typing import TypeAlias
 
+import cloudpickle
+import gymnasium
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv
+from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv
+from gymnasium.vector.utils import create_empty_array
 
 from keras_rl2.envs.errors import WorkerError
 
@@ -33,6 +44,10 @@ _SECONDS_TO_SEND = 0.5
 _SECONDS_BETWEEN_LOOKS = 0.02
 # A process that was forked beside TensorFlow's threads may never begin.
 _SECONDS_TO_MAKE = 20.0
+
+_NAME = "keras_rl2_call"
+# Handlers of this process that are out of use while signals are ignored.
+_handlers: dict[int, Any] = {}
 
 # Quoted: before Gymnasium 1.4 the class takes no types.
 Workers: TypeAlias = "AsyncVectorEnv[Any, Any]"
@@ -69,20 +84,6 @@ class _ErrorQueue:
         until = now + _SECONDS_TO_TELL
         if self.until is not None:
             until = max(self.until, now + _SECONDS_TO_SEND)
-        try:
-            index, _, raised, trace = self._next(until)
-        except Exception as error:
-            none = isinstance(error, queue.Empty)
-            raise WorkerError(
-                "Expected an exception that can be pickled, of an environment "
-                "in a process of its own. Received: "
-                f"{'none' if none else repr(error)}"
-            ) from error
-        # The error itself: some cannot be created from one argument.
-        return index, lambda itself: itself, raised, trace
-
-    def _next(self, until: float) -> tuple[int, type, BaseException, str]:
-        """Waits until an error arrives, or none can arrive any more."""
         while True:
             # Determined before the queue is read: a process has sent its error
             # by the time it ends.
@@ -93,14 +94,20 @@ class _ErrorQueue:
                 )
             )
             try:
-                found: tuple[int, type, BaseException, str] = self._queue.get(
+                index, _, raised, trace = self._queue.get(
                     timeout=0.0 if over else _SECONDS_BETWEEN_LOOKS
                 )
-            except queue.Empty:
-                if over:
-                    raise
-            else:
-                return found
+            except Exception as error:
+                none = isinstance(error, queue.Empty)
+                if none and not over:
+                    continue
+                raise WorkerError(
+                    "Expected an exception that can be pickled, of an "
+                    "environment in a process of its own. Received: "
+                    f"{'none' if none else repr(error)}"
+                ) from error
+            # The error itself: some cannot be created from one argument.
+            return index, lambda itself: itself, raised, trace
 
     def close(self) -> None:
         """Releases the queue: as long as it is held, its descriptors stay."""
@@ -129,92 +136,61 @@ def failed_workers(env: Workers) -> np.ndarray:
     return np.array([pipe is None for pipe in env.parent_pipes], np.bool_)
 
 
-def how_lost(env: Workers, error: BaseException) -> str | None:
-    """Returns how a process was lost, by the error of a step or reset.
+def find_loss(
+    env: Workers, name: str, doing: str, error: BaseException
+) -> tuple[WorkerError, np.ndarray] | None:
+    """Returns which processes were lost, by the error of a step or reset.
 
     Args:
-        env: `gymnasium.vector.AsyncVectorEnv`.
+        env: `gymnasium.vector.AsyncVectorEnv`, before its end.
+        name: str. Name of the environment in messages.
+        doing: str. The request that was not answered.
         error: The error that its method raised.
 
     Returns:
-        `"dead"`; `"silent"`, if the process hangs; `"unread"`, if it raised an
-        error that cannot be sent; or None if no process was lost.
+        A `WorkerError` that names them, and `[B]` bool, the lost ones; or None
+        if no process was lost.
     """
     if isinstance(error, WorkerError):
-        return "unread"
-    if failed_workers(env).any():
+        expected = "exceptions that can be pickled"
+        received = (
+            "which raised another; its process has printed it, if possible"
+        )
+        lost = _dead(env)
+    elif failed_workers(env).any():
         return None
-    if isinstance(error, multiprocessing.TimeoutError):
-        return "silent"
-    return "dead" if isinstance(error, EOFError | OSError) else None
+    elif isinstance(error, multiprocessing.TimeoutError):
+        expected = "an answer within `step_timeout`"
+        received = "which did not answer"
+        lost = np.array(
+            [pipe is not None and not pipe.poll(0) for pipe in env.parent_pipes]
+        )
+    elif isinstance(error, EOFError | OSError):
+        expected = "a process that lives"
+        received = "whose process ended with exit code {}"
+        lost = _dead(env)
+    else:
+        return None
+    found = [
+        f"environment {index}, "
+        + received.format(env.processes[index].exitcode)
+        for index in np.flatnonzero(lost).tolist()
+    ]
+    raised = WorkerError(
+        f"Expected {expected} of every environment of {name} in {doing}. "
+        f"Received: {'; '.join(found) or 'one that is not known'}"
+    )
+    return raised, lost
 
 
-def lost_workers(env: Workers, how: str) -> np.ndarray:
-    """Returns the processes that are lost.
-
-    Args:
-        env: `gymnasium.vector.AsyncVectorEnv`, after a timeout or once a pipe
-            has broken.
-        how: str, as returned by `how_lost`.
-
-    Returns:
-        `[B]` bool. Silent processes, or dead ones.
-    """
-    if how == "silent":
-        silent = [
-            pipe is not None and not pipe.poll(0) for pipe in env.parent_pipes
-        ]
-        return np.array(silent, np.bool_)
+def _dead(env: Workers) -> np.ndarray:
+    """Returns which processes are dead, `[B]`, once a pipe has broken."""
     # Pipes break a moment before their process is gone.
     ending = wait([process.sentinel for process in env.processes], 0.5)
     for process in env.processes:
         if process.sentinel in ending:
             process.join(_SECONDS_TO_END)
     return np.array([not p.is_alive() for p in env.processes], np.bool_)
-
-
-# The expectation, and how an environment was lost.
-_LOSSES = {
-    "silent": (
-        "an answer within `step_timeout`",
-        "which did not answer",
-    ),
-    "unread": (
-        "exceptions that can be pickled",
-        "which raised another; its process has printed it, if possible",
-    ),
-    "dead": (
-        "a process that lives",
-        "whose process ended with exit code {}",
-    ),
-}
-
-
-def lost(
-    env: Workers, name: str, dead: np.ndarray, doing: str, how: str
-) -> WorkerError:
-    """Returns an error that names the lost processes, and how they were lost.
-
-    Args:
-        env: `gymnasium.vector.AsyncVectorEnv`, before its end.
-        name: str. Name of the environment in messages.
-        dead: `[B]` bool. The lost processes.
-        doing: str. The request that they did not answer.
-        how: str, as returned by `how_lost`.
-
-    Returns:
-        `WorkerError`.
-    """
-    expected, received = _LOSSES[how]
-    found = [
-        f"environment {index}, "
-        + received.format(env.processes[index].exitcode)
-        for index in np.flatnonzero(dead).tolist()
-    ]
-    return WorkerError(
-        f"Expected {expected} of every environment of {name} in {doing}. "
-        f"Received: {'; '.join(found) or 'one that is not known'}"
-    )
 
 
 def end_workers(env: Workers) -> None:
@@ -275,7 +251,7 @@ def close_workers(env: VectorEnv[Any, Any, Any], workers: Workers) -> None:
     _release(workers)
 
 
-def remake_workers(env: Workers) -> bool:
+def remake_workers(env: Workers) -> None:
     """Creates the environments again, within the same object.
 
     Wrappers and users that hold the object close the new processes with it.
@@ -283,16 +259,16 @@ def remake_workers(env: Workers) -> bool:
     Args:
         env: `gymnasium.vector.AsyncVectorEnv`, closed.
 
-    Returns:
-        bool. False if its constructor arguments cannot be read from it.
+    Raises:
+        RuntimeError: If it is of another class, whose constructor is unknown.
     """
     if type(env) is not AsyncVectorEnv:
-        return False
+        raise RuntimeError(
+            "Expected a gymnasium.vector.AsyncVectorEnv, which can be made "
+            f"again. Received: {type(env).__name__}, whose processes ended"
+        )
     parameters = [*inspect.signature(AsyncVectorEnv.__init__).parameters][1:]
-    given = vars(env)
-    if not all(name in given for name in parameters):
-        return False
-    arguments = {name: given[name] for name in parameters}
+    arguments = {name: vars(env)[name] for name in parameters}
     env.closed = False
     # The constructor waits for the first answer without a timeout; ending the
     # processes wakes it.
@@ -303,7 +279,6 @@ def remake_workers(env: Workers) -> bool:
     finally:
         timer.cancel()
         hear_errors(env)
-    return True
 
 
 def limit_steps(env: Workers, seconds: float) -> None:
@@ -338,3 +313,140 @@ def _kill(env: Workers) -> None:
     """Kills processes at once, including those that have not begun."""
     for process in [*env.processes]:
         process.kill()
+
+
+def can_be_asked(env: object) -> bool:
+    """Returns whether an environment runs in processes of Gymnasium's own.
+
+    Args:
+        env: Any.
+    """
+    return isinstance(env, AsyncVectorEnv) and env.worker is None
+
+
+def ask(
+    env: Workers,
+    function: Callable[..., Any],
+    arguments: Sequence[tuple[Any, ...]] | None = None,
+) -> list[Any]:
+    """Calls a function in each process, with its environment.
+
+    Args:
+        env: `gymnasium.vector.AsyncVectorEnv` without a pending call.
+        function: Callable of a module, from an environment and more.
+        arguments: Sequence of tuples, the further arguments in each process.
+            Defaults to `None`: no further ones.
+
+    Returns:
+        list of the return values, which must be picklable.
+
+    Raises:
+        RuntimeError: If the function raised an error.
+        ValueError: If the processes have a custom `worker`.
+    """
+    if not can_be_asked(env):
+        raise ValueError(
+            "Expected environments in processes with Gymnasium's own `worker`. "
+            f"Received: worker={env.worker}"
+        )
+    if arguments is None:
+        arguments = [()] * env.num_envs
+    calls = [(cloudpickle.dumps(function), *each) for each in arguments]
+    try:
+        env.call("has_wrapper_attr", _Name())
+        env.set_attr(_NAME, calls)
+        answers = env.get_attr(_NAME)
+    except KeyboardInterrupt as error:
+        # Gymnasium raises the error here that has ended a process.
+        if not failed_workers(env).any():
+            raise
+        raise RuntimeError("Ctrl-C has ended processes") from error
+    for index, (went_well, answer) in enumerate(answers):
+        if not went_well:
+            raise RuntimeError(f"{answer}, in environment {index}")
+    return [answer for _, answer in answers]
+
+
+def end_episodes(
+    env: Workers, ended: np.ndarray, observations: Sequence[Any]
+) -> None:
+    """Lets environments begin new episodes with the next step, or continue.
+
+    A process resets an environment if the step before has ended an episode,
+    which cannot be set from outside. Therefore each process takes one step that
+    changes nothing.
+
+    Args:
+        env: `gymnasium.vector.AsyncVectorEnv`.
+        ended: `[B]` bool. Whether the last step of each ended an episode.
+        observations: Sequence of the last observation of each.
+    """
+    if env.autoreset_mode is not AutoresetMode.NEXT_STEP:
+        return
+    ask(env, _pretend, [*zip(ended.tolist(), observations, strict=True)])
+    env.step(create_empty_array(env.single_action_space, env.num_envs))
+
+
+def ignore_signals(env: object, ignore: bool) -> None:
+    """Ignores SIGINT and SIGTERM in this process, or handles them again.
+
+    Args:
+        env: Not used.
+        ignore: bool.
+    """
+    del env
+    if ignore:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before = signal.signal(number, signal.SIG_IGN)
+            _handlers.setdefault(number, before)
+        return
+    while _handlers:
+        signal.signal(*_handlers.popitem())
+
+
+class _Name(str):
+    """The attribute's name, which defines the attribute when unpickled."""
+
+    __slots__ = ()
+
+    def __new__(cls) -> "_Name":
+        return super().__new__(cls, _NAME)
+
+    def __reduce__(self) -> Any:
+        return _add_name, ()
+
+
+class _Called:
+    """An attribute that calls the function it is set to."""
+
+    answer: Any = (True, None)
+
+    def __get__(self, env: object, kind: type) -> Any:
+        return self.answer
+
+    def __set__(self, env: object, call: tuple[Any, ...]) -> None:
+        # An error would end the process.
+        try:
+            function = cloudpickle.loads(call[0])
+            self.answer = True, function(env, *call[1:])
+        except Exception as error:
+            self.answer = False, repr(error)
+
+
+def _add_name() -> str:
+    """Defines the attribute for environments of this process."""
+    if not hasattr(gymnasium.Env, _NAME):
+        setattr(gymnasium.Env, _NAME, _Called())
+    return _NAME
+
+
+def _pretend(
+    env: gymnasium.Env[Any, Any], ended: bool, observation: object
+) -> None:
+    """Replaces the next step of an environment by one without effect."""
+
+    def step(action: object) -> Any:
+        del env.step
+        return observation, 0.0, ended, False, {}
+
+    vars(env)["step"] = step

@@ -1,6 +1,5 @@
 """Batches of observations, checked against their space."""
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +8,7 @@ import numpy.typing as npt
 
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import is_leaf
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
@@ -30,11 +30,6 @@ def as_batch(
     Raises:
         ValueError: If its form, or a shape, is not that of the space.
     """
-    if _is_of_reset(spec, observation):
-        raise ValueError(
-            "Expected an observation. Received: (observation, info), as "
-            "`reset` returns; pass the first of the two"
-        )
     if not _same_form(spec, observation):
         raise ValueError(
             f"Expected an observation of the form {_form(spec)}. "
@@ -47,12 +42,9 @@ def as_batch(
         )
     ]
     arrays = with_leaves(spec, [array for _, _, array in pairs])
-    # () for one observation, (B,) for a batch: by most of the arrays.
-    leading = Counter(
-        array.shape[: max(array.ndim - len(one.shape), 0)]
-        for _, one, array in pairs
-    )
-    count = leading.most_common(1)[0][0][:1]
+    # () for one observation, (B,) for a batch.
+    _, first, array = pairs[0]
+    count = array.shape[: max(array.ndim - len(first.shape), 0)][:1]
     for path, one, array in pairs:
         if array.shape != (*count, *one.shape):
             raise ValueError(
@@ -64,6 +56,11 @@ def as_batch(
         return arrays, False
     # [...] -> [1, ...]
     return map_leaves(lambda array: array[None], arrays), True
+
+
+def _observations(path: str) -> str:
+    """Returns the name of one array of observations."""
+    return f"{path!r} of observations" if path else "observations"
 
 
 def _as_array(
@@ -78,26 +75,14 @@ def _as_array(
     kinds = "fiub" if np.dtype(spec.dtype).kind == "f" else "iub"
     if array.dtype.kind not in kinds:
         raise ValueError(
-            f"Expected {f'{path!r} of ' if path else ''}observations of dtype "
-            f"{spec.dtype}. Received: dtype {array.dtype}"
+            f"Expected {_observations(path)} of dtype {spec.dtype}. "
+            f"Received: dtype {array.dtype}"
         )
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError(
-            f"Expected {f'{path!r} of ' if path else ''}finite observations. "
-            f"Received: {array.size - np.isfinite(array).sum()} of "
-            f"{array.size} numbers that are NaN or infinite"
+            f"Expected {_observations(path)} that are finite. Received: {array}"
         )
     return array.astype(spec.dtype, copy=False)
-
-
-def _is_of_reset(spec: Tree[ArraySpec], given: object) -> bool:
-    """Returns whether it is what `reset` of an environment returns."""
-    return (
-        isinstance(given, tuple)
-        and len(given) == 2
-        and isinstance(given[1], Mapping)
-        and not (isinstance(spec, tuple) and _same_form(spec, given))
-    )
 
 
 def _same_form(spec: Tree[ArraySpec], tree: object) -> bool:
@@ -114,7 +99,7 @@ def _same_form(spec: Tree[ArraySpec], tree: object) -> bool:
             and len(spec) == len(tree)
             and all(map(_same_form, spec, tree))
         )
-    return not isinstance(tree, Mapping)
+    return is_leaf(tree)
 
 
 def _form(tree: object) -> str:

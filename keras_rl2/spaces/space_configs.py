@@ -1,8 +1,6 @@
 """Spaces written down as plain JSON, with which agents are saved."""
 
-import math
 import reprlib
-from collections.abc import Callable
 from collections.abc import Mapping
 from typing import Any
 
@@ -87,21 +85,15 @@ def space_to_config(space: Space[Any]) -> dict[str, Any]:
         }
     if isinstance(space, MultiBinary):
         return {"type": "MultiBinary", "shape": list(space.shape)}
-    if isinstance(space, Dict) and _has_names(space):
+    if isinstance(space, Dict):
         inner = {key: space_to_config(each) for key, each in space.items()}
         return {"type": "Dict", "spaces": inner}
-    if isinstance(space, Tuple) and len(space):
+    if isinstance(space, Tuple):
         return {"type": "Tuple", "spaces": [*map(space_to_config, space)]}
     raise ValueError(
         "Expected a space of type Box, Discrete, MultiDiscrete, MultiBinary, "
-        "Dict (with strings for keys) or Tuple, neither of them empty. "
-        f"Received: space={space}"
+        f"Dict or Tuple. Received: space={space}"
     )
-
-
-def _has_names(space: Dict) -> bool:
-    """Returns whether a Dict has keys, all of them strings."""
-    return len(space) > 0 and all(isinstance(key, str) for key in space)
 
 
 def space_from_config(config: object) -> Space[Any]:
@@ -121,61 +113,42 @@ def space_from_config(config: object) -> Space[Any]:
     >>> space_from_config({"type": "MultiBinary", "shape": [3]})
     MultiBinary(3)
     """
-    try:
-        return _read(config)
-    # Of any type: by a missing key, or by the space that is made.
-    except Exception as error:
-        raise ValueError(
-            "Expected the config of a space, as `space_to_config` returns it: "
-            f"{type(error).__name__}: {error}. "
-            f"Received: config={reprlib.repr(config)}"
-        ) from error
-
-
-def _bounds_to_json(bounds: np.ndarray) -> Any:
-    """Returns one number if all bounds are equal, else nested lists."""
-    if bounds.size and (bounds == bounds.flat[0]).all():
-        return _number_to_json(bounds.flat[0].item())
-    return _map_nested(_number_to_json, bounds.tolist())
-
-
-def _number_to_json(number: float) -> float | str:
-    """Writes infinity as text."""
-    if isinstance(number, float) and math.isinf(number):
-        return "inf" if number > 0 else "-inf"
-    return number
-
-
-def _map_nested(function: Callable[[Any], Any], value: object) -> Any:
-    """Applies a function to each element of nested lists."""
-    if isinstance(value, list):
-        return [_map_nested(function, item) for item in value]
-    return function(value)
-
-
-def _read(config: Any) -> Space[Any]:
-    """Makes a space."""
-    kind = config["type"]
+    given: Any = config if isinstance(config, Mapping) else {}
+    kind = given.get("type")
     if kind == "Dict":
-        inner = config["spaces"].items()
-        return Dict({key: _read(each) for key, each in inner})
+        inner = given["spaces"].items()
+        return Dict({key: space_from_config(each) for key, each in inner})
     if kind == "Tuple":
-        return Tuple([_read(each) for each in config["spaces"]])
+        return Tuple([space_from_config(each) for each in given["spaces"]])
     if kind == "MultiBinary":
-        shape = config["shape"]
+        shape = given["shape"]
         return MultiBinary(shape[0] if len(shape) == 1 else shape)
     if kind not in ("Box", "Discrete", "MultiDiscrete"):
-        raise ValueError(f"there is no type {kind!r}")
-    dtype = np.dtype(config["dtype"])
+        raise ValueError(
+            "Expected the config of a space, as `space_to_config` returns it. "
+            f"Received: config={reprlib.repr(config)}"
+        )
+    dtype = np.dtype(given["dtype"])
     if kind == "Box":
-        shape = tuple(config["shape"])
+        shape = tuple(given["shape"])
         low, high = (
-            np.full(shape, np.array(config[key], dtype))
+            np.full(shape, np.array(given[key], dtype))
             for key in ("low", "high")
         )
         return Box(low, high, shape, dtype)
     if kind == "MultiDiscrete":
-        return MultiDiscrete(config["nvec"], dtype, start=config["start"])
+        return MultiDiscrete(given["nvec"], dtype, start=given["start"])
     # The only dtype before Gymnasium 1.3, which takes no argument for it.
     other = {} if dtype == np.int64 else {"dtype": dtype.type}
-    return Discrete(config["n"], start=config["start"], **other)
+    return Discrete(given["n"], start=given["start"], **other)
+
+
+def _bounds_to_json(bounds: np.ndarray) -> Any:
+    """Returns one number if all bounds are equal, else nested lists."""
+    values = bounds.astype(object)
+    # JSON has no number for infinity.
+    values[bounds == np.inf] = "inf"
+    values[bounds == -np.inf] = "-inf"
+    if bounds.size and (bounds == bounds.flat[0]).all():
+        return values.flat[0]
+    return values.tolist()

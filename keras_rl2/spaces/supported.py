@@ -65,11 +65,10 @@ def action_spec(space: Space[Any]) -> Tree[ArraySpec]:
     >>> action_spec(Discrete(3))
     ArraySpec(shape=(), dtype='int64')
     """
-    found: Tree[ArraySpec] = map_leaves(
+    return map_leaves(
         lambda leaf: ArraySpec(tuple(leaf.shape or ()), str(leaf.dtype)),
         space_tree(space),
     )
-    return found
 
 
 def observation_spec(space: Space[Any]) -> Tree[ArraySpec]:
@@ -86,12 +85,12 @@ def observation_spec(space: Space[Any]) -> Tree[ArraySpec]:
     >>> observation_spec(Discrete(3))
     ArraySpec(shape=(), dtype='int32')
     """
-
-    def spec(leaf: Space[Any]) -> ArraySpec:
-        return ArraySpec(tuple(leaf.shape or ()), observation_dtype(leaf).name)
-
-    found: Tree[ArraySpec] = map_leaves(spec, space_tree(space))
-    return found
+    return map_leaves(
+        lambda leaf: ArraySpec(
+            tuple(leaf.shape or ()), observation_dtype(leaf).name
+        ),
+        space_tree(space),
+    )
 
 
 def is_masked(space: Space[Any]) -> bool:
@@ -124,8 +123,7 @@ def allowed_choice(
     2
     """
     allowed = np.where(mask > 0, scores, -1.0)
-    choice: npt.NDArray[np.int32] = allowed.argmax(axis=-1).astype(np.int32)
-    return choice
+    return allowed.argmax(axis=-1).astype(np.int32)
 
 
 def check_mask_space(space: Space[Any], size: int) -> None:
@@ -139,22 +137,14 @@ def check_mask_space(space: Space[Any], size: int) -> None:
     Raises:
         ValueError: If there is a mask of another length, or for nothing.
     """
-    if not is_masked(space):
-        return
-    assert isinstance(space, Dict)
-    shape = space[ACTION_MASK].shape
-    if size and shape == (size,):
-        return
-    expected = (
-        f"of shape ({size},), a flag for each option"
-        if size
-        else "to be absent, since the action space has no single options to "
-        "forbid: rename the key"
-    )
-    raise ValueError(
-        f"Expected {ACTION_MASK!r} of the observation {expected}. "
-        f"Received: {space[ACTION_MASK]}"
-    )
+    if isinstance(space, Dict) and is_masked(space):
+        mask = space[ACTION_MASK]
+        if not size or mask.shape != (size,):
+            raise ValueError(
+                f"Expected {ACTION_MASK!r} of the observation to have a flag "
+                f"for each of the {size} options of the action space, or "
+                f"another key where it is no mask. Received: {mask}"
+            )
 
 
 def network_shape(space: Space[Any]) -> tuple[int, ...]:
@@ -286,28 +276,24 @@ def check_observation_space(space: object) -> None:
     Traceback (most recent call last):
     ValueError: Expected an observation space of Box (with a numeric dtype)...
     """
-    for path, leaf in _leaf_spaces(space):
-        if isinstance(leaf, Dict) and len(leaf):
-            raise ValueError(
-                "Expected a Dict observation with strings for keys, none of "
-                f"them empty. Received: the keys {[*leaf]}"
-            )
-        if isinstance(leaf, Discrete | MultiDiscrete | MultiBinary):
-            continue
-        if isinstance(leaf, Box) and leaf.dtype.kind in _BOX_KINDS:
-            continue
-        raise ValueError(
-            "Expected an observation space of Box (with a numeric dtype), "
-            "Discrete, MultiDiscrete, MultiBinary, or a Dict or Tuple of "
-            f"these that is not empty. {_remedy(space, path)}. Received: "
-            f"{f'{path}: ' if path else 'observation_space='}{leaf}"
-        )
-    if isinstance(space, Dict) and is_masked(space) and len(space) == 1:
-        raise ValueError(
-            f"Expected an array to observe beside {ACTION_MASK!r}. "
-            f"Received: observation_space={space}"
-        )
+    _check_leaves(space, "observation", "numeric", _BOX_KINDS)
     _check_told_apart([input_name(path) for path, _ in _leaf_spaces(space)])
+
+
+def _check_leaves(space: object, what: str, kind: str, kinds: str) -> None:
+    """Raises if a leaf of a space is none that is supported."""
+    for path, leaf in _leaf_spaces(space):
+        is_usable = isinstance(
+            leaf, Discrete | MultiDiscrete | MultiBinary
+        ) or (isinstance(leaf, Box) and leaf.dtype.kind in kinds)
+        if not is_usable:
+            raise ValueError(
+                f"Expected an {what} space of Box (with a {kind} dtype), "
+                "Discrete, MultiDiscrete, MultiBinary, or a Dict (with strings "
+                "for keys) or Tuple of these that is not empty. "
+                "`gymnasium.wrappers.FilterObservation` leaves parts out. "
+                f"Received: {f'{path}: ' if path else f'{what}_space='}{leaf}"
+            )
 
 
 def _check_told_apart(names: list[str]) -> None:
@@ -337,18 +323,6 @@ def _leaf_spaces(space: object) -> Iterator[tuple[str, Any]]:
             yield f"{key}.{path}" if path else key, leaf
 
 
-def _remedy(space: object, path: str) -> str:
-    """Returns a hint at the wrapper that removes an unsupported space."""
-    if not path:
-        return "`gymnasium.wrappers.TransformObservation` can return one"
-    bad = path.split(".")[0]
-    keys: list[Any] = [*space] if isinstance(space, Dict) else []
-    if isinstance(space, Tuple):
-        keys = [*range(len(space))]
-    kept = [key for key in keys if str(key) != bad]
-    return f"`gymnasium.wrappers.FilterObservation(env, {kept})` leaves it out"
-
-
 def check_action_space(space: object) -> None:
     """Raises if no agent can use an action space.
 
@@ -367,17 +341,7 @@ def check_action_space(space: object) -> None:
     Traceback (most recent call last):
     ValueError: Expected an action space of Box (with a floating dtype)...
     """
-    for path, leaf in _leaf_spaces(space):
-        if isinstance(leaf, Discrete | MultiDiscrete | MultiBinary):
-            continue
-        if isinstance(leaf, Box) and leaf.dtype.kind == "f":
-            continue
-        raise ValueError(
-            "Expected an action space of Box (with a floating dtype), "
-            "Discrete, MultiDiscrete, MultiBinary, or a Dict (with strings "
-            "for keys) or Tuple of these that is not empty. "
-            f"Received: {f'{path}: ' if path else 'action_space='}{leaf}"
-        )
+    _check_leaves(space, "action", "floating", "f")
     # As in the names of an exported policy's outputs.
     _check_told_apart(
         [path.replace(".", "_") for path, _ in _leaf_spaces(space)]

@@ -110,9 +110,6 @@ def with_leaves(tree: object, replacing: list[Any]) -> Any:
     Returns:
         A tree.
 
-    Raises:
-        ValueError: If there are more or fewer.
-
     Example:
 
     >>> with_leaves({"b": 1, "a": (2, 3)}, [10, 20, 30])
@@ -124,12 +121,9 @@ def with_leaves(tree: object, replacing: list[Any]) -> Any:
         if isinstance(branch, Mapping):
             return {key: rebuilt(branch[key]) for key in sorted(branch)}
         if isinstance(branch, tuple):
-            return tuple(rebuilt(each) for each in branch)
+            return tuple([rebuilt(each) for each in branch])
         return next(rest)
 
-    count = len(leaves(tree))
-    if count != len(replacing):
-        raise ValueError(f"Expected {count} leaves. Received: {len(replacing)}")
     return rebuilt(tree)
 
 

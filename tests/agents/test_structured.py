@@ -578,22 +578,19 @@ def test_environments_that_give_what_does_not_fit(untrained):
         env = vector(functools.partial(Misfit, change))
         with raises(expected, received) as caught:
             untrained.fit(AGENTS["PPO"].make_dataset(env), verbose=0)
-        assert "Misfit, environment 0 of SyncVectorEnv" in str(caught.value)
+        assert "environment 0 of SyncVectorEnv" in str(caught.value)
     assert_equal_weights(untrained, before)
 
 
 def test_spaces_that_cannot_be_used_are_refused():
     text, choice = spaces.Text(3), spaces.Discrete(2)
-    for space, kept in (
-        (spaces.Dict({"a": choice, "say": text}), r"\['a'\]"),
-        (spaces.Tuple([spaces.Sequence(choice), choice]), r"\[1\]"),
-        (
-            spaces.Dict({"deep": spaces.Dict({"say": text}), "b": choice}),
-            r"\['b'\]",
-        ),
+    for space in (
+        spaces.Dict({"a": choice, "say": text}),
+        spaces.Tuple([spaces.Sequence(choice), choice]),
+        spaces.Dict({"deep": spaces.Dict({"say": text}), "b": choice}),
     ):
         with raises(
-            rf"gymnasium.wrappers.FilterObservation\(env, {kept}\)",
+            "gymnasium.wrappers.FilterObservation",
             "(say|0|deep.say): (Text|Sequence)",
         ):
             rl.PPO.for_env(StructuredEnv(space))

@@ -12,8 +12,8 @@ from gymnasium.wrappers import TimeLimit
 from gymnasium.wrappers.vector import NormalizeReward
 
 from keras_rl2.envs import as_vector_env
-from keras_rl2.envs import env_processes
 from keras_rl2.envs import env_state
+from keras_rl2.envs import worker_processes
 
 
 def pendulum():
@@ -102,19 +102,19 @@ def test_a_wrapper_around_them(made):
 class TestAsking:
     def test_each_with_its_own_environment(self, made):
         env = made([pendulum, cart_pole_like_pendulum]).env
-        answers = env_processes.ask(env, kind_and, [(1,), (2,)])
+        answers = worker_processes.ask(env, kind_and, [(1,), (2,)])
         assert answers == [("TimeLimit", 1), ("TransformReward", 2)]
-        assert os.getpid() not in env_processes.ask(env, process_of)
+        assert os.getpid() not in worker_processes.ask(env, process_of)
 
         # An error ends nothing.
         with pytest.raises(RuntimeError, match=r"no such.*environment 1"):
-            env_processes.ask(env, fails, [(0,), (1,)])
-        assert env_processes.ask(env, kind_and, [(1,), (2,)]) == answers
+            worker_processes.ask(env, fails, [(0,), (1,)])
+        assert worker_processes.ask(env, kind_and, [(1,), (2,)]) == answers
 
     def test_a_worker_of_a_user_is_not_asked(self, made):
         env = made([pendulum], worker=gymnasium_worker)
         with pytest.raises(ValueError, match="Gymnasium's own `worker`"):
-            env_processes.ask(env.env, process_of)
+            worker_processes.ask(env.env, process_of)
         env.reset(seed=0)
         with pytest.raises(ValueError, match="worker"):
             env_state.read(env)

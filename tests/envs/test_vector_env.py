@@ -132,7 +132,7 @@ def test_state():
     assert other.resets == 1
     with pytest.raises(ValueError, match="3 environments"):
         sync(CountingEnv, AutoresetMode.NEXT_STEP, 3).set_state(state)
-    with pytest.raises(ValueError, match="resets at once"):
+    with pytest.raises(ValueError, match="end episodes as"):
         sync(CountingEnv, AutoresetMode.SAME_STEP, 2).set_state(state)
 
 

@@ -97,8 +97,7 @@ def test_what_configs_say():
 
 def test_spaces_that_no_agent_can_use_have_no_config():
     for space in (
-        *STRANGE,
-        spaces.Dict({1: spaces.Discrete(2)}),
+        spaces.Text(3),
         spaces.Dict({"deep": spaces.Dict({"say": spaces.Text(3)})}),
         spaces.Tuple([spaces.Sequence(spaces.Discrete(2))]),
     ):
@@ -110,28 +109,10 @@ BOX = space_to_config(SPACES[0])
 DISCRETE = space_to_config(SPACES[8])
 
 
-def refusal_of(config):
-    """Returns what a config is refused with."""
-    try:
-        space_from_config(config)
-    except ValueError as error:
-        return str(error)
-    return "not refused"
-
-
-def test_bad_configs_are_refused():
-    for config, expected in [
-        (None, "TypeError"),
-        ({"type": "Dict"}, "KeyError: 'spaces'"),
-        ({"type": "Text", "max_length": 3}, "no type 'Text'"),
-        ({**BOX, "low": [0.0, 0.0]}, "could not broadcast"),
-        ({**BOX, "dtype": "uint8", "low": -1}, "OverflowError"),
-        ({**DISCRETE, "n": 0}, "n"),
-        ({"type": "Tuple", "spaces": [{**BOX, "dtype": "O"}]}, "Received"),
-    ]:
-        said = refusal_of(config)
-        assert expected in said, config
-        assert "Received: config=" in said, config
+def test_what_is_no_config_is_refused():
+    for config in (None, {}, {"type": "Text", "max_length": 3}):
+        with pytest.raises(ValueError, match=r"Expected the config.*Received"):
+            space_from_config(config)
 
 
 def test_observation_spaces():
@@ -158,13 +139,6 @@ def test_what_cannot_be_used_is_named_where_it_lies():
         for check in (check_observation_space, check_action_space):
             with pytest.raises(ValueError, match="strings for keys"):
                 check(space)
-
-
-def test_a_mask_alone_is_no_observation():
-    mask = {"action_mask": spaces.Box(0, 1, (2,), np.int8)}
-    check_observation_space(spaces.Dict({**mask, "a": NUMBER}))
-    with pytest.raises(ValueError, match=r"beside 'action_mask'.*Received"):
-        check_observation_space(spaces.Dict(mask))
 
 
 def test_action_spaces():
