@@ -9,7 +9,7 @@ Letters: T is time, B the environments, A the number of action dimensions.
 """
 
 from keras_rl2.exploration.action_noise import exploration_noise
-from keras_rl2.exploration.exploration_noise import ExplorationNoise
+from keras_rl2.exploration.noises import ExplorationNoise
 from keras_rl2.exploration.noises import GaussianNoise
 from keras_rl2.exploration.noises import OrnsteinUhlenbeckNoise
 from keras_rl2.exploration.noises import PinkNoise

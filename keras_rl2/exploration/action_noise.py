@@ -8,7 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_rl2.exploration.exploration_noise import ExplorationNoise
+from keras_rl2.exploration.noises import ExplorationNoise
 from keras_rl2.exploration.noises import GaussianNoise
 from keras_rl2.exploration.noises import OrnsteinUhlenbeckNoise
 from keras_rl2.exploration.noises import PinkNoise
@@ -110,10 +110,7 @@ class ActionNoise:
             return np.zeros(sizes, np.float32), state
         # Noise is drawn over time, of which `(B,)` is one step.
         noise, state = self.exploration.draw(
-            generator,
-            sizes if len(sizes) == 3 else (1, *sizes),
-            step=step,
-            state=state,
+            generator, (1, *sizes)[-3:], step=step, state=state
         )
         return noise.reshape(sizes), state
 

@@ -19,10 +19,10 @@ from keras_rl2.basics import seeds
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.envs.graph import random_numbers
+from keras_rl2.envs.graph.graph_env import GivenGraphEnv
 from keras_rl2.envs.graph.graph_env import GraphEnv
 from keras_rl2.envs.graph.graph_env import State
-from keras_rl2.envs.graph.making import GivenGraphEnv
-from keras_rl2.envs.graph.making import make_graph_env
+from keras_rl2.envs.graph.graph_env import make_graph_env
 from keras_rl2.graph.graph_env_checks import action_dtypes
 from keras_rl2.graph.graph_env_checks import check_graph_env
 from keras_rl2.spaces.space_configs import space_to_config

@@ -1,7 +1,5 @@
 """The task of an agent: its spaces, encoder and policy head."""
 
-import dataclasses
-import math
 from typing import Any
 
 import gymnasium
@@ -14,7 +12,6 @@ from keras import ops
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import PolicyHead
 from keras_rl2.spaces import supported as spaces
-from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 
@@ -43,7 +40,7 @@ class ObservationEncoder:
         spaces.check_observation_space(space)
         self.space = space
         self.spec = spaces.observation_spec(space)
-        self._leaves = map_leaves(_LeafEncoder, spaces.space_tree(space))
+        self._leaves = spaces.space_tree(space)
 
     def __call__(self, observation: Tree[Tensor]) -> Any:
         """Encodes observations as inputs of the networks.
@@ -57,72 +54,67 @@ class ObservationEncoder:
             number; other observations are unchanged, as floats unless they are
             uint8 images.
         """
-        return map_leaves(_LeafEncoder.__call__, self._leaves, observation)
+        return map_leaves(_encoded, self._leaves, observation)
 
     @property
     def network_input(self) -> Any:
         """A symbolic batch of network inputs."""
-        return map_leaves(lambda leaf: leaf.network_input, self._leaves)
+        return map_leaves(_network_input, self._leaves)
 
 
-class _LeafEncoder:
-    """Encodes one array of the observations as a network input.
-
-    Args:
-        space: `gymnasium.Space`. Neither `Dict` nor `Tuple`.
-    """
-
-    def __init__(self, space: gymnasium.Space[Any]) -> None:
-        self._space = space
-        self._shape = tuple(space.shape or ())
-        dtype = spaces.observation_dtype(space)
-        self._is_image = dtype == np.uint8 and len(self._shape) in (3, 4)
-
-    def __call__(self, observation: Tensor) -> Tensor:
-        """Encodes `[B, ...]`; see `ObservationEncoder`."""
-        if isinstance(self._space, Discrete):
-            index = observation - int(self._space.start)
-            return ops.one_hot(index, int(self._space.n), dtype="float32")
-        if isinstance(self._space, MultiDiscrete):
-            return self._one_hot_each(observation)
-        if not self._shape:
-            # [B] -> [B, 1]
-            observation = observation[:, None]
-        if self._is_image:
-            # Keras takes no lists of arrays and tensors.
-            return ops.convert_to_tensor(observation)
-        return ops.cast(observation, "float32")
-
-    def _one_hot_each(self, observation: Tensor) -> Tensor:
-        """Encodes choices `[B, ...]` as one-hot rows `[B, sum(nvec)]`."""
-        assert isinstance(self._space, MultiDiscrete)
-        # [B, ...] -> [B, K]
+def _encoded(space: gymnasium.Space[Any], observation: Tensor) -> Any:
+    """Encodes one array `[B, ...]` as an input of networks."""
+    if isinstance(space, Discrete):
+        index = observation - int(space.start)
+        return ops.one_hot(index, int(space.n), dtype="float32")
+    if isinstance(space, MultiDiscrete):
+        # [B, ...] -> [B, K] -> K times [B, n]
         index = ops.reshape(
-            ops.cast(observation, "int32"), (-1, math.prod(self._shape))
-        ) - ops.convert_to_tensor(self._space.start.ravel(), "int32")
+            ops.cast(observation, "int32"), (-1, space.nvec.size)
+        ) - ops.convert_to_tensor(space.start.ravel(), "int32")
         rows = [
             ops.one_hot(index[:, k], int(n), dtype="float32")
-            for k, n in enumerate(self._space.nvec.ravel())
+            for k, n in enumerate(space.nvec.ravel())
         ]
         return ops.concatenate(rows, axis=-1)
+    if not space.shape:
+        # [B] -> [B, 1]
+        observation = observation[:, None]
+    if _is_picture(space):
+        # Keras takes no lists of arrays and tensors.
+        return ops.convert_to_tensor(observation)
+    return ops.cast(observation, "float32")
 
-    @property
-    def network_input(self) -> keras.KerasTensor:
-        """A symbolic batch of network inputs."""
-        return keras.KerasTensor(
-            (None, *spaces.network_shape(self._space)),
-            "uint8" if self._is_image else "float32",
-        )
+
+def _network_input(space: gymnasium.Space[Any]) -> keras.KerasTensor:
+    """Returns a symbolic batch of network inputs for one array."""
+    shape = (None, *spaces.network_shape(space))
+    return keras.KerasTensor(
+        shape, "uint8" if _is_picture(space) else "float32"
+    )
 
 
-@dataclasses.dataclass(frozen=True)
+def _is_picture(space: gymnasium.Space[Any]) -> bool:
+    """Returns whether an array stays bytes."""
+    is_of_bytes = spaces.observation_dtype(space) == np.uint8
+    return is_of_bytes and len(space.shape or ()) in (3, 4)
+
+
 class Task:
-    """The observations and actions of an agent; immutable.
+    """The observations and actions of an agent.
 
     Args:
         observation_space: `gymnasium.Space`. Of a single environment.
         action_space: `gymnasium.Space`. Of a single environment.
         head: `PolicyHead`. Maps the outputs of a network to the action space.
+
+    Attributes:
+        encode: `ObservationEncoder`. Encodes raw observations as inputs of
+            networks.
+        observation_spec: tree of `ArraySpec`. Shapes and dtypes of one
+            observation as it is stored.
+        is_masked: bool. Whether observations contain a mask of the allowed
+            actions.
 
     Raises:
         ValueError: If a space is not supported, or an action mask does not fit
@@ -137,24 +129,19 @@ class Task:
     (False, (None, 3))
     """
 
-    observation_space: gymnasium.Space[Any]
-    action_space: gymnasium.Space[Any]
-    head: PolicyHead
-    #: Encodes raw observations as inputs of networks.
-    encode: ObservationEncoder = dataclasses.field(init=False)
-    #: Shapes and dtypes of one observation as it is stored.
-    observation_spec: Tree[ArraySpec] = dataclasses.field(init=False)
-    #: Whether observations contain a mask of the allowed actions.
-    is_masked: bool = dataclasses.field(init=False)
-
-    def __post_init__(self) -> None:
-        encoder = ObservationEncoder(self.observation_space)
-        vars(self).update(
-            encode=encoder,
-            observation_spec=encoder.spec,
-            is_masked=spaces.is_masked(self.observation_space),
-        )
-        spaces.check_mask_space(self.observation_space, self.head.mask_size)
+    def __init__(
+        self,
+        observation_space: gymnasium.Space[Any],
+        action_space: gymnasium.Space[Any],
+        head: PolicyHead,
+    ) -> None:
+        self.observation_space = observation_space
+        self.action_space = action_space
+        self.head = head
+        self.encode = ObservationEncoder(observation_space)
+        self.observation_spec = self.encode.spec
+        self.is_masked = spaces.is_masked(observation_space)
+        spaces.check_mask_space(observation_space, head.mask_size)
 
     def allowed(self, observation: Any, parameters: Tensor) -> Tensor:
         """Applies the action mask of observations to the outputs of a network.

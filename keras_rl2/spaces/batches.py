@@ -8,7 +8,6 @@ import numpy.typing as npt
 
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
-from keras_rl2.spaces.trees import is_leaf
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
@@ -30,7 +29,7 @@ def as_batch(
     Raises:
         ValueError: If its form, or a shape, is not that of the space.
     """
-    if not _same_form(spec, observation):
+    if _form(spec) != _form(observation):
         raise ValueError(
             f"Expected an observation of the form {_form(spec)}. "
             f"Received: {_form(observation)}"
@@ -85,27 +84,11 @@ def _as_array(
     return array.astype(spec.dtype, copy=False)
 
 
-def _same_form(spec: Tree[ArraySpec], tree: object) -> bool:
-    """Returns whether a tree has the keys and lengths of a specification."""
-    if isinstance(spec, Mapping):
-        return (
-            isinstance(tree, Mapping)
-            and set(spec) == set(tree)
-            and all(_same_form(spec[key], tree[key]) for key in spec)
-        )
-    if isinstance(spec, tuple):
-        return (
-            isinstance(tree, tuple)
-            and len(spec) == len(tree)
-            and all(map(_same_form, spec, tree))
-        )
-    return is_leaf(tree)
-
-
 def _form(tree: object) -> str:
     """Describes a tree by its keys."""
     if isinstance(tree, Mapping):
-        return f"{{{', '.join(f'{k!r}: {_form(tree[k])}' for k in tree)}}}"
+        keys = sorted(tree, key=str)
+        return f"{{{', '.join(f'{k!r}: {_form(tree[k])}' for k in keys)}}}"
     if isinstance(tree, tuple):
         return f"({', '.join(map(_form, tree))})"
     return "an array"

@@ -69,17 +69,12 @@ def space_to_config(space: Space[Any]) -> dict[str, Any]:
             "shape": list(space.shape),
             "dtype": str(space.dtype),
         }
-    if isinstance(space, Discrete):
+    if isinstance(space, Discrete | MultiDiscrete):
+        is_one = isinstance(space, Discrete)
+        kind, count = ("Discrete", "n") if is_one else ("MultiDiscrete", "nvec")
         return {
-            "type": "Discrete",
-            "n": int(space.n),
-            "start": int(space.start),
-            "dtype": str(space.dtype),
-        }
-    if isinstance(space, MultiDiscrete):
-        return {
-            "type": "MultiDiscrete",
-            "nvec": space.nvec.tolist(),
+            "type": kind,
+            count: getattr(space, count).tolist(),
             "start": space.start.tolist(),
             "dtype": str(space.dtype),
         }

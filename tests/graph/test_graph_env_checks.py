@@ -9,8 +9,8 @@ from keras import ops
 from keras_rl2.envs import GraphEnv
 from keras_rl2.envs import GraphVectorEnv
 from keras_rl2.envs.graph import random_numbers
-from keras_rl2.envs.graph.making import graph_env_ids
-from keras_rl2.envs.graph.making import make_graph_env
+from keras_rl2.envs.graph.graph_env import graph_env_ids
+from keras_rl2.envs.graph.graph_env import make_graph_env
 from keras_rl2.graph.graph_env_checks import check_graph_env
 
 

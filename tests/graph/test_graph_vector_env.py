@@ -6,7 +6,7 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2.envs.graph.classic_control import CartPole
-from keras_rl2.envs.graph.making import make_graph_env
+from keras_rl2.envs.graph.graph_env import make_graph_env
 
 
 def played(env, steps=40):

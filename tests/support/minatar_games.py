@@ -14,7 +14,7 @@ import tensorflow as tf
 from keras import ops
 
 from keras_rl2.envs.graph import random_numbers
-from keras_rl2.envs.graph.making import make_graph_env
+from keras_rl2.envs.graph.graph_env import make_graph_env
 from keras_rl2.envs.graph.minatar import MinAtar
 
 RECORDS = Path(__file__).parents[1] / "envs" / "graph" / "minatar_records"

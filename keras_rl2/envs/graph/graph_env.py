@@ -1,6 +1,9 @@
-"""The interface of environments that run within a graph."""
+"""Environments that run within a graph: their interface, and their ids."""
 
 import abc
+import importlib
+from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 from typing import TypeAlias
 
@@ -89,3 +92,78 @@ class GraphEnv(abc.ABC):
             the episode is terminated or truncated. The time limit
             `max_episode_steps` is counted elsewhere.
         """
+
+
+#: An id, an environment, or a function that makes one.
+GivenGraphEnv: TypeAlias = str | GraphEnv | Callable[..., GraphEnv]
+
+# Module and class by id: few of them are imported.
+_BY_ID = {
+    "Acrobot-v1": ("classic_control", "Acrobot"),
+    "CartPole-v1": ("classic_control", "CartPole"),
+    "Catch-v0": ("small_tasks", "Catch"),
+    "MemoryChain-v0": ("small_tasks", "MemoryChain"),
+    "MinAtar/Asterix-v1": ("minatar_games", "Asterix"),
+    "MinAtar/Breakout-v1": ("minatar_games", "Breakout"),
+    "MinAtar/Freeway-v1": ("minatar_games", "Freeway"),
+    "MinAtar/Seaquest-v1": ("minatar_seaquest", "Seaquest"),
+    "MinAtar/SpaceInvaders-v1": ("minatar_space_invaders", "SpaceInvaders"),
+    "MountainCar-v0": ("classic_control", "MountainCar"),
+    "MountainCarContinuous-v0": ("classic_control", "ContinuousMountainCar"),
+    "Pendulum-v1": ("classic_control", "Pendulum"),
+    "keras_rl2/GaussianBandit-v0": ("small_tasks", "GaussianBandit"),
+}
+
+
+def graph_env_ids() -> list[str]:
+    """Returns the ids that `make_graph_env` knows.
+
+    Example:
+
+    >>> "CartPole-v1" in graph_env_ids()
+    True
+    """
+    return sorted(_BY_ID)
+
+
+def make_graph_env(
+    env: GivenGraphEnv, env_kwargs: Mapping[str, Any] | None = None
+) -> GraphEnv:
+    """Makes an environment that runs within a graph.
+
+    Args:
+        env: str, `GraphEnv` or Callable. An id, an environment, or a function
+            that makes one, e.g. its class.
+        env_kwargs: Mapping or None. Arguments of the class or function.
+            Defaults to `None`.
+
+    Returns:
+        `GraphEnv`.
+
+    Raises:
+        ValueError: If there is no such id, or no environment is made.
+
+    Example:
+
+    >>> make_graph_env("CartPole-v1").max_episode_steps
+    500
+    """
+    made: Any = env
+    if isinstance(env, str):
+        if env not in _BY_ID:
+            raise ValueError(
+                f"Expected one of {graph_env_ids()}, or a `GraphEnv` of your "
+                f"own. Received: env={env!r}"
+            )
+        module, name = _BY_ID[env]
+        module = f"keras_rl2.envs.graph.{module}"
+        made = getattr(importlib.import_module(module), name)
+    if callable(made) and not isinstance(made, GraphEnv):
+        made = made(**(env_kwargs or {}))
+    if not isinstance(made, GraphEnv) or (env_kwargs and made is env):
+        raise ValueError(
+            "Expected an id, a `GraphEnv`, or a function that makes one and "
+            f"takes `env_kwargs`. Received: env={env!r}, "
+            f"env_kwargs={env_kwargs}"
+        )
+    return made

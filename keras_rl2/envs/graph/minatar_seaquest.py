@@ -77,17 +77,19 @@ class Seaquest(minatar.MinAtar):
                 spawn_timer=_SPAWN_INTERVAL,
                 diver_timer=_DIVER_INTERVAL,
             )
-            | _nothing("enemy", _ENEMIES)
             | _nothing("bullet", _BULLETS)
-            | _nothing("diver", _DIVERS)
+            | _nothing("diver", _DIVERS, timers="int32")
+            | _nothing(
+                "enemy",
+                _ENEMIES,
+                is_sub="bool",
+                born="int32",
+                timer="int32",
+                shot_timer="int32",
+            )
             | {
                 "faces_right": ops.zeros((), "bool"),
                 "is_up": ops.ones((), "bool"),
-                "enemy_is_sub": ops.zeros((_ENEMIES,), "bool"),
-                "enemy_born": ops.zeros((_ENEMIES,), "int32"),
-                "enemy_timer": ops.zeros((_ENEMIES,), "int32"),
-                "enemy_shot_timer": ops.zeros((_ENEMIES,), "int32"),
-                "diver_timers": ops.zeros((_DIVERS,), "int32"),
                 "shots_to_left": empty,
                 "shots_to_right": empty,
             }
@@ -145,14 +147,6 @@ class Seaquest(minatar.MinAtar):
 
     def _picture(self, game: Game) -> list[Any]:
         """Returns the channels; see `MinAtar`."""
-        is_enemy, is_sub = game["enemy_is_there"], game["enemy_is_sub"]
-        enemies = (game["enemy_y"], game["enemy_x"])
-        divers = (game["diver_y"], game["diver_x"])
-        trails = _marked(
-            game["enemy_y"], _behind(game, "enemy"), is_enemy
-        ) | _marked(
-            game["diver_y"], _behind(game, "diver"), game["diver_is_there"]
-        )
         at_bottom = _INDICES[:, None] == _BOTTOM
         oxygen = _tenths(ops.maximum(game["oxygen"], 0)) > _INDICES
         rescued = (_BOTTOM - game["rescued"] <= _INDICES) & (_INDICES < _BOTTOM)
@@ -160,16 +154,14 @@ class Seaquest(minatar.MinAtar):
         return [
             minatar.cell(game["y"], game["x"]),
             minatar.cell(game["y"], back),
-            _marked(
-                game["bullet_y"], game["bullet_x"], game["bullet_is_there"]
-            ),
-            trails,
+            _marked(game, "bullet"),
+            _marked(game, "enemy", moved=-1) | _marked(game, "diver", moved=-1),
             game["shots_to_left"] | game["shots_to_right"],
-            _marked(*enemies, is_enemy & ~is_sub),
-            _marked(*enemies, is_enemy & is_sub),
+            _marked(game, "enemy", ~game["enemy_is_sub"]),
+            _marked(game, "enemy", game["enemy_is_sub"]),
             at_bottom & oxygen,
             at_bottom & rescued,
-            _marked(*divers, game["diver_is_there"]),
+            _marked(game, "diver"),
         ]
 
 
@@ -178,27 +170,30 @@ def _tenths(oxygen: Any) -> Any:
     return oxygen * 10 // _OXYGEN
 
 
-def _nothing(kind: str, count: int) -> Game:
+def _nothing(kind: str, count: int, **dtypes: str) -> Game:
     """Returns arrays for things of a kind, of which there are none yet."""
+    dtypes |= {"is_there": "bool", "goes_right": "bool"}
+    dtypes |= {"x": "int32", "y": "int32"}
     return {
-        f"{kind}_is_there": ops.zeros((count,), "bool"),
-        f"{kind}_goes_right": ops.zeros((count,), "bool"),
-        f"{kind}_x": ops.zeros((count,), "int32"),
-        f"{kind}_y": ops.zeros((count,), "int32"),
+        f"{kind}_{name}": ops.zeros((count,), dtype)
+        for name, dtype in dtypes.items()
     }
 
 
-def _marked(y: Any, x: Any, is_there: Any) -> Any:
+def _marked(game: Game, kind: str, which: Any = True, moved: int = 0) -> Any:
     """Marks cells where any of several things is.
 
     Args:
-        y: `[N]` int32.
-        x: `[N]` int32.
-        is_there: `[N]` bool.
+        game: The game.
+        kind: str. Kind of the things.
+        which: `[N]` bool. The things to mark. Defaults to `True`: all.
+        moved: int. How many moves ahead of it each is marked. Defaults to `0`.
 
     Returns:
         `[10, 10]` bool.
     """
+    y, x = game[f"{kind}_y"], _ahead(game, kind, moved)
+    is_there = game[f"{kind}_is_there"] & which
     # A number for each row, of which six bits belong to each column and count
     # the things there: far fewer steps than to compare with each cell.
     one = ops.cast(is_there & _is_on_board(x), "int64")
@@ -210,14 +205,10 @@ def _marked(y: Any, x: Any, is_there: Any) -> Any:
     return ops.bitwise_and(counts, np.int64(2**_BITS - 1)) > 0
 
 
-def _behind(game: Game, kind: str) -> Any:
-    """Returns the columns of trails."""
-    return game[f"{kind}_x"] - ops.where(game[f"{kind}_goes_right"], 1, -1)
-
-
-def _ahead(game: Game, kind: str) -> Any:
-    """Returns the columns after one move."""
-    return game[f"{kind}_x"] + ops.where(game[f"{kind}_goes_right"], 1, -1)
+def _ahead(game: Game, kind: str, moves: int = 1) -> Any:
+    """Returns the columns after some moves."""
+    right = ops.where(game[f"{kind}_goes_right"], moves, -moves)
+    return game[f"{kind}_x"] + right
 
 
 def _is_on_board(x: Any) -> Any:
@@ -423,7 +414,7 @@ def _enemies_moved(game: Game) -> tuple[Game, Any, Any]:
         ("shots_to_left", ~game["enemy_goes_right"]),
         ("shots_to_right", game["enemy_goes_right"]),
     ):
-        game[name] = game[name] | _marked(game["enemy_y"], x, shoots & goes)
+        game[name] = game[name] | _marked(game, "enemy", shoots & goes)
     is_met = _is_at_player(game, "enemy")
     # Submarines move before fish, and the last that came first.
     order = ops.where(game["enemy_is_sub"], 0, _NEVER) - game["enemy_born"]

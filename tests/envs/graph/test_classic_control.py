@@ -8,7 +8,7 @@ import pytest
 from keras import ops
 
 import keras_rl2 as rl
-from keras_rl2.envs.graph.making import make_graph_env
+from keras_rl2.envs.graph.graph_env import make_graph_env
 
 SEEDS = 4
 OTHERS = ("Acrobot-v1", "MountainCar-v0", "MountainCarContinuous-v0")

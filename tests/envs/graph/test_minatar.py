@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_rl2.envs.graph.making import make_graph_env
+from keras_rl2.envs.graph.graph_env import make_graph_env
 from keras_rl2.graph.graph_env_checks import check_graph_env
 from support.minatar_games import IDS
 from support.minatar_games import check_equals_package
