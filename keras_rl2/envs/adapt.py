@@ -3,7 +3,6 @@
 import functools
 import operator
 import weakref
-from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -22,6 +21,7 @@ from keras_rl2.envs.gymnasium_vector_env import SameStepEnv
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.making import make_vector_env
 from keras_rl2.envs.vector_env import GivenEnv
+from keras_rl2.envs.vector_env import Maker
 from keras_rl2.envs.vector_env import Observation
 from keras_rl2.envs.vector_env import Step
 from keras_rl2.envs.vector_env import VectorEnvAdapter
@@ -136,6 +136,8 @@ class SingleEnv(VectorEnvAdapter):
     (1, (1, 4))
     """
 
+    _is_batched = False
+
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         super().__init__(env, 1, env.observation_space, env.action_space)
         spec = self.observation_spec
@@ -174,10 +176,6 @@ class SingleEnv(VectorEnvAdapter):
         self._checks.check_reset(given, in_range=self.resets == 0)
         return self._batch(given[0])
 
-    def _given_shape(self) -> tuple[int, ...]:
-        """Returns `()`: there is one observation."""
-        return ()
-
     def _culprits(self, error: BaseException) -> np.ndarray | None:
         """Returns the only environment, `[1]`."""
         return np.ones(1, np.bool_)
@@ -198,9 +196,7 @@ class SingleEnv(VectorEnvAdapter):
         )
 
 
-def is_maker(
-    env: object,
-) -> TypeGuard[str | Callable[[], gymnasium.Env[Any, Any]]]:
+def is_maker(env: object) -> TypeGuard[Maker]:
     """Returns whether an argument makes environments, or is one already.
 
     Args:

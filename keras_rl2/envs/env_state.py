@@ -9,8 +9,6 @@ import sys
 from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any
-from typing import Protocol
-from typing import runtime_checkable
 
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv
@@ -53,17 +51,6 @@ _ATTRIBUTES = {
 _FUNCTIONS = "gymnasium.wrappers.transform_", "gymnasium.wrappers.vector.vector"
 _PACKAGES = ("gymnasium", "keras_rl2")
 _MUJOCO, _ATARI = "gymnasium.envs.mujoco.", "ale_py.env"
-
-
-@runtime_checkable
-class SavesState(Protocol):
-    """An environment, or a wrapper with all within it, that saves its state."""
-
-    def get_state(self) -> Any:
-        """Returns the state that later steps depend on, as plain data."""
-
-    def set_state(self, state: object) -> None:
-        """Restores a state that `get_state` returned."""
 
 
 def read(env: VectorEnvAdapter) -> list[Any]:
@@ -131,14 +118,19 @@ def _write_env(env: GymnasiumEnv, state: list[Any]) -> None:
 def _layers(env: Any) -> Iterator[Any]:
     """Yields the wrappers from the outermost inwards, and the environment."""
     yield env
-    if not isinstance(env, SavesState) and env is not env.unwrapped:
+    if not _saves_itself(env) and env is not env.unwrapped:
         yield from _layers(env.env)
+
+
+def _saves_itself(env: Any) -> bool:
+    """Whether an environment or wrapper saves all that is within it."""
+    return hasattr(env, "get_state") and hasattr(env, "set_state")
 
 
 def _read(layer: Any) -> dict[str, Any]:
     """Returns the state of one wrapper, or of the environment itself."""
     state: dict[str, Any] = {"kind": type(layer).__name__}
-    if isinstance(layer, SavesState):
+    if _saves_itself(layer):
         return {**state, "own": layer.get_state(), "random": _random(layer)}
     if isinstance(layer, AsyncVectorEnv):
         return {**state, "envs": worker_processes.ask(layer, _read_env)}

@@ -26,7 +26,6 @@ class EnvironmentChecks:
     Args:
         name: str. Name of the environment in messages.
         observation_space: `gymnasium.Space` of one environment.
-        observation_spec: tree of `ArraySpec` of one observation.
         leading: tuple of ints. Leading dimensions before the shape of one
             observation: `(B,)`, or `()` for a single environment.
     """
@@ -35,12 +34,11 @@ class EnvironmentChecks:
         self,
         name: str,
         observation_space: gymnasium.Space[Any],
-        observation_spec: Tree[ArraySpec],
         leading: tuple[int, ...],
     ) -> None:
         self._name = name
         self._space = observation_space
-        self._spec = observation_spec
+        self._spec = spaces.observation_spec(observation_space)
         self._leading = leading
 
     def check_reset(self, given: object, in_range: bool) -> None:

@@ -1,6 +1,7 @@
 """Vector environments of one, and Atari's, as single environments."""
 
 from typing import Any
+from typing import TypeAlias
 
 import gymnasium
 import numpy as np
@@ -11,6 +12,9 @@ from gymnasium.vector.utils import create_empty_array
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.supported import action_spec
 from keras_rl2.spaces.trees import map_leaves
+
+# Observation, reward, terminated, truncated and info.
+_Step: TypeAlias = tuple[Any, float, bool, bool, dict[str, Any]]
 
 #: Vector entry point of the ids of ale-py for which `AtariEnv` is of use.
 ATARI_ENTRY_POINT = "ale_py.vector_env:AtariVectorEnv"
@@ -67,7 +71,7 @@ class FirstOfVectorEnv(gymnasium.Env[Any, Any]):
         self.vector.np_random = value
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+        self, *, seed: int | None = None, options: Any = None
     ) -> tuple[Any, dict[str, Any]]:
         """Begins an episode; after another one, the same as in training."""
         start, self._start = self._start, None
@@ -84,9 +88,7 @@ class FirstOfVectorEnv(gymnasium.Env[Any, Any]):
             observation, info = self.vector.reset()
         return _first(observation), info
 
-    def step(
-        self, action: object
-    ) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    def step(self, action: object) -> _Step:
         """Takes one step."""
         batch = map_leaves(_batch_of_one, self._action_spec, action)
         observation, reward, terminated, truncated, info = self.vector.step(
@@ -149,7 +151,7 @@ class AtariEnv(FirstOfVectorEnv):
             )
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+        self, *, seed: int | None = None, options: Any = None
     ) -> tuple[Any, dict[str, Any]]:
         """Begins an episode, the same one on both consoles."""
         if self._screen is not None:
@@ -159,9 +161,7 @@ class AtariEnv(FirstOfVectorEnv):
             self._picture = self._screen.reset(seed=seed, options=options)[0]
         return super().reset(seed=seed, options=options)
 
-    def step(
-        self, action: object
-    ) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    def step(self, action: object) -> _Step:
         """Takes one step on both consoles."""
         if self._screen is not None:
             self._picture = self._screen.step(action)[0]

@@ -60,7 +60,6 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
         if self._workers is not None:
             worker_processes.hear_errors(self._workers)
         self._seconds: float | None = None
-        self._is_shielded = False
         # Whether a failure has ended the processes, and `close` was not called.
         self._ended = False
 
@@ -90,7 +89,6 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
 
     def _shield(self, ignore: bool) -> None:
         """Lets the processes ignore signals, or handle them again."""
-        self._is_shielded = ignore
         workers = self._workers
         if (
             workers is None
@@ -175,8 +173,6 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
         self._ended = False
         if self._seconds is not None:
             worker_processes.limit_steps(workers, self._seconds)
-        if self._is_shielded:
-            self._shield(True)
         return True
 
     def _fail(self, error: BaseException, doing: str) -> None:
@@ -214,12 +210,8 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
             if self._culprits(error) is not None:
                 return
             for index, env in enumerate(inner.envs):
-                checks = EnvironmentChecks(
-                    f"environment {index} of {self.name}",
-                    self.observation_space,
-                    self.observation_spec,
-                    (),
-                )
+                name = f"environment {index} of {self.name}"
+                checks = EnvironmentChecks(name, self.observation_space, ())
                 try:
                     checks.check_reset(env.reset(), in_range=False)
                     if self.steps:
@@ -344,6 +336,7 @@ class SameStepEnv(GymnasiumVectorEnv):
 
     Example:
 
+    >>> import functools
     >>> import gymnasium
     >>> make = functools.partial(gymnasium.make, "CartPole-v1")
     >>> vector = SyncVectorEnv([make, make], autoreset_mode="SameStep")
@@ -428,6 +421,7 @@ class ManualResetEnv(GymnasiumVectorEnv):
 
     Example:
 
+    >>> import functools
     >>> import gymnasium
     >>> make = functools.partial(gymnasium.make, "CartPole-v1")
     >>> vector = SyncVectorEnv([make, make], autoreset_mode="Disabled")

@@ -104,11 +104,10 @@ class RewardScaler:
         Raises:
             ValueError: If a shape is wrong or a valid reward is not finite.
         """
-        if valid is not None:
-            valid = np.asarray(valid)[None]
-        return self.scale_rollout(
-            np.asarray(reward)[None], np.asarray(ended)[None], valid
-        )[0]
+        if valid is None:
+            valid = np.ones(self.num_envs, np.bool_)
+        step = (np.asarray(each)[None] for each in (reward, ended, valid))
+        return self.scale_rollout(*step)[0]
 
     def scale_rollout(
         self,

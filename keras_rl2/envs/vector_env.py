@@ -27,6 +27,9 @@ Observation = Tree[np.ndarray]
 #: An environment as Gymnasium has them, single or several in one.
 GymnasiumEnv: TypeAlias = gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]
 
+#: An id, or a function that makes an environment.
+Maker: TypeAlias = str | Callable[[], gymnasium.Env[Any, Any]]
+
 # observation, reward, terminated, truncated, final_observation
 Step = tuple[Any, np.ndarray, np.ndarray, np.ndarray, Any]
 
@@ -86,6 +89,8 @@ class VectorEnvAdapter(abc.ABC):
     """
 
     masks_reset_rows = False
+    # Whether the environment itself returns batches.
+    _is_batched = True
 
     def __init__(
         self,
@@ -113,9 +118,8 @@ class VectorEnvAdapter(abc.ABC):
         self.steps = 0
         self.failed = np.zeros(num_envs, np.bool_)
         self.remake: Callable[[], Any] | None = None
-        self._checks = EnvironmentChecks(
-            self.name, observation_space, spec, self._given_shape()
-        )
+        leading = (num_envs,) if self._is_batched else ()
+        self._checks = EnvironmentChecks(self.name, observation_space, leading)
 
     def reset(self, seed: int | None = None) -> Any:
         """Starts a new episode in every environment.
@@ -233,10 +237,6 @@ class VectorEnvAdapter(abc.ABC):
         """Closes the environment, and ends processes that do not close."""
         self.env.close()
 
-    def _given_shape(self) -> tuple[int, ...]:
-        """Returns the dimensions before the shape of one observation."""
-        return (self.num_envs,)
-
     def _make_again(self) -> bool:
         """Makes the environment again; returns whether that is possible."""
         if self.remake is None:
@@ -324,12 +324,7 @@ class VectorEnvAdapter(abc.ABC):
 
 
 #: An environment as users pass it; see `keras_rl2.envs.adapt`.
-GivenEnv: TypeAlias = (
-    str
-    | GymnasiumEnv
-    | VectorEnvAdapter
-    | Callable[[], gymnasium.Env[Any, Any]]
-)
+GivenEnv: TypeAlias = Maker | GymnasiumEnv | VectorEnvAdapter
 
 
 def seed_layers(env: GymnasiumEnv, seed: int) -> None:

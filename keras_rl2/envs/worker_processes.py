@@ -226,29 +226,23 @@ def close_workers(env: VectorEnv[Any, Any, Any], workers: Workers) -> None:
         env: `workers`, or a wrapper around them.
         workers: `gymnasium.vector.AsyncVectorEnv`.
     """
-    raised: list[BaseException] = []
-
-    def close() -> None:
-        try:
-            env.close()
-        except BaseException as error:
-            raised.append(error)
-
     if not workers.closed and any(
         not process.is_alive() for process in workers.processes
     ):
         end_workers(workers)
     # `close` waits without a timeout; ending the processes wakes it.
-    thread = threading.Thread(target=close, daemon=True)
-    thread.start()
-    thread.join(_SECONDS_TO_CLOSE)
-    if thread.is_alive() or (raised and not workers.closed):
+    timer = threading.Timer(_SECONDS_TO_CLOSE, _kill, (workers,))
+    timer.start()
+    try:
+        env.close()
+    except BaseException:
+        if workers.closed:
+            raise
         end_workers(workers)
-        thread.join(_SECONDS_TO_END)
-        return
-    if raised:
-        raise raised[0]
-    _release(workers)
+    else:
+        _release(workers)
+    finally:
+        timer.cancel()
 
 
 def remake_workers(env: Workers) -> None:

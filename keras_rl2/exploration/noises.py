@@ -1,6 +1,5 @@
 """Exploration noise: the interface, and three kinds."""
 
-import abc
 import math
 import numbers
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ _KEPT = np.array([0.0, *np.exp(-1.0 / 4.0 ** np.arange(1, 5))])
 _DRAWN = np.sqrt(1.0 - _KEPT**2)
 
 
-class ExplorationNoise(abc.ABC):
+class ExplorationNoise:
     """Base of all noises: an immutable object that holds settings only.
 
     Two are equal if their classes and configs are. A custom noise is a subclass
@@ -63,7 +62,6 @@ class ExplorationNoise(abc.ABC):
             scale = float(scale)
         self.scale = scale
 
-    @abc.abstractmethod
     def draw(
         self,
         generator: np.random.Generator,
@@ -88,6 +86,13 @@ class ExplorationNoise(abc.ABC):
             action, not clipped; and the state after it, which is None where
             the noise remembers nothing.
         """
+        return self._drawn(generator, shape, self._scale_at(step), state)
+
+    def _drawn(
+        self, generator: Any, shape: Any, scale: float, state: Any
+    ) -> tuple[Noise, State]:
+        """Draws noise of a scale, with the arguments of `draw`."""
+        raise NotImplementedError(f"{type(self).__name__} has no `draw`")
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments as plain JSON."""
@@ -153,17 +158,12 @@ class GaussianNoise(ExplorationNoise):
     def __init__(self, scale: Scale = 0.1) -> None:
         super().__init__(scale)
 
-    def draw(
-        self,
-        generator: np.random.Generator,
-        shape: Sequence[int],
-        step: int = 0,
-        state: State = None,
+    def _drawn(
+        self, generator: Any, shape: Any, scale: float, state: Any
     ) -> tuple[Noise, State]:
         """Draws scale * N(0, 1): `[T, B, A]` float32, and no state."""
-        scale = np.float32(self._scale_at(step))
         noise = generator.standard_normal(shape, dtype=np.float32)
-        return np.multiply(noise, scale, out=noise), None
+        return np.multiply(noise, np.float32(scale), out=noise), None
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -218,12 +218,8 @@ class OrnsteinUhlenbeckNoise(ExplorationNoise):
                 f"Received: theta={theta}, dt={dt}"
             )
 
-    def draw(
-        self,
-        generator: np.random.Generator,
-        shape: Sequence[int],
-        step: int = 0,
-        state: State = None,
+    def _drawn(
+        self, generator: Any, shape: Any, scale: float, state: Any
     ) -> tuple[Noise, State]:
         """Draws the next T steps: `[T, B, A]` float32, and the state `[B, A]`.
 
@@ -232,7 +228,7 @@ class OrnsteinUhlenbeckNoise(ExplorationNoise):
         """
         position = np.zeros(shape[1:]) if state is None else np.asarray(state)
         kept = 1.0 - self.theta * self.dt
-        volatility = self._scale_at(step) * math.sqrt(self.dt)
+        volatility = scale * math.sqrt(self.dt)
         path = volatility * generator.standard_normal(shape)
         for moved in path:
             moved += kept * position
@@ -281,12 +277,8 @@ class PinkNoise(ExplorationNoise):
     def __init__(self, scale: Scale = 0.1) -> None:
         super().__init__(scale)
 
-    def draw(
-        self,
-        generator: np.random.Generator,
-        shape: Sequence[int],
-        step: int = 0,
-        state: State = None,
+    def _drawn(
+        self, generator: Any, shape: Any, scale: float, state: Any
     ) -> tuple[Noise, State]:
         """Draws the next T steps: `[T, B, A]` float32.
 
@@ -301,5 +293,5 @@ class PinkNoise(ExplorationNoise):
         for moved in path:
             moved += _KEPT * parts
             parts = moved
-        scale = self._scale_at(step) / np.sqrt(count)
+        scale = scale / np.sqrt(count)
         return (scale * path.sum(axis=-1)).astype("float32"), parts.copy()

@@ -254,9 +254,7 @@ def test_processes_that_cannot_be_made_again():
     agent, data = made("PPO", env)
     with pytest.raises(EnvCrash) as caught:
         agent.fit(data, epochs=1, verbose=0)
-    assert "functions that make its environments can be read" in " ".join(
-        caught.value.__notes__
-    )
+    assert "which can be made again" in " ".join(caught.value.__notes__)
     assert not multiprocessing.active_children()
 
 

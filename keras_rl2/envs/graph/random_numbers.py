@@ -24,7 +24,7 @@ _BITS = 24
 def _rotated(x: Tensor, bits: int) -> Tensor:
     """Rotates the bits of uint32 to the left."""
     left = ops.left_shift(x, np.uint32(bits))
-    return ops.bitwise_or(left, ops.right_shift(x, np.uint32(32 - bits)))
+    return left | ops.right_shift(x, np.uint32(32 - bits))
 
 
 def threefry(seed: Tensor, first: Tensor, second: Tensor) -> list[Tensor]:
@@ -49,9 +49,7 @@ def threefry(seed: Tensor, first: Tensor, second: Tensor) -> list[Tensor]:
         - [Salmon et al., 2011](https://doi.org/10.1145/2063384.2063405)
     """
     keys = [seed[..., 0], seed[..., 1]]
-    keys.append(
-        ops.bitwise_xor(ops.bitwise_xor(keys[0], keys[1]), np.uint32(_PARITY))
-    )
+    keys.append(ops.bitwise_xor(ops.bitwise_xor(*keys), np.uint32(_PARITY)))
     x, y = first + keys[0], second + keys[1]
     for group in range(5):
         for bits in _ROTATIONS[group % 2]:
@@ -223,18 +221,12 @@ def permutations(seed: Tensor, count: int, length: int) -> Tensor:
     keys = _bits(seed, (_ROUNDS, count, 1))
 
     def encrypted(number: Tensor) -> Tensor:
-        halves = [
-            ops.right_shift(number, np.uint32(low)),
-            ops.bitwise_and(number, masks[1]),
-        ]
+        halves = [ops.right_shift(number, np.uint32(low)), number & masks[1]]
         for turn in range(_ROUNDS):
             mine, other = turn % 2, 1 - turn % 2
             mixed = _mixed(halves[other] + keys[turn])
-            halves[mine] = ops.bitwise_xor(
-                halves[mine], ops.bitwise_and(mixed, masks[mine])
-            )
-        left = ops.left_shift(halves[0], np.uint32(low))
-        return ops.bitwise_or(left, halves[1])
+            halves[mine] = halves[mine] ^ (mixed & masks[mine])
+        return ops.left_shift(halves[0], np.uint32(low)) | halves[1]
 
     position = ops.cast(ops.arange(length), "uint32")
     order = encrypted(ops.broadcast_to(position, (count, length)))
@@ -256,6 +248,5 @@ def _mixed(x: Tensor) -> Tensor:
         - Wellons, 2018, "Prospecting for Hash Functions".
     """
     for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
-        x = ops.bitwise_xor(x, ops.right_shift(x, np.uint32(shift)))
-        x = x * np.uint32(factor)
-    return ops.bitwise_xor(x, ops.right_shift(x, np.uint32(16)))
+        x = (x ^ ops.right_shift(x, np.uint32(shift))) * np.uint32(factor)
+    return x ^ ops.right_shift(x, np.uint32(16))
