@@ -46,8 +46,7 @@ class ActionMask(gymnasium.Wrapper[Any, Any, Any, Any]):
             spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary,
         ):
             raise ValueError(
-                "Expected Discrete, MultiDiscrete or MultiBinary actions, "
-                "which can be forbidden one by one. "
+                "Expected Discrete, MultiDiscrete or MultiBinary actions. "
                 f"Received: action_space={env.action_space}"
             )
         self._size = math.prod(network_shape(env.action_space))

@@ -103,8 +103,8 @@ def as_vector_env(
         env = remake()
     elif env_kwargs or wrappers:
         raise ValueError(
-            "Expected an id, of which environments are made with `env_kwargs` "
-            f"and `wrappers`. Received: env={env!r}, which has been made"
+            "Expected an id with `env_kwargs` and `wrappers`. "
+            f"Received: env={env!r}"
         )
     adapter = _ADAPTERS.get(id(env))
     if isinstance(env, VectorEnvAdapter):
@@ -238,10 +238,8 @@ def _autoreset_mode(env: VectorEnv[Any, Any, Any]) -> AutoresetMode:
         return AutoresetMode(mode)
     except ValueError:
         raise ValueError(
-            "Expected a gymnasium.vector.AutoresetMode in "
-            f"env.metadata['autoreset_mode'] of {env}; SAME_STEP is for one "
-            "whose step returns the first observation of the next episode, "
-            "with the last one in info['final_obs']: env.metadata = "
-            "{**env.metadata, 'autoreset_mode': AutoresetMode.SAME_STEP}. "
+            f"Expected env.metadata['autoreset_mode'] of {env} to be a "
+            "gymnasium.vector.AutoresetMode, AutoresetMode.SAME_STEP where the "
+            "last observation of an episode is in info['final_obs']. "
             f"Received: {mode!r}"
         ) from None

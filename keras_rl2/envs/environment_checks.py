@@ -50,9 +50,8 @@ class EnvironmentChecks:
         """
         if not isinstance(given, tuple) or len(given) != 2:
             raise MismatchError(
-                f"Expected `reset` of {self._name} to return (observation, "
-                "info), as Gymnasium's environments do (old Gym's returned the "
-                f"observation only). Received: {_words(given)}"
+                f"Expected (observation, info) from `reset` of {self._name}. "
+                f"Received: {_words(given)}"
             )
         self.check_observation(given[0])
         if in_range:
@@ -66,9 +65,8 @@ class EnvironmentChecks:
         """
         if not isinstance(given, tuple) or len(given) != 5:
             raise MismatchError(
-                f"Expected `step` of {self._name} to return (observation, "
-                "reward, terminated, truncated, info), as Gymnasium's "
-                "environments do (old Gym's returned four). "
+                "Expected five values, (observation, reward, terminated, "
+                f"truncated, info), from `step` of {self._name}. "
                 f"Received: {_words(given)}"
             )
         self.check_observation(given[0])

@@ -309,9 +309,8 @@ class EnvPoolEnv(NextStepEnv):
         config = env.unwrapped.config
         if env.unwrapped.is_async or config.get("max_num_players", 1) != 1:
             raise ValueError(
-                "Expected an EnvPool environment in synchronous mode, whose "
-                "batch_size is num_envs, with one player. "
-                f"Received: {config}"
+                "Expected an EnvPool environment with one player and with "
+                f"batch_size=num_envs. Received: {config}"
             )
         with warnings.catch_warnings():
             # EnvPool makes its spaces when they are first read, with bounds
@@ -360,9 +359,8 @@ class SameStepEnv(GymnasiumVectorEnv):
             return step
         if "final_obs" not in info:
             raise ValueError(
-                f"Expected info['final_obs'] from {self.name}, whose autoreset "
-                "mode is SAME_STEP, when an episode ends. Received: info with "
-                f"the keys {sorted(info)}"
+                f"Expected info['final_obs'] from {self.name}, of SAME_STEP, "
+                f"when an episode ends. Received: the keys {sorted(info)}"
             )
         final_observation = map_leaves(np.copy, observation)
         given = info["final_obs"]
@@ -403,10 +401,9 @@ class SameStepEnv(GymnasiumVectorEnv):
         if self._reused == _COMPARED_ENDS:
             warnings.warn(
                 "Expected info['final_obs'] to hold the last observation of "
-                f"an episode. Received: {self.name}, of which it is the first "
-                "one of the next episode. An environment that returns the same "
-                "array each time has to return copies: "
-                "`return self.state.copy(), ...`",
+                f"an episode. Received: the first one of the next, from "
+                f"{self.name}. An environment that returns the same array each "
+                "time has to return copies: `return self.state.copy(), ...`",
                 stacklevel=2,
             )
 

@@ -147,8 +147,7 @@ def refuse_arguments_of_function(
     """
     if env_kwargs or wrappers:
         raise ValueError(
-            "Expected no `env_kwargs` and no `wrappers` with a function, "
-            "which can do both itself, e.g. functools.partial(MyEnv, size=3). "
+            "Expected no `env_kwargs` and no `wrappers` with a function. "
             f"Received: env_kwargs={env_kwargs}, wrappers={wrappers}"
         )
 

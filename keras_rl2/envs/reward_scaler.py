@@ -192,8 +192,7 @@ class RewardScaler:
         if not np.isfinite(state).all():
             raise ValueError(
                 "Expected rewards with a finite variance of returns. Received: "
-                "larger ones from a rollout in the graph. No weight has been "
-                "changed by them"
+                "larger ones from a rollout in the graph"
             )
         moments = self.moments
         moments.mean, moments.variance, moments.count = state[:3].tolist()
@@ -217,9 +216,8 @@ class RewardScaler:
         expected = (*rewards.shape[:1], self.num_envs)
         if not rewards.shape == ended.shape == valid.shape == expected:
             raise ValueError(
-                f"Expected arrays with one column for each of {self.num_envs} "
-                f"environments. Received: rewards of shape {rewards.shape}, "
-                f"ended of shape {ended.shape}, valid of shape {valid.shape}"
+                f"Expected arrays [T, B] of {self.num_envs} environments. "
+                f"Received: {rewards.shape}, {ended.shape} and {valid.shape}"
             )
         if not np.isfinite(rewards, where=valid, out=~valid).all():
             raise ValueError(

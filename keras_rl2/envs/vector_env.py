@@ -219,10 +219,9 @@ class VectorEnvAdapter(abc.ABC):
                 processes of their own: nothing can interrupt others.
         """
         raise ValueError(
-            "Expected environments in processes of their own for "
-            "`step_timeout`, e.g. gymnasium.vector.AsyncVectorEnv: nothing can "
-            "interrupt a step in this process. Received: "
-            f"step_timeout={seconds} and {self.name}"
+            "Expected a gymnasium.vector.AsyncVectorEnv with `step_timeout`: "
+            "nothing can interrupt a step in this process. "
+            f"Received: step_timeout={seconds} and {self.name}"
         )
 
     @abc.abstractmethod
