@@ -235,7 +235,7 @@ def close_workers(env: VectorEnv[Any, Any, Any], workers: Workers) -> None:
     timer.start()
     try:
         env.close()
-    except BaseException:
+    except Exception:
         if workers.closed:
             raise
         end_workers(workers)

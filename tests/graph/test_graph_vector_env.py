@@ -73,7 +73,7 @@ def test_what_cannot_be_made_is_named():
         make_graph_env("CartPole-v0")
     with pytest.raises(ValueError, match="an id, a `GraphEnv`"):
         make_graph_env(lambda: gymnasium.make("CartPole-v1"))
-    with pytest.raises(ValueError, match="`env_kwargs` with an id"):
+    with pytest.raises(ValueError, match="takes `env_kwargs`"):
         make_graph_env(CartPole(), {"max_episode_steps": 3})
     with pytest.raises(ValueError, match="a seed for each of 2"):
         rl.envs.GraphVectorEnv("CartPole-v1", 2).reset(seed=[1])
