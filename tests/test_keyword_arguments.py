@@ -47,6 +47,8 @@ def test_a_constructor_takes_what_its_bases_take():
         "DDPG": {"policy_delay", "target_noise", "target_noise_clip"},
         "DiscreteCQL": {*sac, "num_samples"} - dqn,
         "REINFORCE": {"gae_lambda"},
+        "SAC": {"value_network"},
+        "TD3": {"value_network"},
     }
     for name in AGENTS:
         kind = getattr(rl.agents, name)

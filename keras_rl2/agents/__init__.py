@@ -6,11 +6,11 @@ from keras_rl2.agents.a2c import A2C
 from keras_rl2.agents.agent import Agent
 from keras_rl2.agents.appo import APPO
 from keras_rl2.agents.behavior_cloning import BehaviorCloning
-from keras_rl2.agents.box_cql import BoxCQL
 from keras_rl2.agents.cql import CQL
+from keras_rl2.agents.cql import BoxCQL
+from keras_rl2.agents.cql import DiscreteCQL
 from keras_rl2.agents.crossq import CrossQ
 from keras_rl2.agents.ddpg import DDPG
-from keras_rl2.agents.discrete_cql import DiscreteCQL
 from keras_rl2.agents.dqn import DQN
 from keras_rl2.agents.iql import IQL
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent

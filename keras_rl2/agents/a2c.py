@@ -45,15 +45,9 @@ class A2C(OnPolicyAgent):
         - [Mnih et al., 2016](https://arxiv.org/abs/1602.01783).
     """
 
-    statistics_names = (
-        "loss",
-        "policy_loss",
-        "value_loss",
-        "entropy",
-        "explained_variance",
-        "gradient_norm",
-    )
+    statistics_names = (*OnPolicyAgent.statistics_names, "explained_variance")
     learns_from_trajectories = True
+    default_adam = {"learning_rate": 1e-3}
 
     @classmethod
     def own_rollout(cls, observation_space: gymnasium.Space[Any]) -> OwnRollout:
@@ -72,7 +66,3 @@ class A2C(OnPolicyAgent):
             batch["value"], batch["returns"], batch["weight"]
         )
         return terms
-
-    def default_optimizer(self) -> keras.optimizers.Optimizer:
-        """Returns the optimizer that `compile("auto")` uses."""
-        return keras.optimizers.Adam(1e-3)

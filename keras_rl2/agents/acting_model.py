@@ -4,7 +4,6 @@ import abc
 import inspect
 import os
 from collections.abc import Callable
-from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,8 +20,6 @@ import numpy.typing as npt
 
 from keras_rl2.basics import arguments
 from keras_rl2.basics import inherited_arguments
-from keras_rl2.basics.arguments import check_flag
-from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.litert import LiteRTPolicy
 from keras_rl2.distributions import Distribution
@@ -30,7 +27,10 @@ from keras_rl2.distributions import PolicyHead
 from keras_rl2.distributions import policy_head
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.vector_env import GivenEnv
+from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.inputs import Memory
+from keras_rl2.networks.inputs import run_network
+from keras_rl2.networks.inputs import unroll
 from keras_rl2.networks.task import Task
 from keras_rl2.policies.acting import Acting
 from keras_rl2.policies.policy_function import PolicyFunction
@@ -67,16 +67,15 @@ class ActingModel(keras.Model, abc.ABC):
     A subclass makes the networks and defines the policy, in `sample_action`
     and `greedy_action`.
 
-    Args:
-        observation_space: `gymnasium.Space` or its config. Space of one
-            environment's observations; None to take it from the first
-            environment.
-        action_space: `gymnasium.Space` or its config. Space of one
-            environment's actions; None to take it from the first environment.
-        seed: int or None. Seeds the sampling of `act`.
-        name: str or None. Name of the model.
-        dtype: str or None. Keras dtype policy; None for the global one.
     """
+
+    #: Supported classes of action spaces; `gymnasium.Space` for all that the
+    #: library supports. Otherwise a Box must have finite bounds.
+    action_kinds: tuple[type[gymnasium.Space[Any]], ...] = (gymnasium.Space,)
+    #: Whether the policy's own actions of a Box are within -1 ... 1.
+    squashes = False
+    #: Units of a Gaussian's actions, `"half_range"` or `"environment"`.
+    action_units = "environment"
 
     def __init__(
         self,
@@ -110,10 +109,19 @@ class ActingModel(keras.Model, abc.ABC):
     def greedy_action(self, observation: Tree[Tensor]) -> Tensor:
         """Returns the policy's most probable actions `[B, ...]`."""
 
-    @property
     @abc.abstractmethod
+    def given_networks(self) -> dict[str, Any]:
+        """Returns the networks, keyed by constructor argument."""
+
+    @property
     def acting_networks(self) -> list[keras.Model]:
-        """Networks of the policy."""
+        """Networks of the policy: by default, the first that is given."""
+        return [next(iter(self.given_networks().values()))]
+
+    def call(self, observation: Tree[Tensor], training: bool = False) -> Tensor:
+        """Returns the output of the policy's network, e.g. `[B, P]`."""
+        encoded = self.task.encode(observation)
+        return run_network(self.acting_networks[0], encoded, training)
 
     @property
     def acting_variables(self) -> list[keras.Variable]:
@@ -127,15 +135,15 @@ class ActingModel(keras.Model, abc.ABC):
         """Checks networks against the spaces and makes all variables."""
 
     @classmethod
-    def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:
-        """Returns the policy head of an action space."""
-        return policy_head(action_space)
-
-    def _own_policy_head(
-        self, action_space: gymnasium.Space[Any]
+    def make_policy_head(
+        cls, action_space: gymnasium.Space[Any], scaled: bool = False
     ) -> PolicyHead:
-        """Returns the policy head by the settings of this agent."""
-        return self.make_policy_head(action_space)
+        """Returns the policy head of an action space, if it is supported."""
+        if gymnasium.Space not in cls.action_kinds:
+            network_checks.check_action_kind(
+                cls, action_space, cls.action_kinds
+            )
+        return policy_head(action_space, squash=cls.squashes, scaled=scaled)
 
     # The spaces.
 
@@ -169,7 +177,8 @@ class ActingModel(keras.Model, abc.ABC):
             return
         spaces.check_observation_space(observation_space)
         spaces.check_action_space(action_space)
-        head = self._own_policy_head(action_space)
+        scaled = self.action_units == "half_range"
+        head = self.make_policy_head(action_space, scaled)
         self._task = Task(observation_space, action_space, head)
         try:
             self._build()
@@ -280,7 +289,9 @@ class ActingModel(keras.Model, abc.ABC):
         self._check_can_act()
         if isinstance(state, bool):
             deterministic, state = state, None
-        check_flag(deterministic=deterministic, return_log_prob=return_log_prob)
+        arguments.check_flag(
+            deterministic=deterministic, return_log_prob=return_log_prob
+        )
         return self._acting.act(
             observation, state, deterministic, return_log_prob
         )
@@ -338,11 +349,23 @@ class ActingModel(keras.Model, abc.ABC):
         Returns:
             tuple of `[B, ...]`, for `act`; empty without recurrent networks.
         """
-        check_positive(batch_size=batch_size)
+        arguments.check_positive(batch_size=batch_size)
         memory = self.memory
         if memory is None:
             return ()
         return tuple(map(np.asarray, memory.initial_state(batch_size)))
+
+    def _unrolled(
+        self,
+        network: Any,
+        observation: Tree[Tensor],
+        begins: Tensor,
+        state: Sequence[Tensor],
+        training: bool,
+    ) -> tuple[Any, Sequence[Tensor]]:
+        """Returns a recurrent network's outputs of sequences, and the state."""
+        encode = self.task.encode
+        return unroll(network, encode, observation, begins, state, training)
 
     def policy_step(
         self, observation: Tree[Tensor], begins: Tensor, state: Sequence[Tensor]
@@ -597,17 +620,8 @@ class ActingModel(keras.Model, abc.ABC):
 
     def __new__(cls, *networks: Any, **given: Any) -> Self:
         """Raises an error for unknown arguments."""
-        kind = cls._kind_for(networks, given)
-        kind.refuse_arguments(given)
-        return cast(Self, super().__new__(kind))
-
-    @classmethod
-    def _kind_for(
-        cls, networks: Sequence[Any], given: Collection[str]
-    ) -> "type[ActingModel]":
-        """Returns the class that takes these networks: by default, this one."""
-        del networks, given
-        return cls
+        cls.refuse_arguments(given)
+        return super().__new__(cls)
 
     @classmethod
     def argument_names(cls) -> list[str]:

@@ -5,8 +5,6 @@ import os
 import shutil
 import textwrap
 from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import MutableMapping
 from collections.abc import Sequence
@@ -33,12 +31,6 @@ from keras_rl2.agents.acting_model import ActingModel
 from keras_rl2.agents.mean_of_each import MeanOfEach
 from keras_rl2.basics import arguments
 from keras_rl2.basics import replicas
-from keras_rl2.basics.arguments import check_choice
-from keras_rl2.basics.arguments import check_flag
-from keras_rl2.basics.arguments import check_has
-from keras_rl2.basics.arguments import check_seed
-from keras_rl2.basics.arguments import present
-from keras_rl2.basics.arguments import refuse_unknown
 from keras_rl2.basics.inherited_arguments import making
 from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.shapes import Tensor
@@ -48,9 +40,6 @@ from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
-from keras_rl2.networks.building import check_arguments
-from keras_rl2.networks.initialization import KINDS
-from keras_rl2.networks.inputs import Memory
 from keras_rl2.networks.model_layers import all_layers
 from keras_rl2.presets import Preset
 from keras_rl2.spaces import space_configs
@@ -103,6 +92,7 @@ class AgentArguments(TypedDict, total=False):
     Those of `for_env` are among them, which has the others of a constructor.
     """
 
+    gamma: float
     observation_space: GivenSpace | None
     action_space: GivenSpace | None
     seed: int | None
@@ -126,6 +116,9 @@ class Agent(ActingModel):
     `greedy_action`. The rest is Keras.
 
     Args:
+        gamma: float. Discount factor. Defaults to `0.99`.
+        max_gradient_norm: float or None. Global norm to which gradients are
+            clipped; None for no clipping. Defaults to `None`.
         observation_space: `gymnasium.Space` or its config. Space of one
             environment's observations; None to take it from the first
             environment. Defaults to `None`.
@@ -163,6 +156,8 @@ class Agent(ActingModel):
     default_activation = "tanh"
     default_initialization = "orthogonal"
     default_normalization = "none"
+    #: Arguments of the Adam that `compile("auto")` makes.
+    default_adam: Mapping[str, Any] = {"learning_rate": 3e-4}
     #: Whether `compile` always makes an optimizer of the critics' own.
     has_critic_optimizer = False
     #: Whether it supports recurrent networks.
@@ -183,16 +178,9 @@ class Agent(ActingModel):
     shared_numbers: tuple[str, ...] = ("gamma",)
     #: Set by Keras.
     steps_per_execution: int
-    #: Supported classes of action spaces; `gymnasium.Space` for all that the
-    #: library supports. Otherwise a Box must have finite bounds.
-    action_kinds: tuple[type[gymnasium.Space[Any]], ...] = (gymnasium.Space,)
     #: Updates that `fit` runs in one call; None for Keras' own loop.
     round_size: RoundSize | None = None
     train_function: Any
-    #: Discount factor, which every agent has.
-    gamma: float
-    #: Maximum global norm of gradients; None for no clipping.
-    max_gradient_norm: float | None = None
     #: Number of environment steps observed.
     env_steps = 0
     #: The methods of training that a custom class overrides.
@@ -204,6 +192,8 @@ class Agent(ActingModel):
     def __init__(
         self,
         *,
+        gamma: float = 0.99,
+        max_gradient_norm: float | None = None,
         observation_space: GivenSpace | None = None,
         action_space: GivenSpace | None = None,
         seed: int | None = None,
@@ -211,8 +201,15 @@ class Agent(ActingModel):
         dtype: str | None = None,
     ) -> None:
         arguments.check_seed(seed)
+        arguments.check_in_range(gamma=(gamma, 0.0, 1.0))
+        if max_gradient_norm is not None:
+            arguments.check_in_range(
+                max_gradient_norm=(max_gradient_norm, 1e-12, np.inf)
+            )
         compile_arguments.check_model(name, dtype)
         super().__init__(observation_space, action_space, seed, name, dtype)
+        self.gamma = gamma
+        self.max_gradient_norm = max_gradient_norm
         self.rollouts: Any = None
         self.statistics = MeanOfEach(
             self.statistics_names, totals=["skipped_updates"], name="statistics"
@@ -324,8 +321,8 @@ class Agent(ActingModel):
                 argument is out of range.
             TypeError: If the algorithm does not take an argument.
         """
-        settings |= present(name=name, dtype=dtype)
-        asked = present(
+        settings |= arguments.present(name=name, dtype=dtype)
+        asked = arguments.present(
             hidden=hidden,
             activation=activation,
             normalize_observations=normalize_observations,
@@ -333,20 +330,22 @@ class Agent(ActingModel):
             initialization=initialization,
         )
         taken = {*cls.argument_names(), *_options(cls), "memory"}
-        refuse_unknown(cls.__name__, settings, taken - cls.made_arguments)
-        _check(_options(cls) | asked, memory, shared, seed)
-        _check_dtype(dtype)
+        arguments.refuse_unknown(
+            cls.__name__, settings, taken - cls.made_arguments
+        )
+        arguments.check_seed(seed)
         # Whoever gives networks and spaces needs no environment.
         from keras_rl2.envs.adapt import as_vector_env
 
         adapter = as_vector_env(env)
         kind = cls.for_action_space(adapter.action_space)
         kind.refuse_arguments(settings)
-        _refuse_kind(kind, memory, shared)
+        options = _options(kind) | asked
+        _check(kind, memory, shared, dtype)
         build = NetworkBuilder(
             adapter.observation_space,
             kind.make_policy_head(adapter.action_space),
-            _options(kind) | asked,
+            options,
             kind.default_hidden,
             memory,
             seed,
@@ -513,8 +512,7 @@ class Agent(ActingModel):
     @property
     def updates_made(self) -> keras.Variable:
         """Number of updates made."""
-        iterations: keras.Variable = self.optimizer.iterations
-        return iterations
+        return self.optimizer.iterations
 
     def after_update(self, batch: Batch, terms: Terms) -> None:
         """Hook for further changes after an update, in the graph.
@@ -528,14 +526,12 @@ class Agent(ActingModel):
 
     def _build(self) -> None:
         """Makes everything that depends on the spaces, which are set."""
-        for network in self.acting_networks:
-            name = network.name
-            if isinstance(network, Memory) and not self.takes_memory:
-                raise ValueError(
-                    "Expected networks without memory for "
-                    f"{type(self).__name__}. Received: {name!r}, "
-                    "which has an `initial_state`"
-                )
+        if self.memory is not None and not self.takes_memory:
+            raise ValueError(
+                f"Expected networks without memory for {type(self).__name__}. "
+                f"Received: {self.acting_networks[0].name!r}, which has an "
+                "`initial_state`"
+            )
         super()._build()
         network_checks.refuse_stateful(self)
         layers = self._learning_layers()
@@ -545,11 +541,6 @@ class Agent(ActingModel):
     def _learning_layers(self) -> list[keras.layers.Layer]:
         """Returns all layers of the networks that are trained."""
         return all_layers(self)
-
-    @property
-    def learns_offline(self) -> bool:
-        """Whether it can learn from an `OfflineDataset`."""
-        return not self.on_policy
 
     def observe(self, trajectory: Trajectory) -> None:
         """Receives each `Trajectory` once, for statistics of observations."""
@@ -667,7 +658,7 @@ class Agent(ActingModel):
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns the optimizer that `compile("auto")` uses."""
-        return keras.optimizers.Adam(3e-4)
+        return keras.optimizers.Adam(**self.default_adam)
 
     @property
     def metrics(self) -> list[keras.metrics.Metric]:
@@ -684,8 +675,7 @@ class Agent(ActingModel):
 
         def logs() -> dict[str, Tensor]:
             self.statistics.update_state(terms, counted)
-            results: dict[str, Tensor] = self.get_metrics_result()
-            return results
+            return self.get_metrics_result()
 
         return replicas.once(logs)
 
@@ -871,7 +861,7 @@ class Agent(ActingModel):
 
         del return_dict, callbacks
         self.check_loaded()
-        check_choice(verbose=(verbose, ("auto", 0, 1, 2)))
+        arguments.check_choice(verbose=(verbose, ("auto", 0, 1, 2)))
         return evaluating.evaluate(
             self,
             x,
@@ -890,9 +880,7 @@ class Agent(ActingModel):
         line_length: int | None = None,
         positions: Sequence[float] | None = None,
         print_fn: Callable[[str], object] | None = None,
-        expand_nested: bool = False,
-        show_trainable: bool = False,
-        layer_range: Sequence[str] | None = None,
+        **kwargs: Any,
     ) -> None:
         """Prints a description of the agent, and Keras' table of its layers.
 
@@ -904,13 +892,8 @@ class Agent(ActingModel):
             positions: See `keras.Model.summary`. Defaults to `None`.
             print_fn: Callable or None. Called with the text of each part; None
                 to print it. Defaults to `None`.
-            expand_nested: bool. See [`keras.Model.summary`](
-                https://keras.io/api/models/model/#summary-method). Defaults to
-                `False`.
-            show_trainable: bool. See `keras.Model.summary`. Defaults to
-                `False`.
-            layer_range: Sequence of two str or None. See
-                `keras.Model.summary`. Defaults to `None`.
+            **kwargs: Further arguments of [`keras.Model.summary`](
+                https://keras.io/api/models/model/#summary-method).
 
         Example:
 
@@ -931,16 +914,10 @@ class Agent(ActingModel):
             line_length=line_length,
             positions=positions,
             print_fn=print_fn,
-            expand_nested=expand_nested,
-            show_trainable=show_trainable,
-            layer_range=layer_range,
+            **kwargs,
         )
 
     # Saving and loading.
-
-    @abc.abstractmethod
-    def given_networks(self) -> dict[str, Any]:
-        """Returns the networks, keyed by constructor argument."""
 
     def save(
         self,
@@ -1027,7 +1004,7 @@ class Agent(ActingModel):
             super().load_weights(
                 filepath,
                 skip_mismatch,
-                **present(objects_to_skip=objects_to_skip),
+                **arguments.present(objects_to_skip=objects_to_skip),
             )
             self.check_loaded()
         except Exception:
@@ -1140,12 +1117,13 @@ class Agent(ActingModel):
 
     # Single batches.
 
+    @arguments.refusing({"class_weight": _NOT_FITTED["class_weight"]})
     def train_on_batch(
         self,
         x: Mapping[str, Any],
         y: None = None,
         sample_weight: npt.ArrayLike | None = None,
-        class_weight: None = None,
+        *,
         return_dict: bool = False,
     ) -> Any:
         """Makes one update; see `keras.Model.train_on_batch`.
@@ -1156,7 +1134,6 @@ class Agent(ActingModel):
                 to `None`.
             sample_weight: `[B]` or None. Weight of each row, multiplied by its
                 `weight` in the minibatch. Defaults to `None`.
-            class_weight: None. There are no classes. Defaults to `None`.
             return_dict: bool. Whether logs are returned as a dict. Defaults to
                 `False`.
 
@@ -1169,103 +1146,33 @@ class Agent(ActingModel):
         """
         self._require_bound()
         self.check_loaded()
-        if class_weight is not None:
-            raise ValueError(
-                "Expected `train_on_batch` without `class_weight`: there are "
-                f"no classes. Received: class_weight={class_weight!r}"
-            )
         self.trained.check()
         return super().train_on_batch(
             x, y=y, sample_weight=sample_weight, return_dict=return_dict
         )
 
-    def test_on_batch(
-        self,
-        x: object = None,
-        y: object = None,
-        sample_weight: object = None,
-        return_dict: bool = False,
-    ) -> Any:
-        """Raises an error: a batch does not measure a policy.
-
-        Args:
-            x: See `keras.Model.test_on_batch`. Defaults to `None`.
-            y: See `keras.Model.test_on_batch`. Defaults to `None`.
-            sample_weight: See `keras.Model.test_on_batch`. Defaults to `None`.
-            return_dict: See `keras.Model.test_on_batch`. Defaults to `False`.
-
-        Raises:
-            NotImplementedError: Always; use `evaluate`, which plays episodes.
-        """
-        del x, y, sample_weight, return_dict
+    def make_test_function(self, force: bool = False) -> Any:
+        """Raises an error: a batch does not measure a policy."""
         raise NotImplementedError(
             "Expected `evaluate(env)`, which plays episodes; or "
             "`evaluate(offline)`, which estimates from recorded ones. "
             f"Received: `test_on_batch` of {type(self).__name__}"
         )
 
-    def predict(
-        self,
-        x: object,
-        batch_size: int | None = None,
-        verbose: int | str = "auto",
-        steps: int | None = None,
-        callbacks: Iterable[keras.callbacks.Callback] | None = None,
-    ) -> Any:
-        """Returns the outputs of `call`; see `keras.Model.predict`.
+    def make_predict_function(self, force: bool = False) -> Any:
+        """Makes the function of `predict` and `predict_on_batch`.
 
-        They are the parameters of a policy or Q-values; `act` returns actions.
-
-        Args:
-            x: `[B, ...]` or a dataset. Raw observations.
-            batch_size: int or None. Observations per call. Defaults to `None`:
-                32.
-            verbose: See `keras.Model.predict`. Defaults to `"auto"`.
-            steps: int or None. Batches of a dataset. Defaults to `None`: all.
-            callbacks: list of `keras.callbacks.Callback`. Defaults to `None`.
-
-        Returns:
-            np.ndarray `[B, ...]`.
-
-        Raises:
-            ValueError: If the agent is not bound.
-            NotImplementedError: If the agent has recurrent networks, as rows
-                are not episodes.
+        They return the outputs of `call`: the parameters of a policy or
+        Q-values; `act` returns actions. Recurrent networks raise an error, as
+        rows are not episodes.
         """
-        self._check_can_predict("predict")
-        return super().predict(
-            x,
-            batch_size=batch_size,
-            verbose=verbose,
-            steps=steps,
-            callbacks=callbacks,
-        )
-
-    def predict_on_batch(self, x: object) -> Any:
-        """Returns the outputs of `call` for one batch; see `predict`.
-
-        Args:
-            x: `[B, ...]`. Raw observations.
-
-        Returns:
-            np.ndarray `[B, ...]`.
-
-        Raises:
-            ValueError: If the agent is not bound.
-            NotImplementedError: If the agent has recurrent networks, as rows
-                are not episodes.
-        """
-        self._check_can_predict("predict_on_batch")
-        return super().predict_on_batch(x)
-
-    def _check_can_predict(self, verb: str) -> None:
-        """Raises an error if the networks are not ready for single rows."""
         self._check_can_act()
         if self.memory is not None:
             raise NotImplementedError(
                 "Expected `act(observation, state)` of an agent with recurrent "
-                f"networks. Received: `{verb}` of {type(self).__name__}"
+                f"networks. Received: `predict` of {type(self).__name__}"
             )
+        return super().make_predict_function(force)
 
 
 def _options(kind: type[Agent]) -> dict[str, Any]:
@@ -1279,10 +1186,20 @@ def _options(kind: type[Agent]) -> dict[str, Any]:
     }
 
 
-def _refuse_kind(
-    kind: type[Agent], memory: object | None, shared: bool | None
+def _check(
+    kind: type[Agent],
+    memory: keras.layers.Layer | None,
+    shared: bool | None,
+    dtype: str | None,
 ) -> None:
-    """Raises an error for kinds of networks that the algorithm lacks."""
+    """Raises an error for invalid properties before a network is made."""
+    arguments.check_flag(**arguments.present(shared=shared))
+    arguments.check_has(
+        "an RNN cell of Keras, e.g. `keras.layers.LSTMCell(128)`, or None",
+        "state_size",
+        "call",
+        **arguments.present(memory=memory),
+    )
     if memory is not None and not kind.takes_memory:
         raise ValueError(
             f"Expected `memory=None` for {kind.__name__}, which cannot be "
@@ -1293,10 +1210,6 @@ def _refuse_kind(
             f"Expected `shared=None` for {kind.__name__}, which does not have "
             f"a policy beside a value. Received: shared={shared}"
         )
-
-
-def _check_dtype(dtype: str | None) -> None:
-    """Raises an error for weights that Adam cannot train."""
     policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
     if policy.variable_dtype == "bfloat16":
         # Its decay of 0.999 is 1 in bfloat16, and so all updates are 0.
@@ -1306,54 +1219,35 @@ def _check_dtype(dtype: str | None) -> None:
         )
 
 
-def _check(
-    options: Mapping[str, Any],
-    memory: keras.layers.Layer | None,
-    shared: bool | None,
-    seed: int | None,
-) -> None:
-    """Raises an error for invalid properties before a network is made."""
-    check_flag(**present(shared=shared))
-    check_arguments(
-        activation=options["activation"],
-        normalize_observations=options["normalize_observations"],
-        normalization=options["normalization"],
-        **present(hidden=options["hidden"]),
-    )
-    check_choice(initialization=(options["initialization"], KINDS))
-    check_seed(seed)
-    check_has(
-        "an RNN cell of Keras, e.g. `keras.layers.LSTMCell(128)`, or None",
-        "state_size",
-        "call",
-        **present(memory=memory),
-    )
-
-
 # Entries of `get_config` that are printed elsewhere, or of no interest.
 _SAID = frozenset({"name", "dtype", "observation_space", "action_space"})
-_WIDEST = 80
 
 
-def _described(agent: "Agent", line_length: int | None = None) -> str:
-    """Describes an agent, for the lines above the table of its layers.
-
-    Args:
-        agent: `keras_rl2.Agent`, bound to spaces or not.
-        line_length: int or None. Width at which lines are wrapped; None for
-            that of the terminal, at most 80. Defaults to `None`.
-
-    Returns:
-        str of several lines.
-    """
-    width = line_length or min(shutil.get_terminal_size().columns, _WIDEST)
+def _described(agent: Agent, line_length: int | None) -> str:
+    """Describes an agent, for the lines above the table of its layers."""
+    width = line_length or min(shutil.get_terminal_size().columns, 80)
     unknown = "not known before `fit`"
+    said = {*_SAID, *agent.given_networks()}
+    settings = [
+        f"{name}={_short(value)}"
+        for name, value in agent.get_config().items()
+        if name not in said
+    ]
+    given: Any = agent.compile_arguments
+    used = [given.optimizer, given.critic_optimizer] if given else []
+    optimizers = [
+        f"{type(each).__name__} "
+        f"(learning_rate={_short(each.get_config()['learning_rate'])})"
+        for each in used
+        if each is not None
+    ]
+    learns = "on-policy" if agent.on_policy else "off-policy"
     rows = {
-        "Agent": _algorithm(agent),
+        "Agent": f"{type(agent).__name__} ({learns})",
         "Observation space": agent.observation_space or unknown,
         "Action space": agent.action_space or unknown,
-        "Hyper-parameters": ", ".join(_hyper_parameters(agent)),
-        "Optimizer": ", ".join(_optimizers(agent)) or "none before `compile`",
+        "Hyper-parameters": ", ".join(settings),
+        "Optimizer": ", ".join(optimizers) or "none before `compile`",
         "Environment steps": f"{agent.env_steps:,}",
     }
     return "\n".join(
@@ -1366,36 +1260,6 @@ def _described(agent: "Agent", line_length: int | None = None) -> str:
         )
         for name, text in rows.items()
     )
-
-
-def _algorithm(agent: "Agent") -> str:
-    """Returns the name of the class, and whether it is on-policy."""
-    learns = "on-policy" if agent.on_policy else "off-policy"
-    return f"{type(agent).__name__} ({learns})"
-
-
-def _hyper_parameters(agent: "Agent") -> Iterator[str]:
-    """Yields the arguments of the constructor, except networks."""
-    for name, value in agent.get_config().items():
-        if name not in _SAID and name not in agent.given_networks():
-            yield f"{name}={_short(value)}"
-
-
-def _optimizers(agent: "Agent") -> Iterator[str]:
-    """Yields each optimizer with its learning rate."""
-    given = agent.compile_arguments
-    for part in (
-        ()
-        if given is None
-        else (
-            given.optimizer,
-            given.critic_optimizer,
-        )
-    ):
-        if isinstance(part, keras.optimizers.Optimizer):
-            rate = part.get_config()["learning_rate"]
-            name = type(part).__name__
-            yield f"{name} (learning_rate={_short(rate)})"
 
 
 def _short(value: object) -> str:

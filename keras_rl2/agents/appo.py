@@ -9,9 +9,7 @@ from keras import ops
 from keras_rl2 import returns
 from keras_rl2.agents.ppo import PPO
 from keras_rl2.agents.ppo import PPOArguments
-from keras_rl2.basics.arguments import check_at_least
-from keras_rl2.basics.arguments import check_in_range
-from keras_rl2.basics.arguments import present
+from keras_rl2.basics import arguments
 from keras_rl2.basics.shapes import Tensor
 
 
@@ -76,8 +74,10 @@ class APPO(PPO):
         clip_c: float = 1.0,
         **kwargs: Unpack[PPOArguments],
     ) -> None:
-        check_at_least(0, **present(max_lag=max_lag))
-        check_in_range(clip_rho=(clip_rho, 0.0, 1e6), clip_c=(clip_c, 0.0, 1e6))
+        arguments.check_at_least(0, **arguments.present(max_lag=max_lag))
+        arguments.check_in_range(
+            clip_rho=(clip_rho, 0.0, 1e6), clip_c=(clip_c, 0.0, 1e6)
+        )
         super().__init__(actor, critic, **kwargs)
         self.max_lag = max_lag
         self.clip_rho = clip_rho

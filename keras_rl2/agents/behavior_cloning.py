@@ -9,9 +9,13 @@ import tensorflow as tf
 from keras import ops
 
 from keras_rl2.agents.off_policy_agent import LearningArguments
-from keras_rl2.agents.stochastic_actor import StochasticActor
+from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.agents.stochastic_policy import ACTION_UNITS
+from keras_rl2.agents.stochastic_policy import BOUNDS_FOR_DATA
+from keras_rl2.agents.stochastic_policy import StochasticPolicy
 from keras_rl2.basics.arguments import check_choice
+from keras_rl2.basics.arguments import check_in_range
+from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.updates.updater import Batch
 from keras_rl2.updates.updater import Objective
@@ -19,7 +23,7 @@ from keras_rl2.updates.updater import Terms
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
-class BehaviorCloning(StochasticActor):
+class BehaviorCloning(StochasticPolicy, OffPolicyAgent):
     """Imitates the actions of a dataset, for every action space.
 
     Maximises the likelihood of the actions, independently of their rewards:
@@ -67,6 +71,8 @@ class BehaviorCloning(StochasticActor):
         - [Pomerleau, 1991](https://doi.org/10.1162/neco.1991.3.1.88).
     """
 
+    default_adam = {"learning_rate": 1e-3}
+    log_std_bounds = BOUNDS_FOR_DATA
     statistics_names = ("loss", "log_prob", "entropy", "gradient_norm")
 
     def __init__(
@@ -78,7 +84,11 @@ class BehaviorCloning(StochasticActor):
         **kwargs: Unpack[LearningArguments],
     ) -> None:
         check_choice(action_units=(action_units, ACTION_UNITS))
-        super().__init__(actor, initial_log_std=initial_log_std, **kwargs)
+        check_in_range(initial_log_std=(initial_log_std, *BOUNDS_FOR_DATA))
+        network_checks.check_is_network("actor", actor)
+        super().__init__(**kwargs)
+        self.actor = actor
+        self.initial_log_std = initial_log_std
         self.action_units = action_units
         self._bind_requested()
 
@@ -97,10 +107,6 @@ class BehaviorCloning(StochasticActor):
         """Checks the network against the spaces and makes all variables."""
         self._build_actor(*self.policy_head.parameter_sizes)
 
-    def default_optimizer(self) -> keras.optimizers.Optimizer:
-        """Returns the optimizer that `compile("auto")` uses."""
-        return keras.optimizers.Adam(1e-3)
-
     # Learning.
 
     def objectives(self) -> dict[str, Objective]:
@@ -118,7 +124,7 @@ class BehaviorCloning(StochasticActor):
             dict: `loss`, a scalar, which is minimised; other scalars for the
             logs.
         """
-        policy = self.trained_policy(batch)
+        policy = self.distribution(batch["observation"], training=True)
         log_prob = policy.log_prob(batch["action"])
         return {
             "loss": -ops.mean(batch["weight"] * log_prob),
@@ -127,11 +133,7 @@ class BehaviorCloning(StochasticActor):
         }
 
     def keep_td_errors(self, td_errors: tf.Variable | None) -> None:
-        """Raises an error for priorities, as there are no TD errors.
-
-        Raises:
-            ValueError: If the dataset is prioritised.
-        """
+        """Raises an error for priorities, as there are no TD errors."""
         if td_errors is not None:
             raise ValueError(
                 "Expected a dataset without priorities for BehaviorCloning, "

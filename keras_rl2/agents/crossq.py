@@ -1,7 +1,6 @@
 """CrossQ: soft actor-critic without target networks."""
 
 from typing import Unpack
-from typing import cast
 
 import gymnasium
 import keras
@@ -16,7 +15,6 @@ from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.updates import critics
 from keras_rl2.updates.critics import GivenCritics
 from keras_rl2.updates.updater import Batch
-from keras_rl2.updates.updater import Objective
 from keras_rl2.updates.updater import Terms
 
 
@@ -53,10 +51,6 @@ class CrossQ(SAC):
     Args:
         actor: `keras.Model` from observations to `[B, 2A]`, means and log
             standard deviations of a Box policy before tanh.
-        critic: `keras.Model` from a list of observations and actions (within
-            -1 ... 1) to values `[B, 1]`; or a pair of such models. For a
-            single model, the agent makes a second one of the same
-            architecture, with its own weights.
         policy_delay: int. Number of updates of the critics per update of
             policy and temperature. Defaults to `3`.
 
@@ -82,6 +76,7 @@ class CrossQ(SAC):
 
     action_kinds = (gymnasium.spaces.Box,)
     has_critic_optimizer = True
+    default_adam = {"learning_rate": 1e-3, "beta_1": 0.5, "name": "actor"}
     default_normalization = "batch"
 
     def __init__(
@@ -94,53 +89,10 @@ class CrossQ(SAC):
     ) -> None:
         check_positive(policy_delay=policy_delay)
         super().__init__(actor, critic, **kwargs)
-        self.policy_delay = policy_delay
-        self.last_actor_loss: keras.Variable | None = None
-        if policy_delay > 1:
-            self.last_actor_loss = self.add_weight(
-                shape=(),
-                initializer="zeros",
-                dtype="float32",
-                trainable=False,
-                name="last_actor_loss",
-            )
-
-    # Target networks.
+        self._delay_policy(policy_delay)
 
     def make_targets(self) -> None:
         """Makes none: the critics value the next states themselves."""
-
-    @property
-    def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
-        """An empty list: there are no target networks."""
-        return []
-
-    def default_optimizer(self) -> keras.optimizers.Optimizer:
-        """Returns the optimizer that `compile("auto")` uses."""
-        return keras.optimizers.Adam(1e-3, beta_1=0.5, name="actor")
-
-    # Learning.
-
-    def objectives(self) -> dict[str, Objective]:
-        """Returns the losses of the critics and, after the delay, of the actor.
-
-        Each is applied directly by its own optimizer; see `TD3.objectives`.
-        """
-        given = self.compile_arguments
-        assert given is not None
-        made = super().objectives()
-        optimizer = cast(keras.optimizers.Optimizer, given.optimizer)
-        critic_optimizer = cast(
-            keras.optimizers.Optimizer, given.critic_optimizer
-        )
-        return {
-            "critic": made["critic"]._replace(optimizer=critic_optimizer),
-            "actor": made["actor"]._replace(
-                optimizer=optimizer,
-                every=self.policy_delay,
-                last_loss=self.last_actor_loss,
-            ),
-        }
 
     def _critic_terms(self, batch: Batch) -> Terms:
         """Runs each critic once, on present and next states together."""
@@ -166,26 +118,10 @@ class CrossQ(SAC):
         )
         return {**terms, "entropy": -ops.mean(log_prob), "temperature": alpha}
 
-    def targets(self, batch: Batch) -> Tensor:
-        """Returns the targets of the critics, from the next soft value.
-
-        Args:
-            batch: dict of `[B, ...]`; see `train_step`. With `next_value`
-                `[B]`, the soft value of the next states by the critics' one
-                forward pass.
-
-        Returns:
-            `[B]` float32.
-        """
-        return batch["reward"] + batch["discount"] * batch["next_value"]
+    def next_value(self, batch: Batch) -> Tensor:
+        """Returns the values of the next states from the one forward pass."""
+        return batch["next_value"]
 
     def actor_terms(self, batch: Batch) -> Terms:
-        """Computes the losses of policy and temperature on a minibatch.
-
-        Args:
-            batch: dict of `[B, ...]`; see `train_step`.
-
-        Returns:
-            dict: `loss`, a scalar, which is minimised.
-        """
+        """Computes the losses of policy and temperature on a minibatch."""
         return {"loss": super().actor_terms(batch)["loss"]}

@@ -1,11 +1,13 @@
 """Deep Q-networks."""
 
 from collections.abc import Sequence
+from typing import Any
 from typing import Literal
 from typing import Unpack
 from typing import cast
 
 import keras
+import tensorflow as tf
 from keras import ops
 
 from keras_rl2.agents.agent import AgentArguments
@@ -17,10 +19,12 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.losses.value_distributions import as_support
 from keras_rl2.losses.value_distributions import value_distribution
 from keras_rl2.networks import checks as network_checks
+from keras_rl2.networks.inputs import flat
+from keras_rl2.networks.inputs import sequences_like
 from keras_rl2.networks.network_copies import copy_of
 from keras_rl2.policies.epsilon_greedy import EpsilonGreedy
 from keras_rl2.spaces.trees import Tree
-from keras_rl2.updates import replayed_sequences
+from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.updates.updater import Batch
 from keras_rl2.updates.updater import Objective
 from keras_rl2.updates.updater import Terms
@@ -153,7 +157,6 @@ class DQN(ValuePolicy, OffPolicyAgent):
         epsilon_spread: float = 0.0,
         max_gradient_norm: float | None = 10.0,
         tau: float = 0.01,
-        gamma: float = 0.99,
         target_every: int = 1,
         **kwargs: Unpack[AgentArguments],
     ) -> None:
@@ -165,7 +168,6 @@ class DQN(ValuePolicy, OffPolicyAgent):
         super().__init__(
             max_gradient_norm=max_gradient_norm,
             tau=tau,
-            gamma=gamma,
             target_every=target_every,
             **kwargs,
         )
@@ -206,22 +208,61 @@ class DQN(ValuePolicy, OffPolicyAgent):
 
     def objectives(self) -> dict[str, Objective]:
         """Returns the only loss, that of the network."""
-        return {"q": Objective(self._terms, [self.q_network])}
+        own = self._critic_variables
+        return {"q": Objective(self._terms, [self.q_network], own)}
 
     def _terms(self, batch: Batch) -> Terms:
         """Runs the network once, and returns `loss_terms`."""
         if self.memory is not None:
-            outputs, batch = replayed_sequences.as_steps(
-                batch,
-                self.run_sequences,
-                (self.q_network, self.target_network),
-                self.allowed_values,
-                self.double,
-            )
-            return self.loss_terms(outputs, batch)
-        encoded = self.task.encode(batch["observation"])
-        outputs = self._outputs(self.q_network, encoded, training=True)
+            outputs, batch = self._steps_of_sequences(batch)
+        else:
+            encoded = self.task.encode(batch["observation"])
+            outputs = self._outputs(self.q_network, encoded, training=True)
         return self.loss_terms(outputs, batch)
+
+    def _steps_of_sequences(self, batch: Batch) -> tuple[Tensor, Batch]:
+        """Runs the networks on M sequences of L steps, as R2D2 does.
+
+        Args:
+            batch: dict; see `keras_rl2.data.SequenceReplayBuffer.sample`.
+
+        Returns:
+            Outputs of the network for M * L steps, and the steps, with
+            `next_outputs` and `selector`; see `loss_terms`.
+        """
+        steps: dict[str, Any] = dict(batch)
+        span, state = steps.pop("span"), steps.pop("state")
+        burn_in, begins = steps.pop("burn_in"), steps.pop("begins")
+        seen = steps.pop("observation")
+        learned = span.shape[1]
+
+        def outputs_of(network: keras.Model, training: bool) -> Tensor:
+            warm = state
+            if burn_in["begins"].shape[1]:
+                _, warm = self.run_sequences(network, **burn_in, state=state)
+                warm = map_leaves(ops.stop_gradient, tuple(warm))
+            return self.run_sequences(network, seen, begins, warm, training)[0]
+
+        outputs = outputs_of(self.q_network, training=True)
+        next_outputs = outputs_of(self.target_network, training=False)
+        choosing = ops.stop_gradient(outputs) if self.double else next_outputs
+        values = self.allowed_values(map_leaves(flat, seen), flat(choosing))
+        selector = sequences_like(begins)(values)
+        # The steps from which each step bootstraps.
+        places = ops.arange(learned, dtype="int32") + span
+
+        def following(array: Tensor) -> Tensor:
+            # [M, L + n, ...] -> [M * L, ...]
+            return flat(tf.gather(array, places, axis=1, batch_dims=1))
+
+        return flat(outputs[:, :learned]), {
+            **map_leaves(flat, steps),
+            "observation": map_leaves(
+                lambda each: flat(each[:, :learned]), seen
+            ),
+            "next_outputs": following(next_outputs),
+            "selector": following(selector),
+        }
 
     def loss_terms(self, outputs: Tensor, batch: Batch) -> Terms:
         """Computes the loss of a minibatch: here, that of the TD errors.
@@ -231,8 +272,9 @@ class DQN(ValuePolicy, OffPolicyAgent):
                 numbers for each action, from which `q_values` computes
                 Q-values.
             batch: dict of `[B, ...]`; see `train_step`. For sequences, B
-                counts their steps, and `next_outputs` and `selector` replace
-                `next_observation`.
+                counts their steps, and `next_observation` is replaced by the
+                target network's `next_outputs` `[B, n, N]` and by `selector`
+                `[B, n]`, whose largest entry is that of the next action.
 
         Returns:
             dict: `loss`, a scalar, which is minimised; `td_error` `[B]`; other
@@ -253,15 +295,7 @@ class DQN(ValuePolicy, OffPolicyAgent):
         }
 
     def _next_outputs(self, observation: Tree[Tensor]) -> Batch:
-        """Returns the outputs of the next step, from which targets are made.
-
-        Args:
-            observation: `[B, ...]`. Raw observations.
-
-        Returns:
-            dict of `next_outputs` `[B, n, N]`, of the target network, and
-            `selector` `[B, n]`; its largest entry is that of the next action.
-        """
+        """Returns `next_outputs` and `selector`; see `loss_terms`."""
         encoded = self.task.encode(observation)
         next_outputs = self._outputs(self.target_network, encoded)
         choosing = next_outputs

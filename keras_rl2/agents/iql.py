@@ -3,29 +3,23 @@
 import functools
 from typing import Any
 from typing import Unpack
-from typing import cast
 
-import gymnasium
 import keras
 from keras import ops
 
 from keras_rl2 import losses
 from keras_rl2.agents.critic_agent import CriticAgent
-from keras_rl2.agents.stochastic_actor import StochasticActor
-from keras_rl2.agents.stochastic_actor import StochasticActorArguments
+from keras_rl2.agents.off_policy_agent import OffPolicyArguments
+from keras_rl2.agents.stochastic_policy import BOUNDS_FOR_DATA
+from keras_rl2.agents.stochastic_policy import StochasticPolicy
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import DiagonalGaussian
 from keras_rl2.distributions import Distribution
-from keras_rl2.distributions import PolicyHead
-from keras_rl2.distributions import policy_head
-from keras_rl2.distributions.discrete_head import DiscreteHead
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
-from keras_rl2.networks.inputs import inputs_for
 from keras_rl2.networks.inputs import one_value_each
 from keras_rl2.networks.inputs import run_network
-from keras_rl2.networks.outputs import check_value_ending
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.updates import critics
 from keras_rl2.updates.critics import GivenCritics
@@ -35,7 +29,7 @@ from keras_rl2.updates.updater import Terms
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
-class IQL(StochasticActor, CriticAgent):
+class IQL(StochasticPolicy, CriticAgent):
     """Implicit Q-learning, for Box and Discrete actions.
 
     Learns from a fixed dataset without evaluating actions that are not in it.
@@ -63,17 +57,14 @@ class IQL(StochasticActor, CriticAgent):
     Args:
         actor: `keras.Model` from observations to `[B, A]`, before tanh; or
             `[B, n]` logits.
-        critic: `keras.Model` from a list of observations and actions (within
-            -1 ... 1) to values `[B, 1]`; for Discrete actions, from
-            observations to `[B, n]`. Or a pair of such models; for a single
-            model, the agent makes a second one of the same architecture, with
-            its own weights.
         value_network: `keras.Model` from observations to values `[B, 1]`.
         expectile: float between 0 and 1. τ; 0.5 is the mean. Defaults to
             `0.7`.
         inverse_temperature: float. β; 0 is behavior cloning. Defaults to
             `3.0`.
         max_weight: float. w, maximum weight of an action. Defaults to `100.0`.
+        initial_log_std: float. Initial log standard deviation of a Box policy;
+            it stays within -5 ... 2. Defaults to `0.0`.
 
     Raises:
         ValueError: If a number is out of range or a network does not fit.
@@ -93,15 +84,11 @@ class IQL(StochasticActor, CriticAgent):
         - [Kostrikov et al., 2022](https://arxiv.org/abs/2110.06169).
     """
 
-    action_kinds = (gymnasium.spaces.Box, gymnasium.spaces.Discrete)
+    log_std_bounds = BOUNDS_FOR_DATA
+    value_network: keras.Model
     statistics_names = (
-        "loss",
-        "actor_loss",
-        "critic_loss",
-        "value_loss",
-        "q_value",
-        "advantage_weight",
-        "gradient_norm",
+        *CriticAgent.statistics_names,
+        *("value_loss", "advantage_weight"),
     )
 
     def __init__(
@@ -113,92 +100,45 @@ class IQL(StochasticActor, CriticAgent):
         expectile: float = 0.7,
         inverse_temperature: float = 3.0,
         max_weight: float = 100.0,
-        **kwargs: Unpack[StochasticActorArguments],
+        initial_log_std: float = 0.0,
+        **kwargs: Unpack[OffPolicyArguments],
     ) -> None:
         check_in_range(
             # At either end the expectile is the minimum or the maximum.
             expectile=(expectile, 1e-6, 1.0 - 1e-6),
             inverse_temperature=(inverse_temperature, 0.0, 1e12),
             max_weight=(max_weight, 1e-12, 1e12),
+            initial_log_std=(initial_log_std, *BOUNDS_FOR_DATA),
         )
         network_checks.check_is_network("value_network", value_network)
-        given = critics.as_critics(critic, self.number_of_critics)
-        super().__init__(actor, **kwargs)
-        # Before the critics, as the second one may be made later: variables
-        # must have the same order as when both are given, as in loading.
-        self.value_network = value_network
-        self.critics = given
-        self.target_critics: list[keras.Model] = []
+        super().__init__(actor, critic, value_network, **kwargs)
         self.expectile = expectile
         self.inverse_temperature = inverse_temperature
         self.max_weight = max_weight
+        self.initial_log_std = initial_log_std
         self._bind_requested()
-
-    @classmethod
-    def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:
-        """Returns the head of a scaled unit box, or of Discrete actions."""
-        network_checks.check_action_kind(cls, action_space, cls.action_kinds)
-        return policy_head(action_space, squash=True)
 
     @classmethod
     def default_networks(
         cls, build: NetworkBuilder, **settings: Any
-    ) -> tuple[keras.Model, list[keras.Model], keras.Model]:
+    ) -> tuple[Any, ...]:
         """Makes an actor, two critics and a value network."""
-        number = cls.number_of_critics
-        actor, valuing = critics.default_networks(
-            build,
-            build.head.parameter_sizes[0],
-            number,
-            discrete=not build.head.log_std_size,
-        )
         # The seed after those of the critics and the actor.
-        seed = build.seeds(number + 2)[-1]
-        return actor, valuing, build.network("value_network", 1, seed)
+        seed = build.seeds(cls.number_of_critics + 2)[-1]
+        networks = super().default_networks(build, **settings)
+        return *networks, build.network("value_network", 1, seed)
 
     def given_networks(self) -> dict[str, Any]:
         """Returns the networks, keyed by constructor argument."""
-        return {
-            "actor": self.actor,
-            "critic": self.critics,
-            "value_network": self.value_network,
-        }
-
-    def _check_and_build(self) -> None:
-        """Checks the networks against the spaces and makes all variables."""
-        head, valuing = self.policy_head, self.value_network
-        self._build_actor(head.parameter_sizes[0], squash=True)
-        network_checks.check_critic(
-            self.task, valuing, None, 1, "value_network"
-        )
-        check_value_ending(
-            valuing, inputs_for(valuing, self.task.encode.network_input)
-        )
-        self.critics = critics.complete(
-            self.task,
-            self.actor,
-            self.critics,
-            self.number_of_critics,
-            cast(DiscreteHead, head).n if self.is_discrete else None,
-        )
-        critics.check_apart([self.actor, *self.critics, valuing])
-        self.make_targets()
+        given = super().given_networks()
+        return {**given, "value_network": self.value_network}
 
     # Networks.
 
-    def critic_variables(self) -> list[keras.Variable]:
-        """Trainable variables that a `critic_optimizer` updates."""
-        networks = [*self.critics, self.value_network]
-        return [v for each in networks for v in each.trainable_variables]
-
-    def value(self, observation: Tree[Tensor]) -> Tensor:
-        """Returns values `[B]` float32 of raw observations `[B, ...]`."""
-        return self._value(observation)
-
-    def _value(
+    def value(
         self, observation: Tree[Tensor], training: bool = False
     ) -> Tensor:
-        """Returns values of states, optionally from a training forward pass."""
+        """Returns values `[B]` float32 of raw observations `[B, ...]`."""
         encoded = self.task.encode(observation)
         return one_value_each(
             run_network(self.value_network, encoded, training)
@@ -207,15 +147,7 @@ class IQL(StochasticActor, CriticAgent):
     def policy_of(
         self, parameters: Tensor, observation: Tree[Tensor]
     ) -> Distribution:
-        """Returns the distribution of actions with the given parameters.
-
-        Args:
-            parameters: `[B, P]`. Outputs of the network.
-            observation: `[B, ...]`. Raw observations, with or without a mask.
-
-        Returns:
-            `Distribution` of `[B]` actions; Box actions are in the unit box.
-        """
+        """Returns the distribution of actions; Box ones are in the unit box."""
         log_std = self._present_log_std()
         if log_std is None:
             return super().policy_of(parameters, observation)
@@ -231,61 +163,39 @@ class IQL(StochasticActor, CriticAgent):
 
     # Learning.
 
+    @property
+    def _actor_variables(self) -> list[keras.Variable]:
+        """Variables of the policy's loss that are in no network."""
+        return self._policy_variables
+
     def objectives(self) -> dict[str, Objective]:
         """Returns the losses of critics, value network and policy."""
+        made = super().objectives()
+        value = Objective(self.value_terms, [self.value_network])
         return {
-            "critic": Objective(self.critic_terms, self.critics),
-            "value": Objective(self.value_terms, [self.value_network]),
-            "actor": Objective(
-                self.actor_terms, [self.actor], self._policy_variables
-            ),
+            "critic": made["critic"],
+            "value": value,
+            "actor": made["actor"],
         }
 
-    def critic_terms(self, batch: Batch) -> Terms:
-        """Computes the loss of the critics on a minibatch.
-
-        Args:
-            batch: dict of `[B, ...]`; see `train_step`.
-
-        Returns:
-            dict: `loss`, a scalar, which is minimised; `td_error` `[B]`; other
-            scalars for the logs.
-        """
-        values = self.values_of_taken(
-            batch["observation"], batch["action"], training=True
-        )
-        following = self.value(batch["next_observation"])
-        target = batch["reward"] + batch["discount"] * following
-        return critics.td_terms(values, target, batch["weight"])
+    def next_value(self, batch: Batch) -> Tensor:
+        """Returns the values of the next states, `[B]` float32."""
+        return self.value(batch["next_observation"])
 
     def value_terms(self, batch: Batch) -> Terms:
-        """Computes the loss of the value network on a minibatch.
-
-        Args:
-            batch: dict of `[B, ...]`; see `train_step`.
-
-        Returns:
-            dict: `loss`, a scalar, which is minimised.
-        """
+        """Computes the loss of the value network on a minibatch."""
         each = losses.expectile(
             self._advantage(batch, training=True), self.expectile
         )
         return {"loss": ops.mean(batch["weight"] * each)}
 
     def actor_terms(self, batch: Batch) -> Terms:
-        """Computes the loss of the policy on a minibatch.
-
-        Args:
-            batch: dict of `[B, ...]`; see `train_step`.
-
-        Returns:
-            dict: `loss`, a scalar, which is minimised; other scalars for the
-            logs.
-        """
+        """Computes the loss of the policy on a minibatch."""
         weight = losses.advantage_weight(
             self._advantage(batch), self.inverse_temperature, self.max_weight
         )
-        log_prob = self.trained_policy(batch).log_prob(batch["action"])
+        policy = self.distribution(batch["observation"], training=True)
+        log_prob = policy.log_prob(batch["action"])
         each = losses.policy_gradient(log_prob, weight)
         return {
             "loss": ops.mean(batch["weight"] * each),
@@ -301,4 +211,4 @@ class IQL(StochasticActor, CriticAgent):
             self.is_discrete,
         )
         smallest = ops.stop_gradient(functools.reduce(ops.minimum, values))
-        return smallest - self._value(batch["observation"], training)
+        return smallest - self.value(batch["observation"], training)

@@ -4,14 +4,12 @@ from typing import Unpack
 from typing import cast
 
 import keras
-import numpy as np
 import tensorflow as tf
 from keras import ops
 
 from keras_rl2.agents.agent import Agent
 from keras_rl2.agents.agent import AgentArguments
 from keras_rl2.basics import seeds
-from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.networks.model_layers import all_layers
 from keras_rl2.updates.target_networks import TargetUpdate
@@ -26,7 +24,6 @@ _STREAMS = 8
 class LearningArguments(AgentArguments, total=False):
     """Arguments of `OffPolicyAgent` without target networks; see there."""
 
-    gamma: float
     max_gradient_norm: float | None
 
 
@@ -46,9 +43,6 @@ class OffPolicyAgent(Agent):
     of a subclass without them takes neither `tau` nor `target_every`.
 
     Args:
-        gamma: float. Discount factor. Defaults to `0.99`.
-        max_gradient_norm: float or None. Global norm to which gradients are
-            clipped; None for no clipping. Defaults to `None`.
         tau: float. Polyak coefficient, above 0 and at most 1: a target network
             moves by this fraction towards the network that it follows; 1
             copies it. Defaults to `0.005`.
@@ -76,19 +70,12 @@ class OffPolicyAgent(Agent):
     def __init__(
         self,
         *,
-        gamma: float = 0.99,
-        max_gradient_norm: float | None = None,
         tau: float = 0.005,
         target_every: int = 1,
-        **kwargs: Unpack[AgentArguments],
+        **kwargs: Unpack[LearningArguments],
     ) -> None:
-        check_in_range(gamma=(gamma, 0.0, 1.0))
-        if max_gradient_norm is not None:
-            check_in_range(max_gradient_norm=(max_gradient_norm, 1e-12, np.inf))
         check_sync(tau, target_every, "target_every")
         super().__init__(**kwargs)  # type: ignore[misc]
-        self.gamma = gamma
-        self.max_gradient_norm = max_gradient_norm
         self.tau = tau
         self.target_every = target_every
         self.updates = self.add_weight(
@@ -151,17 +138,19 @@ class OffPolicyAgent(Agent):
     # Learning.
 
     @property
+    def _critic_variables(self) -> list[keras.Variable]:
+        """Variables of the critics' loss that are in no network."""
+        return []
+
+    @property
     def updates_made(self) -> keras.Variable:
         """Number of updates, by any optimizer."""
         return self.updates
 
     def after_update(self, batch: Batch, terms: Terms) -> None:
         """Counts the update, and stores its TD errors if they are used."""
-        if (
-            self.td_errors is not None
-            and "td_error" in terms
-            and "position" in batch
-        ):
+        kept = {"td_error", "position"} <= {*terms, *batch}
+        if self.td_errors is not None and kept:
             self.td_errors.scatter_nd_update(
                 batch["position"][None, None], terms["td_error"][None]
             )
@@ -193,11 +182,6 @@ class OffPolicyAgent(Agent):
 
     def _seed_of_draw(self, stream: int) -> Tensor:
         """Returns the seed of a draw of the current update."""
-        if not 0 <= stream < _STREAMS:
-            raise ValueError(
-                f"Expected `stream` to be from 0 to {_STREAMS - 1}. "
-                f"Received: stream={stream}"
-            )
         count = ops.cast(ops.convert_to_tensor(self.updates), "int32")
         return tf.stack([self._draw_seeds[stream], count])
 

@@ -2,15 +2,14 @@
 
 import operator
 from collections.abc import Callable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Literal
 from typing import Unpack
-from typing import cast
 
 import gymnasium
 import keras
-import numpy as np
 from keras import ops
 
 from keras_rl2 import losses
@@ -18,24 +17,15 @@ from keras_rl2 import returns
 from keras_rl2.agents.agent import AgentArguments
 from keras_rl2.agents.stochastic_policy import ACTION_UNITS
 from keras_rl2.agents.stochastic_policy import StochasticPolicy
-from keras_rl2.basics.arguments import check_choice
-from keras_rl2.basics.arguments import check_flag
-from keras_rl2.basics.arguments import check_in_range
+from keras_rl2.basics import arguments
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.collecting.trajectory import unpack
 from keras_rl2.distributions import Distribution
 from keras_rl2.losses import statistics
 from keras_rl2.networks import checks as network_checks
+from keras_rl2.networks import inputs
 from keras_rl2.networks.builder import NetworkBuilder
-from keras_rl2.networks.inputs import Memory
-from keras_rl2.networks.inputs import flat
-from keras_rl2.networks.inputs import inputs_for
-from keras_rl2.networks.inputs import of_one_step
-from keras_rl2.networks.inputs import one_value_each
-from keras_rl2.networks.inputs import run_network
-from keras_rl2.networks.inputs import sequences_like
-from keras_rl2.networks.inputs import unroll
 from keras_rl2.networks.outputs import check_value_ending
 from keras_rl2.policies.own_round import OwnRollout
 from keras_rl2.spaces.array_spec import ArraySpec
@@ -44,6 +34,7 @@ from keras_rl2.spaces.supported import space_tree
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.updates import critics
 from keras_rl2.updates.rollout_samples import RolloutSamples
 from keras_rl2.updates.updater import Objective
 from keras_rl2.updates.updater import Terms
@@ -52,10 +43,8 @@ from keras_rl2.updates.updater import Terms
 class OnPolicyArguments(AgentArguments, total=False):
     """Arguments of `OnPolicyAgent` for subclasses; see there."""
 
-    gamma: float
     entropy_coefficient: float
     value_coefficient: float
-    max_gradient_norm: float | None
     initial_log_std: float
     action_units: Literal["half_range", "environment"]
 
@@ -77,7 +66,6 @@ class OnPolicyAgent(StochasticPolicy):
             or to (parameters, value) where there is no critic.
         critic: `keras.Model` from observations to values `[B, 1]`, or None
             where `actor` has both outputs. Defaults to `None`.
-        gamma: float. Discount factor. Defaults to `0.99`.
         gae_lambda: float. Decay of the advantage estimate; 1 is the n-step
             advantage. Defaults to `0.95`.
         entropy_coefficient: float. Weight of the entropy bonus. Defaults to
@@ -85,8 +73,6 @@ class OnPolicyAgent(StochasticPolicy):
         value_coefficient: float. Weight of the value loss. Defaults to `0.5`.
         normalize_advantages: bool. Whether advantages are normalised within
             each minibatch. Defaults to `False`.
-        max_gradient_norm: float or None. Global norm to which gradients are
-            clipped; None for no clipping. Defaults to `0.5`.
         initial_log_std: float. Initial log standard deviation of a Box policy.
             Defaults to `0.0`.
         action_units: str. Units of the Gaussian of a Box: `"half_range"`, in
@@ -103,11 +89,16 @@ class OnPolicyAgent(StochasticPolicy):
     TensorShape([3])
     """
 
+    # As is common for PPO.
+    default_adam: Mapping[str, Any] = {"learning_rate": 3e-4, "epsilon": 1e-5}
     takes_memory = True
     takes_shared = True
     shared_numbers: tuple[str, ...] = (
         *("gamma", "gae_lambda"),
         *("entropy_coefficient", "value_coefficient"),
+    )
+    statistics_names: tuple[str, ...] = (
+        *("loss", "policy_loss", "value_loss", "entropy", "gradient_norm"),
     )
     #: Whether a single network must have a value output.
     needs_value = True
@@ -117,7 +108,6 @@ class OnPolicyAgent(StochasticPolicy):
         actor: keras.Model,
         critic: keras.Model | None = None,
         *,
-        gamma: float = 0.99,
         gae_lambda: float = 0.95,
         entropy_coefficient: float = 0.0,
         value_coefficient: float = 0.5,
@@ -127,18 +117,17 @@ class OnPolicyAgent(StochasticPolicy):
         action_units: Literal["half_range", "environment"] = "half_range",
         **kwargs: Unpack[AgentArguments],
     ) -> None:
-        check_in_range(
+        arguments.check_in_range(
             initial_log_std=(initial_log_std, -20.0, 20.0),
-            gamma=(gamma, 0.0, 1.0),
             gae_lambda=(gae_lambda, 0.0, 1.0),
             entropy_coefficient=(entropy_coefficient, 0.0, 1e12),
             value_coefficient=(value_coefficient, 0.0, 1e12),
         )
-        if max_gradient_norm is not None:
-            check_in_range(max_gradient_norm=(max_gradient_norm, 1e-12, np.inf))
-        check_flag(normalize_advantages=normalize_advantages)
-        check_choice(action_units=(action_units, ACTION_UNITS))
-        super().__init__(**kwargs)  # type: ignore[misc]
+        arguments.check_flag(normalize_advantages=normalize_advantages)
+        arguments.check_choice(action_units=(action_units, ACTION_UNITS))
+        super().__init__(  # type: ignore[misc]
+            max_gradient_norm=max_gradient_norm, **kwargs
+        )
         network_checks.check_is_network("actor", actor)
         if critic is not None:
             network_checks.check_is_network("critic", critic)
@@ -146,12 +135,10 @@ class OnPolicyAgent(StochasticPolicy):
         self.critic = critic
         self.initial_log_std = initial_log_std
         self.action_units = action_units
-        self.gamma = gamma
         self.gae_lambda = gae_lambda
         self.entropy_coefficient = entropy_coefficient
         self.value_coefficient = value_coefficient
         self.normalize_advantages = normalize_advantages
-        self.max_gradient_norm = max_gradient_norm
         self.rollout_samples = RolloutSamples(self)
         self._bind_requested()
 
@@ -294,13 +281,9 @@ class OnPolicyAgent(StochasticPolicy):
         parameters, value, _ = self.run_sequences(
             batch["observation"], begins, state, training=True
         )
-        steps = map_leaves(flat, batch)
-        policy = self.policy_of(flat(parameters), steps["observation"])
-        return policy, flat(value), steps
-
-    def default_optimizer(self) -> keras.optimizers.Optimizer:
-        """Returns Adam with the learning rate and epsilon common for PPO."""
-        return keras.optimizers.Adam(3e-4, epsilon=1e-5)
+        steps = map_leaves(inputs.flat, batch)
+        policy = self.policy_of(inputs.flat(parameters), steps["observation"])
+        return policy, inputs.flat(value), steps
 
     # Preparing a rollout.
 
@@ -396,17 +379,19 @@ class OnPolicyAgent(StochasticPolicy):
         network_checks.check_outputs(self.task, sizes)
         if self.memory is None:
             self._check_endings()
-        self._add_log_std(sizes[0], self.initial_log_std)
+        self._add_log_std(sizes[0])
 
     def _check_endings(self) -> None:
         """Checks the final activations of the networks."""
         self._check_actor_ending()
         seen = self.task.encode.network_input
         if self.critic is not None:
-            check_value_ending(self.critic, inputs_for(self.critic, seen))
+            check_value_ending(
+                self.critic, inputs.inputs_for(self.critic, seen)
+            )
         elif self.needs_value:
             check_value_ending(
-                self.actor, inputs_for(self.actor, seen), output=1
+                self.actor, inputs.inputs_for(self.actor, seen), output=1
             )
 
     def critic_variables(self) -> list[keras.Variable]:
@@ -421,62 +406,39 @@ class OnPolicyAgent(StochasticPolicy):
                 "Received: one network with a shared trunk, so that both "
                 "optimizers would own its variables"
             )
-        owned = {id(v) for v in self.actor.trainable_variables}
-        shared = [v for v in self.critic.trainable_variables if id(v) in owned]
-        if shared:
-            raise ValueError(
-                "Expected actor and critic without common variables for two "
-                "optimizers. Received: both own "
-                f"{[v.path for v in shared]}"
-            )
+        critics.check_apart([self.actor, self.critic])
         return list(self.critic.trainable_variables)
 
     def call(self, observation: Tree[Tensor], training: bool = False) -> Tensor:
         """Returns the parameters of the policy `[B, P]`."""
-        outputs = run_network(
-            self.actor, self.task.encode(observation), training
-        )
-        return self._parts(outputs)[0]
+        return self._parts(super().call(observation, training))[0]
 
     def policy_and_value(
         self, observation: Tree[Tensor], training: bool = False
     ) -> tuple[Distribution, Tensor]:
-        """Runs the networks once.
-
-        Args:
-            observation: `[B, ...]`. Raw observations.
-            training: bool. Passed on to the networks. Defaults to `False`.
-
-        Returns:
-            The policy, and values `[B]` float32.
-        """
+        """Runs the networks once; returns the policy and values `[B]`."""
         return self.evaluate_rows(observation, None, training)
 
     def evaluate_rows(
         self, rows: Tree[Tensor], steps: int | None, training: bool
     ) -> tuple[Distribution, Tensor]:
-        """Returns the policy of the first rows and the values of all rows.
-
-        Args:
-            rows: `[M, ...]`. Raw observations.
-            steps: int or None. Number of rows for the policy; None for all.
-            training: bool. Passed on to the networks.
-
-        Returns:
-            The policy `[steps]`, and values `[M]` float32.
-        """
+        """Returns the policy of the first rows, or all, and all values."""
 
         def acted_on(tree: Tree[Tensor]) -> Any:
             return map_leaves(operator.itemgetter(slice(steps)), tree)
 
         encoded = self.task.encode(rows)
         if self.critic is None:
-            outputs = run_network(self.actor, encoded, training)
+            outputs = inputs.run_network(self.actor, encoded, training)
             parameters, value = self._parts(outputs)
             parameters = acted_on(parameters)
         else:
-            parameters = run_network(self.actor, acted_on(encoded), training)
-            value = one_value_each(run_network(self.critic, encoded, training))
+            parameters = inputs.run_network(
+                self.actor, acted_on(encoded), training
+            )
+            value = inputs.one_value_each(
+                inputs.run_network(self.critic, encoded, training)
+            )
         return self.policy_of(parameters, acted_on(rows)), value
 
     def policy_step(
@@ -484,7 +446,9 @@ class OnPolicyAgent(StochasticPolicy):
     ) -> tuple[Distribution, Sequence[Tensor]]:
         """Returns the policy of one step and the state after it."""
         parameters, _, after = self.run_sequences(
-            map_leaves(of_one_step, observation), of_one_step(begins), state
+            map_leaves(inputs.of_one_step, observation),
+            inputs.of_one_step(begins),
+            state,
         )
         return self.policy_of(parameters[:, 0], observation), after
 
@@ -507,24 +471,19 @@ class OnPolicyAgent(StochasticPolicy):
             The parameters of the policy `[B, T, P]`, values `[B, T]`, and the
             state after the last step.
         """
-        outputs, after = unroll(
-            cast(Memory, self.actor),
-            self.task.encode,
-            observation,
-            begins,
-            state,
-            training,
+        outputs, after = self._unrolled(
+            self.actor, observation, begins, state, training
         )
         parameters, value = self._parts(outputs)
-        sequences = sequences_like(begins)
+        sequences = inputs.sequences_like(begins)
         return sequences(parameters), sequences(value), after
 
     def value(self, observation: Tree[Tensor]) -> Tensor:
         """Returns values `[B]` float32 of raw observations `[B, ...]`."""
         encoded = self.task.encode(observation)
         if self.critic is None:
-            return self._parts(run_network(self.actor, encoded))[1]
-        return one_value_each(run_network(self.critic, encoded))
+            return self._parts(inputs.run_network(self.actor, encoded))[1]
+        return inputs.one_value_each(inputs.run_network(self.critic, encoded))
 
     def _parts(self, outputs: Any) -> tuple[Tensor, Tensor]:
         """Splits outputs into parameters `[B, P]` and values `[B]`.
@@ -532,5 +491,5 @@ class OnPolicyAgent(StochasticPolicy):
         Values are 0 where the network outputs none.
         """
         if isinstance(outputs, (list, tuple)):
-            return outputs[0], one_value_each(outputs[1])
+            return outputs[0], inputs.one_value_each(outputs[1])
         return outputs, ops.zeros_like(outputs[:, 0], "float32")

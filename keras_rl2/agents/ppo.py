@@ -78,13 +78,8 @@ class PPO(OnPolicyAgent):
         *("clip_ratio", "value_clip_range", "target_kl"),
     )
     statistics_names = (
-        "loss",
-        "policy_loss",
-        "value_loss",
-        "entropy",
-        "approx_kl",
-        "clip_fraction",
-        "gradient_norm",
+        *OnPolicyAgent.statistics_names,
+        *("approx_kl", "clip_fraction"),
     )
 
     def __init__(

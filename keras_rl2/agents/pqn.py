@@ -5,7 +5,6 @@ from typing import Unpack
 
 import gymnasium
 import keras
-import numpy as np
 from keras import ops
 
 from keras_rl2 import returns
@@ -48,9 +47,6 @@ class PQN(ValuePolicy):
             over environment steps. Probability of a random action; it changes
             from round to round. None for a linear decay from 1 to 0.05 over
             10,000 steps. Defaults to `None`.
-        gamma: float. Discount factor. Defaults to `0.99`.
-        max_gradient_norm: float or None. Global norm to which gradients are
-            clipped; None for no clipping. Defaults to `10.0`.
 
     Example:
 
@@ -80,20 +76,17 @@ class PQN(ValuePolicy):
         epsilon: float
         | keras.optimizers.schedules.LearningRateSchedule
         | None = None,
-        gamma: float = 0.99,
         max_gradient_norm: float | None = 10.0,
         **kwargs: Unpack[AgentArguments],
     ) -> None:
         network_checks.check_is_network("q_network", q_network)
-        check_in_range(gamma=(gamma, 0.0, 1.0), q_lambda=(q_lambda, 0.0, 1.0))
-        if max_gradient_norm is not None:
-            check_in_range(max_gradient_norm=(max_gradient_norm, 1e-12, np.inf))
+        check_in_range(q_lambda=(q_lambda, 0.0, 1.0))
         exploring = EpsilonGreedy(epsilon)
-        super().__init__(**kwargs)  # type: ignore[misc]
+        super().__init__(  # type: ignore[misc]
+            max_gradient_norm=max_gradient_norm, **kwargs
+        )
         self.q_network = q_network
-        self.gamma = gamma
         self.q_lambda = q_lambda
-        self.max_gradient_norm = max_gradient_norm
         self.epsilon = exploring.epsilon
         self.exploring = exploring
         self.values = ScalarValues("mse")
@@ -102,14 +95,7 @@ class PQN(ValuePolicy):
 
     @classmethod
     def own_rollout(cls, observation_space: gymnasium.Space[Any]) -> OwnRollout:
-        """Returns the rollouts that it learns from by default.
-
-        Args:
-            observation_space: `gymnasium.Space`. Of one environment.
-
-        Returns:
-            `keras_rl2.data.OwnRollout`.
-        """
+        """Returns the rollouts that it learns from by default."""
         del observation_space
         return OwnRollout(
             steps=1024, passes=4, batch_size=128, scale_rewards=False
@@ -124,16 +110,7 @@ class PQN(ValuePolicy):
     def evaluate_rows(
         self, rows: Tree[Tensor], steps: int | None, training: bool
     ) -> tuple[None, Tensor]:
-        """Returns the value of the best allowed action of each row.
-
-        Args:
-            rows: `[M, ...]`. Raw observations.
-            steps: int or None. Without effect: there is no policy to return.
-            training: bool. Passed on to the network.
-
-        Returns:
-            None, and values `[M]` float32.
-        """
+        """Returns no policy, and the value of the best action of each row."""
         return None, ops.max(self._choices(rows, training), axis=-1)
 
     def targets(
@@ -143,19 +120,7 @@ class PQN(ValuePolicy):
         values: Tensor,
         next_values: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """Returns the λ-returns of a rollout.
-
-        Args:
-            arrays: dict of `Trajectory.arrays`, in the graph.
-            log_prob: None, or `[T, B]`. Without effect: there is no policy
-                with probabilities.
-            values: `[T, B]` float32. Values of the observations.
-            next_values: `[T, B]` float32. Values of the true next
-                observations.
-
-        Returns:
-            Advantages and targets of the values, `[T, B]` each.
-        """
+        """Returns advantages and λ-returns `[T, B]`; see `OnPolicyAgent`."""
         del log_prob
         going_on = 1.0 - ops.cast(arrays["terminated"], "float32")
         targets = returns.lambda_returns(

@@ -45,15 +45,10 @@ class REINFORCE(OnPolicyAgent):
         - [Williams, 1992](https://doi.org/10.1007/BF00992696).
     """
 
-    statistics_names = (
-        "loss",
-        "policy_loss",
-        "value_loss",
-        "entropy",
-        "gradient_norm",
-    )
     whole_episodes = True
     needs_value = False
+    # A round is a single update, so there are few of them.
+    default_adam = {"learning_rate": 1e-3}
 
     def __init__(
         self,
@@ -78,8 +73,3 @@ class REINFORCE(OnPolicyAgent):
         return OwnRollout(
             steps=1, passes=1, batch_size=None, rounds_per_epoch=10
         )
-
-    def default_optimizer(self) -> keras.optimizers.Optimizer:
-        """Returns the optimizer that `compile("auto")` uses."""
-        # A round is a single update, so there are few of them.
-        return keras.optimizers.Adam(1e-3)

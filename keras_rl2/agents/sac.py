@@ -6,7 +6,6 @@ from typing import Literal
 from typing import Unpack
 from typing import cast
 
-import gymnasium
 import keras
 import numpy as np
 from keras import ops
@@ -16,30 +15,20 @@ from keras_rl2.agents.critic_agent import CriticAgent
 from keras_rl2.agents.off_policy_agent import LearningArguments
 from keras_rl2.agents.off_policy_agent import OffPolicyArguments
 from keras_rl2.agents.stochastic_policy import StochasticPolicy
-from keras_rl2.basics.arguments import check_choice
-from keras_rl2.basics.arguments import check_flag
-from keras_rl2.basics.arguments import check_in_range
+from keras_rl2.basics import arguments
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Categorical
-from keras_rl2.distributions import PolicyHead
-from keras_rl2.distributions import policy_head
-from keras_rl2.distributions.discrete_head import DiscreteHead
-from keras_rl2.exploration import ExplorationNoise
+from keras_rl2.distributions import Distribution
 from keras_rl2.exploration import PinkNoise
 from keras_rl2.exploration.action_noise import ActionNoise
 from keras_rl2.exploration.action_noise import GivenNoise
-from keras_rl2.networks import checks as network_checks
-from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.inputs import run_network
 from keras_rl2.spaces.supported import ACTION_MASK
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.updates import critics
 from keras_rl2.updates.critics import GivenCritics
 from keras_rl2.updates.updater import Batch
-from keras_rl2.updates.updater import Objective
 from keras_rl2.updates.updater import Terms
-
-_NOISE_COLORS = ("pink", "white")
 
 
 class CrossQArguments(LearningArguments, total=False):
@@ -79,11 +68,6 @@ class SAC(StochasticPolicy, CriticAgent):
         actor: `keras.Model` from observations to `[B, 2A]`, means and log
             standard deviations of a Box policy before tanh; or `[B, n]`
             logits.
-        critic: `keras.Model` from a list of observations and actions (within
-            -1 ... 1) to values `[B, 1]`; for Discrete actions, from
-            observations to `[B, n]`. Or a pair of such models; for a single
-            model, the agent makes a second one of the same architecture, with
-            its own weights.
         temperature: float above 0. Initial α. Defaults to `1.0`.
         learn_temperature: bool. Whether α is learned from the target entropy;
             otherwise it is constant. Defaults to `True`.
@@ -122,18 +106,10 @@ class SAC(StochasticPolicy, CriticAgent):
         - [Christodoulou, 2019](https://arxiv.org/abs/1910.07207), Discrete.
     """
 
-    action_kinds: tuple[type[gymnasium.Space[Any]], ...] = (
-        gymnasium.spaces.Box,
-        gymnasium.spaces.Discrete,
-    )
-    statistics_names: tuple[str, ...] = (
-        "loss",
-        "actor_loss",
-        "critic_loss",
-        "q_value",
-        "entropy",
-        "temperature",
-        "gradient_norm",
+    actor_width = -1
+    statistics_names = (
+        *CriticAgent.statistics_names,
+        *("entropy", "temperature"),
     )
 
     def __init__(
@@ -148,18 +124,15 @@ class SAC(StochasticPolicy, CriticAgent):
         exploration: GivenNoise | None = None,
         **kwargs: Unpack[OffPolicyArguments],
     ) -> None:
-        check_choice(noise_color=(noise_color, _NOISE_COLORS))
-        check_in_range(temperature=(temperature, 1e-12, 1e12))
-        check_flag(learn_temperature=learn_temperature)
+        arguments.check_choice(noise_color=(noise_color, ("pink", "white")))
+        arguments.check_in_range(temperature=(temperature, 1e-12, 1e12))
+        arguments.check_flag(learn_temperature=learn_temperature)
         if target_entropy is not None:
-            check_in_range(target_entropy=(target_entropy, -1e12, 1e12))
+            arguments.check_in_range(
+                target_entropy=(target_entropy, -1e12, 1e12)
+            )
         noise = ActionNoise(exploration)
-        network_checks.check_is_network("actor", actor)
-        given = critics.as_critics(critic, self.number_of_critics)
-        super().__init__(**kwargs)
-        self.actor = actor
-        self.critics = given
-        self.target_critics: list[keras.Model] = []
+        super().__init__(actor, critic, **kwargs)
         self._noise = noise
         self._policy_noise = ActionNoise(PinkNoise(1.0))
         self.noise_color = noise_color
@@ -174,73 +147,16 @@ class SAC(StochasticPolicy, CriticAgent):
         )
         self._bind_requested()
 
-    @classmethod
-    def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:
-        """Returns the head of a squashed Gaussian, or of Discrete actions."""
-        network_checks.check_action_kind(cls, action_space, cls.action_kinds)
-        return policy_head(action_space, squash=True)
-
-    @classmethod
-    def default_networks(
-        cls, build: NetworkBuilder, **settings: Any
-    ) -> tuple[keras.Model, list[keras.Model]]:
-        """Makes an actor and two critics."""
-        units = build.head.parameter_sizes[-1]
-        discrete = not build.head.log_std_size
-        return critics.default_networks(
-            build, units, cls.number_of_critics, discrete
-        )
-
     def _check_and_build(self) -> None:
         """Checks networks and noise against the spaces; makes variables."""
-        head = self.policy_head
         if self.exploration is not None and self.is_discrete:
             raise ValueError(
                 "Expected `exploration=None` for Discrete actions, to which "
                 f"no noise can be added. Received: {self.exploration!r}"
             )
-        network_checks.check_policy(
-            self.task, self.actor, head.parameter_sizes[-1]
-        )
-        self._check_actor_ending(squash=True)
-        self.critics = critics.complete(
-            self.task,
-            self.actor,
-            self.critics,
-            self.number_of_critics,
-            self._discrete_head.n if self.is_discrete else None,
-        )
-        self.make_targets()
-
-    @property
-    def _discrete_head(self) -> DiscreteHead:
-        """The policy head of Discrete actions."""
-        return cast(DiscreteHead, self.policy_head)
-
-    @property
-    def _target_entropy(self) -> float:
-        """Target entropy where no action is masked."""
-        if self.target_entropy is not None:
-            return self.target_entropy
-        if self.is_discrete:
-            return 0.89 * math.log(self._discrete_head.n)
-        return -float(np.prod(self.policy_head.action_shape))
-
-    def _target_entropy_of(self, observation: Any) -> float | Tensor:
-        """Returns the target entropy, `[B]` where actions are masked."""
-        if self.target_entropy is not None or not self.is_masked:
-            return self._target_entropy
-        mask = ops.cast(observation[ACTION_MASK], "float32")
-        # The last observation of an episode may allow no action.
-        choices = ops.maximum(ops.sum(mask, axis=-1), 1.0)
-        return 0.89 * ops.log(choices)
+        super()._check_and_build()
 
     # Acting.
-
-    @property
-    def exploration(self) -> ExplorationNoise | None:
-        """The `ExplorationNoise` of actions, or None."""
-        return self._noise.exploration
 
     @property
     def noise_shape(self) -> tuple[int, ...]:
@@ -281,10 +197,6 @@ class SAC(StochasticPolicy, CriticAgent):
             noise = np.concatenate([noise, added], axis=-1)
         return noise, (own, adding)
 
-    def exploration_logs(self) -> dict[str, float]:
-        """Returns the scale of the added noise, where it changes."""
-        return self._noise.logs(self.env_steps)
-
     def sample_action(self, observation: Any, noise: Tensor) -> Tensor:
         """Draws actions of the policy from noise of `draw_noise`."""
         policy = self.distribution(observation)
@@ -295,68 +207,31 @@ class SAC(StochasticPolicy, CriticAgent):
 
     # Learning.
 
-    def objectives(self) -> dict[str, Objective]:
-        """Returns the losses of the critics, and of policy and temperature."""
-        learned = [self.log_temperature] if self.learn_temperature else []
-        return {
-            "critic": Objective(self._critic_terms, self.critics),
-            "actor": Objective(self.actor_terms, [self.actor], learned),
-        }
+    @property
+    def _actor_variables(self) -> list[keras.Variable]:
+        """Variables of the policy's loss that are in no network."""
+        return [self.log_temperature] if self.learn_temperature else []
 
-    def _critic_terms(self, batch: Batch) -> Terms:
-        """Runs the critics once, and returns `critic_terms`."""
-        values = self.values_of_taken(
-            batch["observation"], batch["action"], training=True
-        )
-        return self.critic_terms(values, batch)
-
-    def critic_terms(self, values: list[Tensor], batch: Batch) -> Terms:
-        """Computes the loss of the critics on a minibatch.
-
-        Args:
-            values: list of `[B]` float32. Each critic's Q-values of the
-                actions taken, from the forward pass.
-            batch: dict of `[B, ...]`; see `train_step`.
-
-        Returns:
-            dict: `loss`, a scalar, which is minimised; `td_error` `[B]`; other
-            scalars for the logs.
-        """
-        return critics.td_terms(values, self.targets(batch), batch["weight"])
-
-    def targets(self, batch: Batch) -> Tensor:
-        """Returns the targets of the critics, from the next soft value.
-
-        Args:
-            batch: dict of `[B, ...]`; see `train_step`.
-
-        Returns:
-            `[B]` float32.
-        """
-        next_value, _ = self.soft_value(
-            self.target_critics, batch["next_observation"], 0
-        )
-        return batch["reward"] + batch["discount"] * next_value
+    def next_value(self, batch: Batch) -> Tensor:
+        """Returns the soft values of the next states, `[B]` float32."""
+        following = batch["next_observation"]
+        return self.soft_value(self.target_critics, following, 0)[0]
 
     def actor_terms(self, batch: Batch) -> Terms:
-        """Computes the losses of policy and temperature on a minibatch.
-
-        Args:
-            batch: dict of `[B, ...]`; see `train_step`.
-
-        Returns:
-            dict: `loss`, a scalar, which is minimised; other scalars for the
-            logs.
-        """
-        observation = batch["observation"]
+        """Computes the losses of policy and temperature on a minibatch."""
+        observation, weight = batch["observation"], batch["weight"]
         value, entropy = self.soft_value(
             self.critics, observation, 1, training=True
         )
-        actor_loss = -ops.mean(batch["weight"] * value)
+        actor_loss = -ops.mean(weight * value)
         loss = actor_loss
         if self.learn_temperature:
-            each = self._temperature_losses(observation, entropy)
-            loss = loss + ops.mean(batch["weight"] * each)
+            each = losses.temperature_loss(
+                ops.convert_to_tensor(self.log_temperature),
+                entropy,
+                self._target_entropy_of(observation),
+            )
+            loss = loss + ops.mean(weight * each)
         return {
             "loss": loss,
             "actor_loss": actor_loss,
@@ -385,8 +260,7 @@ class SAC(StochasticPolicy, CriticAgent):
         """
         encoded = self.task.encode(observation)
         if self.is_discrete:
-            parameters = run_network(self.actor, encoded, training)
-            policy = self.policy_of(parameters, observation)
+            policy = self._policy(observation, training)
             values = critics.all_values(networks, encoded)
             value = losses.expected_soft_value(
                 cast(Categorical, policy).log_probs, values, self._alpha
@@ -413,23 +287,35 @@ class SAC(StochasticPolicy, CriticAgent):
             Actions `[B, A]` in the unit box and their log-probabilities `[B]`,
             float32, through which gradients reach the policy.
         """
+        # The last batch of a user's own dataset may be smaller.
+        count = ops.shape(leaves(observation)[0])[:1]
+        noise = self.draw_normal(count + self.policy_head.noise_shape, stream)
+        return self._policy(observation, training).sample_and_log_prob(noise)
+
+    def _policy(self, observation: Any, training: bool) -> Distribution:
+        """Returns the policy, by a pass that keeps the critics' own losses."""
         encoded = self.task.encode(observation)
         parameters = run_network(self.actor, encoded, training)
-        # The last batch of a user's own dataset may be smaller.
-        count = ops.shape(leaves(encoded)[0])[:1]
-        noise = self.draw_normal(count + self.policy_head.noise_shape, stream)
-        policy = self.policy_of(parameters, observation)
-        return policy.sample_and_log_prob(noise)
+        return self.policy_of(parameters, observation)
 
     @property
     def _alpha(self) -> Tensor:
         """The temperature as a constant: it has its own loss."""
         return ops.stop_gradient(ops.exp(self.log_temperature))
 
-    def _temperature_losses(self, observation: Any, entropy: Tensor) -> Tensor:
-        """Returns the temperature loss of each sample, `[B]`."""
-        return losses.temperature_loss(
-            ops.convert_to_tensor(self.log_temperature),
-            entropy,
-            self._target_entropy_of(observation),
-        )
+    @property
+    def _target_entropy(self) -> float:
+        """Target entropy where no action is masked."""
+        if self.target_entropy is not None:
+            return self.target_entropy
+        if self.is_discrete:
+            return 0.89 * math.log(self.policy_head.parameter_sizes[0])
+        return -float(np.prod(self.policy_head.action_shape))
+
+    def _target_entropy_of(self, observation: Any) -> float | Tensor:
+        """Returns the target entropy, `[B]` where actions are masked."""
+        if self.target_entropy is not None or not self.is_masked:
+            return self._target_entropy
+        mask = ops.cast(observation[ACTION_MASK], "float32")
+        # The last observation of an episode may allow no action.
+        return 0.89 * ops.log(ops.maximum(ops.sum(mask, axis=-1), 1.0))

@@ -4,23 +4,27 @@ from collections.abc import Mapping
 from typing import Any
 from typing import Self
 
-import gymnasium
 import keras
 from keras import ops
 
 from keras_rl2.agents.agent import Agent
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
-from keras_rl2.distributions import PolicyHead
-from keras_rl2.distributions import policy_head
+from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.inputs import inputs_for
-from keras_rl2.networks.inputs import run_network
 from keras_rl2.networks.outputs import as_logits
 from keras_rl2.networks.outputs import check_policy_ending
 from keras_rl2.spaces.trees import Tree
 
 ACTION_UNITS = ("half_range", "environment")
 """Units of the actions of a Gaussian; see `OnPolicyAgent`."""
+
+BOUNDS_FOR_DATA = (-5.0, 2.0)
+"""Bounds of log standard deviations that are learned from fixed actions.
+
+Where a dataset repeats actions exactly, the standard deviation of a Gaussian
+would vanish, and the gradient of its mean grow without bound.
+"""
 
 
 class StochasticPolicy(Agent):
@@ -33,27 +37,16 @@ class StochasticPolicy(Agent):
     """
 
     actor: keras.Model
-    #: Units of the Gaussian's actions, `"half_range"` or `"environment"`.
-    action_units = "environment"
     #: Log standard deviation `[A]` apart from the network, or None.
     log_std: keras.Variable | None = None
+    #: Initial log standard deviation apart from the network.
+    initial_log_std = 0.0
+    #: Bounds within which it stays; None for no bounds.
+    log_std_bounds: tuple[float, float] | None = None
     _gives_probabilities = False
 
-    def _own_policy_head(
-        self, action_space: gymnasium.Space[Any]
-    ) -> PolicyHead:
-        """Returns the policy head, with actions in `action_units`."""
-        if self.action_units == "half_range":
-            return policy_head(action_space, scaled=True)
-        return self.make_policy_head(action_space)
-
     def _check_actor_ending(self, squash: bool = False) -> None:
-        """Checks the final activation of the actor.
-
-        Args:
-            squash: bool. Whether the means of a Box are squashed by tanh.
-                Defaults to `False`.
-        """
+        """Checks the final activation, before tanh where it squashes a Box."""
         self._gives_probabilities = check_policy_ending(
             self.actor,
             inputs_for(self.actor, self.task.encode.network_input),
@@ -61,20 +54,21 @@ class StochasticPolicy(Agent):
             squash=squash,
         )
 
-    def _add_log_std(self, units: int, initial: float) -> None:
-        """Makes a log standard deviation, unless the actor outputs one.
-
-        Args:
-            units: int. Width of the actor's output.
-            initial: float. Its initial value.
-        """
+    def _add_log_std(self, units: int) -> None:
+        """Makes a log standard deviation, unless the actor outputs one."""
         head = self.policy_head
         if head.log_std_size and units == head.parameter_sizes[0]:
             self.log_std = self.add_weight(
                 shape=(head.log_std_size,),
-                initializer=keras.initializers.Constant(initial),
+                initializer=keras.initializers.Constant(self.initial_log_std),
                 name="log_std",
             )
+
+    def _build_actor(self, *sizes: int, squash: bool = False) -> None:
+        """Checks the actor, whose output has one of the given widths."""
+        units = network_checks.check_policy(self.task, self.actor, *sizes)
+        self._check_actor_ending(squash)
+        self._add_log_std(units)
 
     @classmethod
     def from_config(
@@ -93,11 +87,6 @@ class StochasticPolicy(Agent):
     # Networks.
 
     @property
-    def acting_networks(self) -> list[keras.Model]:
-        """Networks of the policy."""
-        return [self.actor]
-
-    @property
     def acting_variables(self) -> list[keras.Variable]:
         """Variables that acting depends on."""
         return [*super().acting_variables, *self._policy_variables]
@@ -107,16 +96,11 @@ class StochasticPolicy(Agent):
         """Variables of the policy that are in no network."""
         return [] if self.log_std is None else [self.log_std]
 
-    def call(self, observation: Tree[Tensor], training: bool = False) -> Tensor:
-        """Returns the parameters of the policy `[B, P]`."""
-        parameters: Tensor = run_network(
-            self.actor, self.task.encode(observation), training
-        )
-        return parameters
-
-    def distribution(self, observation: Tree[Tensor]) -> Distribution:
+    def distribution(
+        self, observation: Tree[Tensor], training: bool = False
+    ) -> Distribution:
         """Returns the distribution of actions for raw observations."""
-        return self.policy_of(self(observation), observation)
+        return self.policy_of(self(observation, training=training), observation)
 
     def policy_of(
         self, parameters: Tensor, observation: Tree[Tensor]
@@ -139,7 +123,10 @@ class StochasticPolicy(Agent):
         """Returns the log standard deviation `[A]` apart from the network."""
         if self.log_std is None:
             return None
-        return ops.cast(self.log_std, "float32")
+        log_std = ops.cast(self.log_std, "float32")
+        if self.log_std_bounds is None:
+            return log_std
+        return ops.clip(log_std, *self.log_std_bounds)
 
     # Acting.
 

@@ -16,13 +16,9 @@ from keras_rl2.agents.off_policy_agent import LearningArguments
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.distributions import PolicyHead
-from keras_rl2.distributions import policy_head
-from keras_rl2.exploration import ExplorationNoise
 from keras_rl2.exploration.action_noise import ActionNoise
 from keras_rl2.exploration.action_noise import GivenNoise
 from keras_rl2.networks import checks as network_checks
-from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.inputs import inputs_for
 from keras_rl2.networks.inputs import run_network
 from keras_rl2.networks.network_copies import copy_of
@@ -31,7 +27,6 @@ from keras_rl2.spaces.trees import Tree
 from keras_rl2.updates import critics
 from keras_rl2.updates.critics import GivenCritics
 from keras_rl2.updates.updater import Batch
-from keras_rl2.updates.updater import Objective
 from keras_rl2.updates.updater import Terms
 
 
@@ -80,10 +75,6 @@ class TD3(CriticAgent):
     Args:
         actor: `keras.Model` from observations to `[B, A]`, before tanh; or
             after it, if the network itself ends in a tanh.
-        critic: `keras.Model` from a list of observations and actions (within
-            -1 ... 1) to values `[B, 1]`; or a pair of such models. For a
-            single model, the agent makes a second one of the same
-            architecture, with its own weights.
         policy_delay: int. Number of updates of the critics per update of the
             actor. Defaults to `2`.
         target_noise: float. σ, standard deviation of the noise added to target
@@ -119,13 +110,8 @@ class TD3(CriticAgent):
 
     action_kinds = (gymnasium.spaces.Box,)
     has_critic_optimizer = True
-    statistics_names = (
-        "loss",
-        "actor_loss",
-        "critic_loss",
-        "q_value",
-        "gradient_norm",
-    )
+    default_adam = {"learning_rate": 1e-3, "name": "actor"}
+    _gives_actions = False
 
     def __init__(
         self,
@@ -146,97 +132,41 @@ class TD3(CriticAgent):
             target_noise_clip=(target_noise_clip, 0.0, 1e12),
         )
         noise = ActionNoise(exploration)
-        network_checks.check_is_network("actor", actor)
-        given = critics.as_critics(critic, self.number_of_critics)
         super().__init__(
+            actor,
+            critic,
             target_every=policy_delay if target_every is None else target_every,
             tau=tau,
             **kwargs,
         )
-        self.actor = actor
-        self.critics = given
-        self.target_critics: list[keras.Model] = []
         # Until the agent is bound.
         self.target_actor = cast(keras.Model, None)
-        self.policy_delay = policy_delay
         self.target_noise = target_noise
         self.target_noise_clip = target_noise_clip
-        self.last_actor_loss: keras.Variable | None = None
-        if policy_delay > 1:
-            self.last_actor_loss = self.add_weight(
-                shape=(),
-                initializer="zeros",
-                dtype="float32",
-                trainable=False,
-                name="last_actor_loss",
-            )
+        self._delay_policy(policy_delay)
         self._noise = noise
-        self._gives_actions = False
         self._bind_requested()
-
-    @classmethod
-    def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:
-        """Returns the head that scales the unit box to the bounds of a Box."""
-        network_checks.check_action_kind(cls, action_space, cls.action_kinds)
-        return policy_head(action_space, squash=True)
-
-    @classmethod
-    def default_networks(
-        cls, build: NetworkBuilder, **settings: Any
-    ) -> tuple[keras.Model, list[keras.Model]]:
-        """Makes an actor and critics."""
-        units = build.head.parameter_sizes[0]
-        return critics.default_networks(build, units, cls.number_of_critics)
-
-    def _check_and_build(self) -> None:
-        """Checks the networks against the spaces and makes all variables."""
-        units = self.policy_head.parameter_sizes[0]
-        network_checks.check_policy(self.task, self.actor, units)
-        self._gives_actions = check_action_ending(
-            self.actor, inputs_for(self.actor, self.task.encode.network_input)
-        )
-        self.critics = critics.complete(
-            self.task, self.actor, self.critics, self.number_of_critics
-        )
-        self.make_targets()
 
     # Networks.
 
-    @property
-    def acting_networks(self) -> list[keras.Model]:
-        """Networks of the policy."""
-        return [self.actor]
+    def _build_actor(self, *sizes: int, squash: bool = False) -> None:
+        """Checks the actor, whose output has one of the given widths."""
+        network_checks.check_policy(self.task, self.actor, *sizes)
+        self._gives_actions = check_action_ending(
+            self.actor, inputs_for(self.actor, self.task.encode.network_input)
+        )
 
     def make_targets(self) -> None:
         """Makes the target networks, copies of critics and actor."""
-        self.target_critics = critics.targets_of(self.critics)
+        super().make_targets()
         self.target_actor = copy_of(self.actor, f"target_{self.actor.name}")
 
     @property
     def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
         """Pairs of a target network and the network that it follows."""
-        return [
-            (self.target_actor, self.actor),
-            *zip(self.target_critics, self.critics, strict=True),
-        ]
-
-    def call(self, observation: Tree[Tensor], training: bool = False) -> Tensor:
-        """Returns the output of the actor `[B, A]`."""
-        output: Tensor = run_network(
-            self.actor, self.task.encode(observation), training
-        )
-        return output
-
-    def default_optimizer(self) -> keras.optimizers.Optimizer:
-        """Returns the optimizer that `compile("auto")` uses."""
-        return keras.optimizers.Adam(1e-3, name="actor")
+        return [(self.target_actor, self.actor), *super().target_pairs]
 
     # Acting.
-
-    @property
-    def exploration(self) -> ExplorationNoise | None:
-        """The `ExplorationNoise` of actions, or None."""
-        return self._noise.exploration
 
     def sample_action(self, observation: Tree[Tensor], noise: Tensor) -> Tensor:
         """Adds noise of `draw_noise` to the policy's actions."""
@@ -267,10 +197,6 @@ class TD3(CriticAgent):
         [size] = self.policy_head.noise_shape
         return self._noise.draw(generator, shape, size, self.env_steps, state)
 
-    def exploration_logs(self) -> dict[str, float]:
-        """Returns the scale of the noise, where it changes."""
-        return self._noise.logs(self.env_steps)
-
     def values(
         self,
         networks: list[keras.Model],
@@ -294,69 +220,13 @@ class TD3(CriticAgent):
 
     # Learning.
 
-    def objectives(self) -> dict[str, Objective]:
-        """Returns the losses of the critics and, after the delay, of the actor.
-
-        Each is applied directly by its own optimizer, as
-        `MultiOptimizer.apply` takes all gradients at once. This bypasses
-        Keras' loss scaling too: float16 networks learn from unscaled
-        gradients.
-        """
-        given = self.compile_arguments
-        assert given is not None
-        return {
-            "critic": Objective(
-                self._critic_terms,
-                self.critics,
-                optimizer=cast(
-                    keras.optimizers.Optimizer, given.critic_optimizer
-                ),
-            ),
-            "actor": Objective(
-                self.actor_terms,
-                [self.actor],
-                optimizer=cast(keras.optimizers.Optimizer, given.optimizer),
-                every=self.policy_delay,
-                last_loss=self.last_actor_loss,
-            ),
-        }
-
-    def _critic_terms(self, batch: Batch) -> Terms:
-        """Runs the critics once, and returns `critic_terms`."""
-        values = self.values_of_taken(
-            batch["observation"], batch["action"], training=True
-        )
-        return self.critic_terms(values, batch)
-
-    def critic_terms(self, values: list[Tensor], batch: Batch) -> Terms:
-        """Computes the loss of the critics on a minibatch.
-
-        Args:
-            values: list of `[B]` float32. Each critic's Q-values of the
-                actions taken, from the forward pass.
-            batch: dict of `[B, ...]`; see `train_step`.
-
-        Returns:
-            dict: `loss`, a scalar, which is minimised; `td_error` `[B]`; other
-            scalars for the logs.
-        """
-        return critics.td_terms(values, self.targets(batch), batch["weight"])
-
-    def targets(self, batch: Batch) -> Tensor:
-        """Returns the targets of the critics, from the smallest next value.
-
-        Args:
-            batch: dict of `[B, ...]`; see `train_step`.
-
-        Returns:
-            `[B]` float32.
-        """
+    def next_value(self, batch: Batch) -> Tensor:
+        """Returns the smallest value of each next action, `[B]` float32."""
         following = self.task.encode(batch["next_observation"])
         values = critics.action_values(
             self.target_critics, following, self.target_action(following)
         )
-        smallest = functools.reduce(ops.minimum, values)
-        return batch["reward"] + batch["discount"] * smallest
+        return functools.reduce(ops.minimum, values)
 
     def target_action(self, encoded: Tree[Tensor]) -> Tensor:
         """Returns the next actions of the targets.
@@ -376,14 +246,7 @@ class TD3(CriticAgent):
         return ops.clip(action + noise, -1.0, 1.0)
 
     def actor_terms(self, batch: Batch) -> Terms:
-        """Computes the loss of the actor on a minibatch.
-
-        Args:
-            batch: dict of `[B, ...]`; see `train_step`.
-
-        Returns:
-            dict: `loss`, a scalar, which is minimised.
-        """
+        """Computes the loss of the actor on a minibatch."""
         encoded = self.task.encode(batch["observation"])
         action = self._action(run_network(self.actor, encoded, training=True))
         [value] = critics.action_values(self.critics[:1], encoded, action)

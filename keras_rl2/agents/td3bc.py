@@ -51,6 +51,8 @@ class TD3BC(TD3):
         - [Fujimoto and Gu, 2021](https://arxiv.org/abs/2106.06860).
     """
 
+    default_adam = {"learning_rate": 3e-4, "name": "actor"}
+
     def __init__(
         self,
         actor: keras.Model,
@@ -63,23 +65,10 @@ class TD3BC(TD3):
         super().__init__(actor, critic, **kwargs)
         self.alpha = alpha
 
-    def default_optimizer(self) -> keras.optimizers.Optimizer:
-        """Returns the optimizer that `compile("auto")` uses."""
-        return keras.optimizers.Adam(3e-4, name="actor")
-
     def actor_losses(
         self, value: Tensor, action: Tensor, batch: Batch
     ) -> Tensor:
-        """Returns each action's loss: the distance from the data's, and -λ Q_1.
-
-        Args:
-            value: `[B]` float32. Q-values of the first critic.
-            action: `[B, A]` float32. The policy's, in the unit box.
-            batch: dict of `[B, ...]`; see `train_step`.
-
-        Returns:
-            `[B]` float32, to minimise.
-        """
+        """Returns the losses `[B]`: distances from the data, minus λ Q_1."""
         return losses.behavior_regularized_value(
             value, action, batch["action"], self.alpha
         )

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from typing import Any
-from typing import cast
 
 import gymnasium
 import keras
@@ -12,19 +11,12 @@ from keras import ops
 from keras_rl2.agents.agent import Agent
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
-from keras_rl2.distributions import PolicyHead
-from keras_rl2.distributions import policy_head
 from keras_rl2.distributions.discrete_head import DiscreteHead
 from keras_rl2.losses.value_distributions import ValueDistribution
 from keras_rl2.losses.value_distributions import value_distribution
 from keras_rl2.networks import checks as network_checks
+from keras_rl2.networks import inputs
 from keras_rl2.networks.builder import NetworkBuilder
-from keras_rl2.networks.inputs import Memory
-from keras_rl2.networks.inputs import inputs_for
-from keras_rl2.networks.inputs import of_one_step
-from keras_rl2.networks.inputs import run_network
-from keras_rl2.networks.inputs import sequences_like
-from keras_rl2.networks.inputs import unroll
 from keras_rl2.networks.outputs import check_value_ending
 from keras_rl2.policies.epsilon_greedy import EpsilonGreedy
 from keras_rl2.spaces.trees import Tree
@@ -43,6 +35,7 @@ class ValuePolicy(Agent):
     policy_head: DiscreteHead
     # Without it, values of rarely visited states grow without bound.
     default_normalization = "layer"
+    default_adam = {"learning_rate": 5e-4}
     q_network: keras.Model
     #: Selects random actions.
     exploring: EpsilonGreedy
@@ -50,12 +43,6 @@ class ValuePolicy(Agent):
     values: ValueDistribution
     #: Whether the network outputs V and advantages.
     dueling = False
-
-    @classmethod
-    def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:
-        """Returns the head of Discrete actions."""
-        network_checks.check_action_kind(cls, action_space, cls.action_kinds)
-        return policy_head(action_space)
 
     @classmethod
     def default_networks(
@@ -69,15 +56,12 @@ class ValuePolicy(Agent):
     ) -> tuple[keras.Model]:
         """Makes a Q-network."""
         each = value_distribution(distributional, atoms, (0, 1), "mse").atoms
-        units = cast(DiscreteHead, build.head).n * each
+        units = build.head.parameter_sizes[0] * each
         if build.memory is not None:
             rows = units + dueling * each
             return (build.recurrent("q_network", (rows,), build.seed),)
-        return (
-            build.network(
-                "q_network", (each, units) if dueling else units, build.seed
-            ),
-        )
+        outputs = (each, units) if dueling else units
+        return (build.network("q_network", outputs, build.seed),)
 
     def given_networks(self) -> dict[str, keras.Model]:
         """Returns the network, keyed by constructor argument."""
@@ -93,19 +77,12 @@ class ValuePolicy(Agent):
             dueling=self.dueling,
         )
         if self.memory is None:
-            inputs = inputs_for(self.q_network, self.task.encode.network_input)
-            check_value_ending(self.q_network, inputs)
-
-    def default_optimizer(self) -> keras.optimizers.Optimizer:
-        """Returns the optimizer that `compile("auto")` uses."""
-        return keras.optimizers.Adam(5e-4)
+            seen = self.task.encode.network_input
+            check_value_ending(
+                self.q_network, inputs.inputs_for(self.q_network, seen)
+            )
 
     # Values.
-
-    @property
-    def acting_networks(self) -> list[keras.Model]:
-        """Networks of the policy."""
-        return [self.q_network]
 
     def call(self, observation: Tree[Tensor], training: bool = False) -> Tensor:
         """Returns Q-values `[B, n]` float32."""
@@ -113,25 +90,13 @@ class ValuePolicy(Agent):
         return self.q_values(self._outputs(self.q_network, encoded, training))
 
     def q_values(self, outputs: Tensor) -> Tensor:
-        """Returns the Q-values of network outputs.
-
-        Args:
-            outputs: `[B, n, N]` float32. N numbers for each action.
-
-        Returns:
-            `[B, n]` float32.
-        """
+        """Returns the Q-values `[B, n]` of outputs `[B, n, N]`, float32."""
         return self.values.mean(outputs)
 
     def allowed_values(
         self, observation: Tree[Tensor], outputs: Tensor
     ) -> Tensor:
-        """Returns Q-values `[B, n]`, much lower for forbidden actions.
-
-        Args:
-            observation: `[B, ...]`. Raw observations, with or without a mask.
-            outputs: `[B, n, N]` float32. Outputs of a network.
-        """
+        """Returns Q-values of outputs, much lower for forbidden actions."""
         return self.task.allowed(observation, self.q_values(outputs))
 
     def _outputs(
@@ -141,7 +106,7 @@ class ValuePolicy(Agent):
         training: bool = False,
     ) -> Tensor:
         """Returns the outputs of a network by action, `[B, n, N]` float32."""
-        return self._of_actions(run_network(network, encoded, training))
+        return self._of_actions(inputs.run_network(network, encoded, training))
 
     def _of_actions(self, outputs: Tensor) -> Tensor:
         """Splits the outputs of a network by action, `[B, n, N]` float32."""
@@ -154,14 +119,7 @@ class ValuePolicy(Agent):
         return value + advantages - ops.mean(advantages, axis=1, keepdims=True)
 
     def value(self, observation: Tree[Tensor]) -> Tensor:
-        """Returns the value of the best allowed action.
-
-        Args:
-            observation: `[B, ...]`. Raw observations.
-
-        Returns:
-            `[B]` float32.
-        """
+        """Returns the value of the best allowed action, `[B]` float32."""
         return ops.max(self._choices(observation), axis=-1)
 
     def values_of_taken(
@@ -202,15 +160,10 @@ class ValuePolicy(Agent):
             Its outputs by action, `[B, T, n, N]`, and the state after the last
             step.
         """
-        outputs, after = unroll(
-            cast(Memory, network),
-            self.task.encode,
-            observation,
-            begins,
-            state,
-            training,
+        outputs, after = self._unrolled(
+            network, observation, begins, state, training
         )
-        return sequences_like(begins)(self._of_actions(outputs)), after
+        return inputs.sequences_like(begins)(self._of_actions(outputs)), after
 
     # Acting.
 
@@ -220,8 +173,8 @@ class ValuePolicy(Agent):
         """Returns the greedy policy of one step and the state after it."""
         outputs, after = self.run_sequences(
             self.q_network,
-            map_leaves(of_one_step, observation),
-            of_one_step(begins),
+            map_leaves(inputs.of_one_step, observation),
+            inputs.of_one_step(begins),
             state,
         )
         values = self.allowed_values(observation, outputs[:, 0])
@@ -238,11 +191,8 @@ class ValuePolicy(Agent):
     @property
     def noise_parts(self) -> list[dict[str, Any]]:
         """Description of the noise: its kind, and the current ε."""
-        return [
-            self.exploring.noise_part(
-                self.policy_head.n, self.env_steps, ranked=self.is_masked
-            )
-        ]
+        actions, ranked = self.policy_head.n, self.is_masked
+        return [self.exploring.noise_part(actions, self.env_steps, ranked)]
 
     def draw_noise(
         self,
@@ -251,12 +201,9 @@ class ValuePolicy(Agent):
         state: object = None,
     ) -> tuple[np.ndarray, Any]:
         """Draws the selection of random actions; see `EpsilonGreedy.draw`."""
+        actions, ranked = self.policy_head.n, self.is_masked
         noise = self.exploring.draw(
-            generator,
-            shape,
-            self.policy_head.n,
-            self.env_steps,
-            ranked=self.is_masked,
+            generator, shape, actions, self.env_steps, ranked
         )
         return noise, state
 

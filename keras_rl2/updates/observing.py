@@ -6,10 +6,8 @@ from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 from typing import Generic
-from typing import NamedTuple
 from typing import TypeVar
 
-import gymnasium
 import keras
 import numpy as np
 import tensorflow as tf
@@ -49,7 +47,7 @@ class Normalizing:
             if isinstance(layer, ObservationNormalization)
         )
         self.outliers = Outliers()
-        self._made: _Compiled | None = None
+        self._traced_for: tuple[ObservationNormalization, ...] = ()
         self._check_paths()
 
     @property
@@ -98,10 +96,9 @@ class Normalizing:
         Returns:
             `[L + 3]` int32 for L layers; see `tell`.
         """
-        layers = self.changing
-        if not layers:
+        if not self.changing:
             return tf.zeros(3, "int32")
-        return self._compiled(layers).accumulate(rows, valid)
+        return self._compiled()[0](rows, valid)
 
     def tell(self, told: np.ndarray, trajectory: Trajectory | None) -> None:
         """Counts the outliers that `accumulate` has found.
@@ -131,76 +128,79 @@ class Normalizing:
         )
         self.outliers.add(count, described)
 
-    def _compiled(
-        self, layers: Sequence[ObservationNormalization]
-    ) -> "_Compiled":
-        """Returns the compiled functions, made once for the same layers."""
-        if self._made is None or self._made.layers != layers:
-
-            def commit() -> None:
-                for layer in layers:
-                    layer.commit()
-
-            self._made = _Compiled(
-                layers,
-                self._make_accumulate(layers),
+    def _compiled(self) -> tuple[Callable[..., Tensor], Callable[[], None]]:
+        """Returns functions that add rows and commit, traced for the layers."""
+        layers = self.changing
+        if self._traced_for != layers:
+            self._traced_for = layers
+            self._functions = (
+                tf.function(
+                    self._accumulate, reduce_retracing=True, autograph=False
+                ),
                 # Eagerly, two assignments of each layer take twice the time.
-                tf.function(commit, autograph=False),
+                tf.function(self._commit, autograph=False),
             )
-        return self._made
+        return self._functions
 
-    def _make_accumulate(
-        self, layers: Sequence[ObservationNormalization]
-    ) -> Callable[[Any, Tensor], Tensor]:
-        """Makes the function that adds rows to all layers, or to none.
+    def _accumulate(self, rows: Any, valid: Tensor) -> Tensor:
+        """Adds rows to all layers, or to none; see `tell`."""
+        layers = self._traced_for
+        encoded = dict(named_leaves(self._task.encode(rows)))
+        encoded.pop(ACTION_MASK, None)
+        seen = [encoded[_path(layer, encoded)] for layer in layers]
+        found = [
+            layer.moments_with(x, valid)
+            for layer, x in zip(layers, seen, strict=True)
+        ]
 
-        It returns `[L + 3]` int32; see `tell`.
-        """
+        def keep() -> Tensor:
+            for layer, moments in zip(layers, found, strict=True):
+                layer.keep_moments(moments)
+            return tf.zeros(len(layers) + 3, "int32")
+
+        # Values are checked one by one only where it is necessary.
+        return tf.cond(
+            tf.reduce_all(
+                [
+                    layer.are_ordinary(moments)
+                    for layer, moments in zip(layers, found, strict=True)
+                ]
+            ),
+            keep,
+            lambda: self._accumulate_bounded(seen, valid),
+        )
+
+    def _accumulate_bounded(
+        self, seen: Sequence[Tensor], valid: Tensor
+    ) -> Tensor:
+        """Adds rows to all layers without following outliers, or to none."""
+        layers = self._traced_for
         spaces = dict(named_leaves(space_tree(self._task.observation_space)))
         spaces.pop(ACTION_MASK, None)
-        limited = [_may_be_far_off(spaces[_path(x, spaces)]) for x in layers]
+        found, moved = [], []
+        for layer, x in zip(layers, seen, strict=True):
+            space = spaces[_path(layer, spaces)]
+            # Only measured numbers are far off, neither choices nor bytes.
+            measured = isinstance(space, Box) and space.dtype != np.uint8
+            bounded = layer.bounded(x) if measured else x
+            differs = tf.cast(x, bounded.dtype) != bounded
+            axes = list(range(1, len(x.shape)))
+            moved.append(tf.reduce_any(differs, axes) & valid)
+            found.append(layer.moments_with(bounded, valid))
+        finite = tf.stack([all_finite(each) for each in found])
+        for layer, moments in zip(layers, found, strict=True):
+            layer.keep_moments(moments, tf.reduce_all(finite))
+        not_finite = tf.cast(tf.logical_not(finite), "int32")
+        return tf.concat([not_finite, _first_of(moved)], axis=0)
 
-        def accumulate(rows: Any, valid: Tensor) -> Tensor:
-            encoded = dict(named_leaves(self._task.encode(rows)))
-            encoded.pop(ACTION_MASK, None)
-            seen = [encoded[_path(layer, encoded)] for layer in layers]
-            found = [
-                layer.moments_with(x, valid)
-                for layer, x in zip(layers, seen, strict=True)
-            ]
-
-            def keep() -> Tensor:
-                for layer, moments in zip(layers, found, strict=True):
-                    layer.keep_moments(moments)
-                return tf.zeros(len(layers) + 3, "int32")
-
-            # Values are checked one by one only where it is necessary.
-            return tf.cond(
-                tf.reduce_all(
-                    [
-                        layer.are_ordinary(moments)
-                        for layer, moments in zip(layers, found, strict=True)
-                    ]
-                ),
-                keep,
-                lambda: _accumulate_bounded(layers, seen, limited, valid),
-            )
-
-        return tf.function(accumulate, reduce_retracing=True, autograph=False)
+    def _commit(self) -> None:
+        for layer in self._traced_for:
+            layer.commit()
 
     def commit(self) -> None:
         """Puts new observation statistics into use."""
-        layers = self.changing
-        if layers:
-            self._compiled(layers).commit()
-
-
-class _Compiled(NamedTuple):
-    """Compiled functions that add rows and commit, and their layers."""
-
-    layers: Sequence[ObservationNormalization]
-    accumulate: Callable[[Any, Tensor], Tensor]
-    commit: Callable[[], None]
+        if self.changing:
+            self._compiled()[1]()
 
 
 def _path(layer: ObservationNormalization, arrays: dict[str, Any]) -> str:
@@ -208,43 +208,6 @@ def _path(layer: ObservationNormalization, arrays: dict[str, Any]) -> str:
     if layer.key not in arrays and len(arrays) == 1:
         return next(iter(arrays))
     return layer.key
-
-
-def _may_be_far_off(space: gymnasium.Space[Any]) -> bool:
-    """Returns whether numbers are measured: neither choices nor bytes."""
-    return isinstance(space, Box) and space.dtype != np.uint8
-
-
-def _accumulate_bounded(
-    layers: Sequence[ObservationNormalization],
-    seen: Sequence[Tensor],
-    limited: Sequence[bool],
-    valid: Tensor,
-) -> Tensor:
-    """Adds rows to all layers without following outliers, or to none.
-
-    Args:
-        layers: Sequence of layers, L.
-        seen: Sequence of `[N, ...]`. Input of each layer.
-        limited: Sequence of bool. Whether the input may have outliers.
-        valid: `[N]` bool. Rows that count.
-
-    Returns:
-        `[L + 3]` int32. See `Normalizing._make_accumulate`.
-    """
-    found, moved = [], []
-    for layer, x, is_limited in zip(layers, seen, limited, strict=True):
-        bounded = layer.bounded(x) if is_limited else x
-        differs = tf.cast(x, bounded.dtype) != bounded
-        axes = list(range(1, len(x.shape)))
-        moved.append(tf.reduce_any(differs, axes) & valid)
-        found.append(layer.moments_with(bounded, valid))
-    finite = tf.stack([all_finite(each) for each in found])
-    for layer, moments in zip(layers, found, strict=True):
-        layer.keep_moments(moments, tf.reduce_all(finite))
-    not_finite = tf.cast(tf.logical_not(finite), "int32")
-    told: Tensor = tf.concat([not_finite, _first_of(moved)], axis=0)
-    return told
 
 
 def _first_of(moved: Sequence[Tensor]) -> Tensor:
@@ -263,53 +226,49 @@ def _describe(
     layer: ObservationNormalization, trajectory: Trajectory, row: int
 ) -> str:
     """Describes the number of a row that is furthest from the others."""
-    arrays = dict(named_leaves(trajectory.observation))
-    arrays.pop(ACTION_MASK, None)
-    path = _path(layer, arrays)
+    name, array = _normalized(layer, trajectory)
     step, env = divmod(row, trajectory.valid.shape[1])
-    values = np.ravel(arrays[path][step, env])
+    values = np.ravel(array[step, env])
     deviation = np.sqrt(layer.running_variance.numpy().ravel())
     distance = np.abs(values - layer.running_mean.numpy().ravel())
     # A constant number is no outlier; its standard deviation may be 0.
     place = np.argmax(distance / np.where(deviation > 0.0, deviation, np.inf))
     return (
-        f"{_name(path)}={values[place]:.6g} (number {place} of "
+        f"{name}={values[place]:.6g} (number {place} of "
         f"{len(values)}) from environment {env} at step {step} of its rollout"
     )
 
 
-def _name(path: str) -> str:
-    """Describes an array of the observation by its path."""
-    return f"observation {path}" if path else "observation"
+def _normalized(
+    layer: ObservationNormalization, trajectory: Trajectory
+) -> tuple[str, np.ndarray]:
+    """Returns the name and the rows `[T, B, ...]` of what a layer observes."""
+    arrays = dict(named_leaves(trajectory.observation))
+    arrays.pop(ACTION_MASK, None)
+    path = _path(layer, arrays)
+    return f"observation {path}".strip(), arrays[path][:-1]
 
 
 def _refuse(
     layer: ObservationNormalization, trajectory: Trajectory | None
 ) -> None:
     """Raises for a number that is too large to be squared, with its place."""
-    if trajectory is None:
-        raise ValueError(
-            f"Expected observations for which {layer.name!r} has a mean and a "
-            "variance: their squares must be finite in float32. Received: "
-            "larger ones from a rollout in the graph. No statistic and no "
-            "weight has been changed by them."
+    received = "larger ones from a rollout in the graph"
+    if trajectory is not None:
+        name, array = _normalized(layer, trajectory)
+        valid = trajectory.valid.reshape(
+            *trajectory.valid.shape, *[1] * (array.ndim - 2)
         )
-    arrays = dict(named_leaves(trajectory.observation))
-    arrays.pop(ACTION_MASK, None)
-    path = _path(layer, arrays)
-    # [T + 1, B, ...] -> [T, B, ...], the rows that are added
-    array = np.asarray(arrays[path][:-1], "float64")
-    valid = trajectory.valid.reshape(
-        *trajectory.valid.shape, *[1] * (array.ndim - 2)
-    )
-    size = np.where(valid, np.abs(array), 0.0)
-    where = np.unravel_index(np.argmax(size), size.shape)
+        size = np.where(valid, np.abs(array.astype("float64")), 0.0)
+        where = np.unravel_index(np.argmax(size), size.shape)
+        received = (
+            f"{name}={float(array[where]):.6g} from environment {where[1]} at "
+            f"step {where[0]} of the rollout"
+        )
     raise ValueError(
         f"Expected observations for which {layer.name!r} has a mean and a "
         "variance: their squares must be finite in float32. Received: "
-        f"{_name(path)}={array[where]:.6g} from "
-        f"environment {where[1]} at step {where[0]} of the rollout. No "
-        "statistic and no weight has been changed by it."
+        f"{received}. No statistic and no weight has been changed by it."
     )
 
 

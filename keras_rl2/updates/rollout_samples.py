@@ -1,11 +1,12 @@
 """From a rollout to samples: one forward pass, advantages and targets."""
 
+import functools
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
-from typing import Protocol
 from typing import cast
 
+import keras
 import numpy as np
 import tensorflow as tf
 from keras import ops
@@ -17,65 +18,11 @@ from keras_rl2.collecting.trajectory import as_sequences
 from keras_rl2.distributions import Distribution
 from keras_rl2.networks.inputs import flat
 from keras_rl2.networks.inputs import of_one_step
-from keras_rl2.networks.task import Task
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 
 Prepared = tuple[dict[str, Tensor], dict[str, Tensor]]
-
-
-class Valuing(Protocol):
-    """A model that values the observations of its rollouts; see `PQN`.
-
-    Letters are those of `RolloutSamples`, and M is any number of rows.
-    """
-
-    @property
-    def task(self) -> Task:
-        """The agent's task: its observations and actions."""
-
-    @property
-    def run_eagerly(self) -> bool:
-        """Whether nothing is traced."""
-
-    def evaluate_rows(
-        self, rows: Any, steps: int | None, training: bool
-    ) -> tuple[Distribution | None, Tensor]:
-        """Returns the policy of the first rows, if any, and all values."""
-
-    def targets(
-        self,
-        arrays: dict[str, Any],
-        log_prob: Tensor | None,
-        values: Tensor,
-        next_values: Tensor,
-    ) -> tuple[Tensor, Tensor]:
-        """Returns advantages and targets of the values, `[T, B]` each."""
-
-
-class Evaluating(Valuing, Protocol):
-    """A model with a policy that has probabilities; see `OnPolicyAgent`."""
-
-    def initial_state(self, batch_size: int) -> tuple[np.ndarray, ...]:
-        """Returns the state of a recurrent policy where episodes begin."""
-
-    def evaluate_rows(
-        self, rows: Any, steps: int | None, training: bool
-    ) -> tuple[Distribution, Tensor]:
-        """Returns the policy of the first rows and the values of all."""
-
-    def run_sequences(
-        self,
-        observation: Any,
-        begins: Tensor,
-        state: Sequence[Tensor],
-        training: bool = False,
-    ) -> tuple[Tensor, Tensor, Sequence[Tensor]]:
-        """Runs a recurrent network through sequences."""
-
-    def policy_of(self, parameters: Tensor, observation: Any) -> Distribution:
-        """Returns the distribution with the given parameters."""
 
 
 class RolloutSamples:
@@ -84,7 +31,8 @@ class RolloutSamples:
     T is the number of steps, B that of environments, N = T * B.
 
     Args:
-        agent: `Evaluating`, or `Valuing` for one without probabilities.
+        agent: `keras_rl2.agents.OnPolicyAgent` or `PQN`, or another with their
+            `evaluate_rows` and `targets`.
         computed: Sequence of str. Entries of a sample that the networks
             compute, among `log_prob`, `advantage`, `returns` and `value`.
             Defaults to `("log_prob", "advantage", "returns", "value")`.
@@ -92,7 +40,7 @@ class RolloutSamples:
 
     def __init__(
         self,
-        agent: Evaluating | Valuing,
+        agent: keras.Model,
         computed: Sequence[str] = ("log_prob", "advantage", "returns", "value"),
     ) -> None:
         self._agent = agent
@@ -124,22 +72,14 @@ class RolloutSamples:
         )
         sequence["state"] = tuple(
             ArraySpec(each.shape[1:], each.dtype.name)
-            for each in cast(Evaluating, agent).initial_state(1)
+            for each in agent.initial_state(1)
         )
         return sequence
 
     def prepare(
         self, trajectory: Trajectory
     ) -> tuple[dict[str, Any], dict[str, float]]:
-        """Computes the samples of a round, in one call; see `Agent.prepare`.
-
-        Args:
-            trajectory: `Trajectory` of T steps of B environments.
-
-        Returns:
-            Samples, a dict of arrays `[N, ...]`, and statistics, a dict of
-            floats.
-        """
+        """Computes samples `[N, ...]` and statistics of a rollout."""
         computed, statistics = self._compute(trajectory)
         samples: dict[str, Any] = {
             name: cast(tf.Tensor, value).numpy()
@@ -164,11 +104,7 @@ class RolloutSamples:
         }
 
     def _compute(self, trajectory: Trajectory) -> Prepared:
-        """Prepares a trajectory in one call of TensorFlow.
-
-        The function is traced once for rollouts of a shape, unless the agent
-        runs eagerly: then it can be debugged as well.
-        """
+        """Prepares a trajectory by a function traced for its shape."""
         arrays = trajectory.arrays()
         if self._agent.run_eagerly:
             return self.prepared(_with_rows(arrays))
@@ -232,8 +168,8 @@ class RolloutSamples:
         if "state" in arrays:
             policy, value = self._remembered(arrays, training)
         else:
-            # None of a `Valuing` agent, which nothing below asks for.
-            policy, value = cast(Evaluating, self._agent).evaluate_rows(
+            # PQN has no policy, and nothing below asks for it.
+            policy, value = self._agent.evaluate_rows(
                 _with_final(rows, arrays), steps, training
             )
         known = ops.stop_gradient(value)
@@ -262,16 +198,8 @@ class RolloutSamples:
     def _remembered(
         self, arrays: dict[str, Any], training: bool
     ) -> tuple[Distribution, Tensor]:
-        """Runs a recurrent network over a rollout.
-
-        Args:
-            arrays: dict, see `Trajectory.arrays`.
-            training: bool. Passed on to the network.
-
-        Returns:
-            The policy `[N]`, and values `[N + B + E]`, step after step.
-        """
-        agent = cast(Evaluating, self._agent)
+        """Returns a recurrent policy `[N]` and its values `[N + B + E]`."""
+        agent = self._agent
 
         def swapped(array: Tensor) -> Tensor:
             # [T + 1, B, ...] -> [B, T + 1, ...], and back
@@ -305,34 +233,24 @@ class RolloutSamples:
 def _in_sequences(
     samples: dict[str, np.ndarray], trajectory: Trajectory
 ) -> dict[str, Any]:
-    """Returns samples of a recurrent agent: sequences of steps.
-
-    Args:
-        samples: dict of `[T * B]`. Values computed for each step.
-        trajectory: `Trajectory`. The rollout, with states.
-
-    Returns:
-        dict of `[K * B, L, ...]`, and the `state` `[K * B, ...]` before each.
-    """
+    """Returns samples of a recurrent agent: K * B sequences of L steps."""
     steps, num_envs = trajectory.reward.shape
     length = steps // len(trajectory.state[0])
 
     def cut(array: np.ndarray) -> np.ndarray:
         return as_sequences(array[:steps], length)
 
-    by_step = {
-        key: value.reshape(steps, num_envs) for key, value in samples.items()
-    }
-    by_step["action"] = trajectory.action
     assert trajectory.begins is not None
-    by_step["begins"] = trajectory.begins
-    sequences: dict[str, Any] = {k: cut(each) for k, each in by_step.items()}
-    sequences["observation"] = map_leaves(cut, trajectory.observation)
-    # [K, B, ...] -> [K * B, ...]
-    sequences["state"] = tuple(
-        each.reshape(-1, *each.shape[2:]) for each in trajectory.state
-    )
-    return sequences
+    return {
+        **{k: cut(v.reshape(steps, num_envs)) for k, v in samples.items()},
+        "action": cut(trajectory.action),
+        "begins": cut(trajectory.begins),
+        "observation": map_leaves(cut, trajectory.observation),
+        # [K, B, ...] -> [K * B, ...], before each sequence
+        "state": tuple(
+            each.reshape(-1, *each.shape[2:]) for each in trajectory.state
+        ),
+    }
 
 
 def _with_rows(arrays: dict[str, Any]) -> dict[str, Any]:
@@ -348,14 +266,12 @@ def _with_rows(arrays: dict[str, Any]) -> dict[str, Any]:
 def _trajectory_spec(arrays: dict[str, Any]) -> dict[str, Any]:
     """Returns a signature that leaves the number of final rows open."""
 
-    def exact(array: np.ndarray) -> tf.TensorSpec:
-        return tf.TensorSpec(array.shape, array.dtype)
-
-    def any_number(array: np.ndarray) -> tf.TensorSpec:
-        return tf.TensorSpec((None, *array.shape[1:]), array.dtype)
+    def spec_of(key: str, array: np.ndarray) -> tf.TensorSpec:
+        count = None if key.startswith("final") else array.shape[0]
+        return tf.TensorSpec((count, *array.shape[1:]), array.dtype)
 
     return {
-        key: map_leaves(any_number if key.startswith("final") else exact, array)
+        key: map_leaves(functools.partial(spec_of, key), array)
         for key, array in arrays.items()
     }
 
@@ -367,17 +283,12 @@ def _with_final(rows: Any, arrays: dict[str, Any]) -> Any:
     final observations of the E episodes that ended within a step.
     """
     if "next_observation" in arrays:
-        following = map_leaves(flat, arrays["next_observation"])
-        return map_leaves(
-            lambda *both: ops.concatenate(both, axis=0), rows, following
-        )
-    if "final_index" not in arrays:
+        more = map_leaves(flat, arrays["next_observation"])
+    elif "final_index" in arrays:
+        more = arrays["final_observation"]
+    else:
         return rows
-    return map_leaves(
-        lambda *both: ops.concatenate(both, axis=0),
-        rows,
-        arrays["final_observation"],
-    )
+    return map_leaves(lambda *both: ops.concatenate(both, axis=0), rows, more)
 
 
 def _following(known: Tensor, arrays: dict[str, Any]) -> Tensor:

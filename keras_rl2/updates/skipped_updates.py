@@ -64,7 +64,10 @@ class SkippedUpdates:
         for layer in self._layers:
             if getattr(layer, "layers", None):
                 continue
-            for weight in _changed_by_itself(layer):
+            # A spectral kernel is divided by its norm in each pass.
+            spectral = isinstance(layer, keras.layers.SpectralNormalization)
+            kept = layer.weights if spectral else layer.non_trainable_weights
+            for weight in kept:
                 if id(weight) not in found:
                     before = tf.convert_to_tensor(weight.value)
                     found[id(weight)] = weight, before
@@ -77,13 +80,6 @@ class SkippedUpdates:
 
         The mean and variance of a minibatch may overflow while the outputs of
         the layer, and so all gradients, are finite.
-
-        Args:
-            before: Sequence of variables and values, see
-                `before_forward_pass`.
-
-        Returns:
-            scalar bool.
         """
         finite = tf.constant(True)
         for variable, value in before:
@@ -106,12 +102,6 @@ class SkippedUpdates:
         A loss scale above 1 that was in use falls: the range of float16 is
         small, and Keras finds its limit in this way. The update then does not
         count as one in a row, since its data may be faultless.
-
-        Args:
-            before: Sequence of variables and values, see
-                `before_forward_pass`.
-            optimizers: Sequence of `keras.optimizers.Optimizer`. Those of the
-                update.
         """
         for variable, value in before:
             variable.assign(value)
@@ -171,15 +161,6 @@ class SkippedUpdates:
         )
 
 
-def _changed_by_itself(layer: keras.layers.Layer) -> list[keras.Variable]:
-    """Returns the weights that a forward pass of a layer may change."""
-    weights: list[keras.Variable] = layer.non_trainable_weights
-    if isinstance(layer, keras.layers.SpectralNormalization):
-        # Its kernel is divided by the largest singular value in each pass.
-        weights = layer.weights
-    return weights
-
-
 def refuse_non_finite(
     agent: keras.Model,
     verb: str,
@@ -209,11 +190,7 @@ def refuse_non_finite(
 
 
 def saved_variables(agent: keras.Model) -> list[keras.Variable]:
-    """Returns the variables of a saved agent: weights and optimizers' slots.
-
-    Args:
-        agent: `keras.Model`.
-    """
+    """Returns the variables of a saved agent: weights and optimizers' slots."""
     # Means of losses are no weights, and are not saved.
     weights = list(agent.weights)
     if agent.compiled and agent.optimizer is not None:
@@ -222,14 +199,7 @@ def saved_variables(agent: keras.Model) -> list[keras.Variable]:
 
 
 def first_not_finite(variables: Iterable[keras.Variable]) -> str | None:
-    """Returns the path of the first variable that is not finite.
-
-    Args:
-        variables: Iterable of `keras.Variable`.
-
-    Returns:
-        str, or None where all are.
-    """
+    """Returns the path of the first variable that is not finite, or None."""
     for variable in variables:
         # Keys and counters are integers.
         if not is_finite(variable.value.numpy()):
@@ -241,32 +211,20 @@ Values = list[tuple[keras.Variable, np.ndarray]]
 
 
 def values_of(agent: keras.Model) -> Values:
-    """Returns the variables of a saved agent, with their values.
-
-    Args:
-        agent: `keras.Model`.
-    """
+    """Returns the variables of a saved agent, with their values."""
     return [
         (each, np.array(each.value.numpy())) for each in saved_variables(agent)
     ]
 
 
 def put_back(values: Values) -> None:
-    """Restores the values of variables.
-
-    Args:
-        values: See `values_of`.
-    """
+    """Restores the values of variables; see `values_of`."""
     for variable, value in values:
         variable.assign(value)
 
 
 def is_small(rate: float) -> bool:
-    """Returns whether a learning rate is too small for weights to overflow.
-
-    Args:
-        rate: float.
-    """
+    """Returns whether a learning rate is too small for weights to overflow."""
     return math.isfinite(rate) and rate < math.sqrt(np.finfo("float32").max)
 
 

@@ -173,14 +173,14 @@ class TargetNetworks:
         return list(self._asked.values()) or self._own
 
     @property
-    def retrace(self) -> bool:
-        """Whether a graph was made with other moves than those in force."""
-        return self._traced is not None and self._traced != self._settings
-
-    @property
     def _settings(self) -> tuple[Any, ...]:
         """The settings that a trace depends on."""
         return tuple(update.settings for update in self.present)
+
+    @property
+    def retrace(self) -> bool:
+        """Whether a graph was made with other moves than those in force."""
+        return self._traced is not None and self._traced != self._settings
 
     def copy(self) -> None:
         """Makes all targets equal to their sources."""
@@ -209,25 +209,16 @@ class TargetNetworks:
         before = tf.cast(tf.convert_to_tensor(updates), "int64")
         yield
         after = tf.cast(tf.convert_to_tensor(updates), "int64")
-        replicas.once(lambda: self._after_update(before, after))
 
-    def _after_update(self, before: Tensor, after: Tensor) -> None:
-        """Moves the targets that are due."""
-        for update in self.present:
-            update.after_update(before, after)
+        def move() -> None:
+            for update in self.present:
+                update.after_update(before, after)
+
+        replicas.once(move)
 
 
 def check_sync(tau: Any, every: Any, name: str = "every") -> None:
-    """Raises unless `tau` and `every` are valid for a target network.
-
-    Args:
-        tau: Any. Must be a number over 0 and at most 1.
-        every: Any. Must be an integer of at least 1.
-        name: str. Name of the latter argument. Defaults to `"every"`.
-
-    Raises:
-        ValueError: If one is not.
-    """
+    """Raises unless `tau` and `every` are valid for a target network."""
     if not is_number(tau) or not 0.0 < tau <= 1.0:
         raise ValueError(
             f"Expected `tau` to be over 0 and at most 1. Received: tau={tau}"

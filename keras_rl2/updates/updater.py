@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
-from typing import Protocol
 from typing import TypeVar
 from typing import cast
 
@@ -18,7 +17,6 @@ from keras import ops
 from keras_rl2.basics import replicas
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.spaces.trees import map_leaves
-from keras_rl2.updates.skipped_updates import SkippedUpdates
 from keras_rl2.updates.skipped_updates import parts_of
 from keras_rl2.updates.target_networks import TargetNetworks
 
@@ -74,27 +72,6 @@ class Objective(NamedTuple):
         ]
 
 
-class Trained(Protocol):
-    """A model that is updated by an `Updater`; see `keras_rl2.Agent`."""
-
-    optimizer: Any
-    #: The skipped updates.
-    skipped: SkippedUpdates
-    #: Global norm that gradients are clipped to; None for no clipping.
-    max_gradient_norm: float | None
-
-    @property
-    def trainable_variables(self) -> list[keras.Variable]:
-        """Variables that an optimizer changes."""
-
-    @property
-    def updates_made(self) -> keras.Variable:
-        """Counts updates."""
-
-    def after_update(self, batch: Batch, terms: Terms) -> None:
-        """Makes the further changes of an update, in the graph."""
-
-
 class Updater:
     """Makes the updates of an agent: gradients, clipping, optimizers.
 
@@ -105,10 +82,10 @@ class Updater:
     gradients are computed with the weights before the update.
 
     Args:
-        agent: `Trained`. The agent to update.
+        agent: `keras_rl2.Agent`. The agent to update.
     """
 
-    def __init__(self, agent: Trained) -> None:
+    def __init__(self, agent: keras.Model) -> None:
         self._agent = agent
 
     def update(
@@ -172,12 +149,7 @@ class Updater:
     def _differentiate(
         self, objectives: Mapping[str, Objective], batch: Batch
     ) -> "tuple[Terms, Terms, list[_Step]]":
-        """Computes all gradients.
-
-        Returns:
-            Tuple of the loss of each objective, all other terms, and the steps
-            of those optimizers that have something to train.
-        """
+        """Returns losses, other terms, and steps that have gradients."""
         losses: Terms = {}
         terms: Terms = {}
         steps: dict[int, _Step] = {}
@@ -227,20 +199,15 @@ class Updater:
             return terms["loss"], [*map(tf.convert_to_tensor, gradients)]
 
         def not_now() -> tuple[Tensor, list[Tensor]]:
-            last_loss = cast(keras.Variable, objective.last_loss)
-            return ops.convert_to_tensor(last_loss), [
-                tf.zeros_like(each.value) for each in objective.trained
-            ]
+            zeros = [tf.zeros_like(each.value) for each in objective.trained]
+            return ops.convert_to_tensor(objective.last_loss), zeros
 
-        found: tuple[Tensor, list[Tensor]]
-        if replicas.within_one():
-            # Within a branch it could not get the other replicas' rows.
-            found = tf.nest.map_structure(
-                lambda one, other: tf.where(due, one, other), now(), not_now()
-            )
-        else:
-            found = tf.cond(due, now, not_now)
-        return found
+        if not replicas.within_one():
+            return tf.cond(due, now, not_now)
+        # Within a branch it could not get the other replicas' rows.
+        return tf.nest.map_structure(
+            lambda one, other: tf.where(due, one, other), now(), not_now()
+        )
 
     def _if_wanted(
         self,
@@ -257,12 +224,11 @@ class Updater:
         if not wanted:
             return change()
         # A cond, not a mask: a zero gradient would still move Adam.
-        found: tuple[Tensor, Tensor] = tf.cond(
+        return tf.cond(
             functools.reduce(tf.logical_and, wanted),
             change,
             lambda: (tf.constant(0.0), tf.constant(False)),
         )
-        return found
 
     def _change_if_finite(
         self,
@@ -300,15 +266,10 @@ class _Step:
     variables: list[keras.Variable] = dataclasses.field(default_factory=list)
 
     def measure(self) -> Tensor:
-        """Measures the gradients and the learning rate.
+        """Returns whether the step leaves weights and slots finite.
 
         Optimizers keep squares, and none moves further in a step than a few
-        times the rate, or the rate times the norm: while the square of either
-        is finite, weights could overflow only after more steps than any
-        training makes.
-
-        Returns:
-            `[]` bool. Whether the step leaves weights and slots finite.
+        times the rate, or the rate times the norm.
         """
         if not self.optimizer.built:
             # A branch of the graph could make no variables.
@@ -320,8 +281,7 @@ class _Step:
         reach = 1.0 + self.unscaled_norm
         for part in parts_of(self.optimizer):
             reach = reach * (1.0 + tf.cast(part.learning_rate, reach.dtype))
-        finite: Tensor = tf.math.is_finite(reach * reach)
-        return finite
+        return tf.math.is_finite(reach * reach)
 
     def apply(self, max_norm: float | None) -> None:
         """Clips and applies the gradients."""
@@ -367,43 +327,24 @@ def minibatch_of(data: Any) -> dict[str, Tensor]:
         batch = {**batch, "weight": ones}
     if sample_weight is None:
         return batch
-    return {**batch, "weight": _weighted(batch["weight"], sample_weight)}
-
-
-def _weighted(weight: Tensor, factor: Any) -> Tensor:
-    """Multiplies the weights of rows by the sample weights."""
-    factor = ops.cast(factor, "float32")
+    weight, factor = batch["weight"], ops.cast(sample_weight, "float32")
     if factor.shape != weight.shape:
         raise ValueError(
             "Expected `sample_weight` to have the shape of the minibatch's "
             f"`weight`, {tuple(weight.shape)}. "
             f"Received: {tuple(factor.shape)}"
         )
-    product: Tensor = ops.cast(weight, "float32") * factor
-    return product
-
-
-def _ensured(tensor: Tensor) -> Tensor:
-    """Returns a tensor through an operation that changes nothing."""
-    # No `tf.identity`, which the graph optimizer removes.
-    return tf.raw_ops.EnsureShape(input=tensor, shape=tensor.shape)
+    return {**batch, "weight": ops.cast(weight, "float32") * factor}
 
 
 def all_computed(gradients: Gradients) -> Gradients:
     """Returns gradients that no optimizer receives before all are computed.
 
-    It is called before anything is applied, once for a whole update.
-
-    Args:
-        gradients: Nested lists of tensors.
-
-    Returns:
-        The same.
-
-    A variable that one loss changes may be read by another: the policy in
-    the critics' targets, the critics in the policy's loss. `tf.function` has
-    such reads come first, but TensorFlow 2.21's graph optimizer drops that
-    order where a path seems to lead from the read to the change through the
+    It is called before anything is applied, once for a whole update. A
+    variable that one loss changes may be read by another: the policy in the
+    critics' targets, the critics in the policy's loss. `tf.function` has such
+    reads come first, but TensorFlow 2.21's graph optimizer drops that order
+    where a path seems to lead from the read to the change through the
     `IdentityN` in which Keras' optimizers gather all gradients; it then takes
     the `IdentityN` apart, and with it the path. Values before and after the
     change were mixed at random.
@@ -411,12 +352,12 @@ def all_computed(gradients: Gradients) -> Gradients:
     if tf.executing_eagerly():
         return gradients
     with tf.control_dependencies(tf.nest.flatten(gradients)):
-        ensured: Gradients = tf.nest.map_structure(
-            _ensured,
+        # No `tf.identity`, which the graph optimizer removes.
+        return tf.nest.map_structure(
+            lambda each: tf.raw_ops.EnsureShape(input=each, shape=each.shape),
             gradients,
             expand_composites=True,
         )
-    return ensured
 
 
 def apply_gradients(
@@ -424,16 +365,10 @@ def apply_gradients(
     gradients: Sequence[Tensor | None],
     variables: Sequence[keras.Variable],
 ) -> None:
-    """Makes one step of an optimizer, between replicas or without any.
+    """Makes one step of a built optimizer, between replicas or without any.
 
     Within a replica, Keras' optimizers sum gradients over all of them, which
     have them in full here; and of that sum TensorFlow keeps the graph.
-
-    Args:
-        optimizer: `keras.optimizers.Optimizer`. Must be built.
-        gradients: Sequence of tensors.
-        variables: Sequence of `keras.Variable`. The variables of the
-            gradients, in their order.
     """
     strategy = tf.distribute.get_strategy()
 
@@ -533,11 +468,7 @@ class TrainedVariables:
 
 
 def nothing_to_train(name: str | None = None) -> ValueError:
-    """Returns the error for an agent without trainable variables.
-
-    Args:
-        name: str or None. Name of the agent, if known. Defaults to `None`.
-    """
+    """Returns the error for an agent without trainable variables."""
     what = "an agent" if name is None else repr(name)
     return ValueError(
         "Expected something to train: set `trainable = True` of the agent, or "

@@ -176,7 +176,7 @@ def test_advantages_teach_the_policy_nothing_about_values():
     variables = [v.value for each in others for v in each.variables]
     assert tape.gradient(loss, variables) == [None] * len(variables)
     with tf.GradientTape() as tape:
-        loss = agent.critic_terms(batch_of(discrete))["loss"]
+        loss = agent.objectives()["critic"].terms(batch_of(discrete))["loss"]
     variables = [v.value for v in agent.value_network.variables]
     assert tape.gradient(loss, variables) == [None] * len(variables)
 

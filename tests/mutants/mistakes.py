@@ -557,9 +557,9 @@ AGENTS = [
     ),
     Mutant(
         "sac_bootstraps_through_the_end",
-        "agents/sac.py",
-        'batch["reward"] + batch["discount"] * next_value',
-        'batch["reward"] + self.gamma * next_value',
+        "agents/critic_agent.py",
+        'batch["reward"] + batch["discount"] * self.next_value(batch)',
+        'batch["reward"] + self.gamma * self.next_value(batch)',
         "agents/test_sac.py::test_an_update_is_that_of_the_paper",
     ),
     Mutant(
@@ -572,8 +572,8 @@ AGENTS = [
     Mutant(
         "sign_of_the_advantage_of_iql",
         "agents/iql.py",
-        'smallest - self._value(batch["observation"], training)',
-        'self._value(batch["observation"], training) - smallest',
+        'smallest - self.value(batch["observation"], training)',
+        'self.value(batch["observation"], training) - smallest',
         "agents/test_iql.py::test_an_update_is_that_of_the_paper",
     ),
     Mutant(
