@@ -29,7 +29,6 @@ from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.inputs import Memory
-from keras_rl2.networks.inputs import run_network
 from keras_rl2.networks.inputs import unroll
 from keras_rl2.networks.task import Task
 from keras_rl2.policies.acting import Acting
@@ -117,11 +116,6 @@ class ActingModel(keras.Model, abc.ABC):
     def acting_networks(self) -> list[keras.Model]:
         """Networks of the policy: by default, the first that is given."""
         return [next(iter(self.given_networks().values()))]
-
-    def call(self, observation: Tree[Tensor], training: bool = False) -> Tensor:
-        """Returns the output of the policy's network, e.g. `[B, P]`."""
-        encoded = self.task.encode(observation)
-        return run_network(self.acting_networks[0], encoded, training)
 
     @property
     def acting_variables(self) -> list[keras.Variable]:

@@ -322,14 +322,7 @@ class Agent(ActingModel):
             TypeError: If the algorithm does not take an argument.
         """
         settings |= arguments.present(name=name, dtype=dtype)
-        asked = arguments.present(
-            hidden=hidden,
-            activation=activation,
-            normalize_observations=normalize_observations,
-            normalization=normalization,
-            initialization=initialization,
-        )
-        taken = {*cls.argument_names(), *_options(cls), "memory"}
+        taken = {*cls.argument_names(), *AgentArguments.__annotations__}
         arguments.refuse_unknown(
             cls.__name__, settings, taken - cls.made_arguments
         )
@@ -340,8 +333,14 @@ class Agent(ActingModel):
         adapter = as_vector_env(env)
         kind = cls.for_action_space(adapter.action_space)
         kind.refuse_arguments(settings)
-        options = _options(kind) | asked
         _check(kind, memory, shared, dtype)
+        options = {
+            "hidden": hidden,
+            "activation": activation or kind.default_activation,
+            "normalize_observations": normalize_observations,
+            "normalization": normalization or kind.default_normalization,
+            "initialization": initialization or kind.default_initialization,
+        }
         build = NetworkBuilder(
             adapter.observation_space,
             kind.make_policy_head(adapter.action_space),
@@ -472,6 +471,11 @@ class Agent(ActingModel):
         """
         self.rollouts = dataset
 
+    @property
+    def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
+        """Pairs of a target network and the network that it follows."""
+        return []
+
     def reset_targets(self) -> None:
         """Restores the agent's own updates of target networks.
 
@@ -534,13 +538,15 @@ class Agent(ActingModel):
             )
         super()._build()
         network_checks.refuse_stateful(self)
-        layers = self._learning_layers()
+        targets = {
+            id(layer)
+            for target, _ in self.target_pairs
+            for layer in all_layers(target)
+        }
+        # Those of the networks that are trained.
+        layers = [each for each in all_layers(self) if id(each) not in targets]
         self.normalizing = Normalizing(self.task, layers)
         self.skipped.watch(layers)
-
-    def _learning_layers(self) -> list[keras.layers.Layer]:
-        """Returns all layers of the networks that are trained."""
-        return all_layers(self)
 
     def observe(self, trajectory: Trajectory) -> None:
         """Receives each `Trajectory` once, for statistics of observations."""
@@ -880,7 +886,9 @@ class Agent(ActingModel):
         line_length: int | None = None,
         positions: Sequence[float] | None = None,
         print_fn: Callable[[str], object] | None = None,
-        **kwargs: Any,
+        expand_nested: bool = False,
+        show_trainable: bool = False,
+        layer_range: Sequence[str] | None = None,
     ) -> None:
         """Prints a description of the agent, and Keras' table of its layers.
 
@@ -892,8 +900,13 @@ class Agent(ActingModel):
             positions: See `keras.Model.summary`. Defaults to `None`.
             print_fn: Callable or None. Called with the text of each part; None
                 to print it. Defaults to `None`.
-            **kwargs: Further arguments of [`keras.Model.summary`](
-                https://keras.io/api/models/model/#summary-method).
+            expand_nested: bool. See [`keras.Model.summary`](
+                https://keras.io/api/models/model/#summary-method). Defaults to
+                `False`.
+            show_trainable: bool. See `keras.Model.summary`. Defaults to
+                `False`.
+            layer_range: Sequence of two str or None. See
+                `keras.Model.summary`. Defaults to `None`.
 
         Example:
 
@@ -914,7 +927,9 @@ class Agent(ActingModel):
             line_length=line_length,
             positions=positions,
             print_fn=print_fn,
-            **kwargs,
+            expand_nested=expand_nested,
+            show_trainable=show_trainable,
+            layer_range=layer_range,
         )
 
     # Saving and loading.
@@ -999,7 +1014,9 @@ class Agent(ActingModel):
             ValueError: If the weights are those of other networks, or one of
                 the file is not finite; all weights then keep their values.
         """
-        before, env_steps = skipped_updates.values_of(self), self.env_steps
+        variables = skipped_updates.saved_variables(self)
+        before = [np.array(each.value.numpy()) for each in variables]
+        env_steps = self.env_steps
         try:
             super().load_weights(
                 filepath,
@@ -1008,7 +1025,8 @@ class Agent(ActingModel):
             )
             self.check_loaded()
         except Exception:
-            skipped_updates.put_back(before)
+            for variable, value in zip(variables, before, strict=True):
+                variable.assign(value)
             self.env_steps, self._is_loaded = env_steps, False
             raise
 
@@ -1022,9 +1040,7 @@ class Agent(ActingModel):
         bound = self.is_bound
         space_config = space_configs.space_to_config
         given = {
-            "name": self.name,
             "dtype": self.dtype_policy.name,
-            "seed": self.seed,
             "observation_space": (
                 space_config(self.observation_space) if bound else None
             ),
@@ -1173,17 +1189,6 @@ class Agent(ActingModel):
                 f"networks. Received: `predict` of {type(self).__name__}"
             )
         return super().make_predict_function(force)
-
-
-def _options(kind: type[Agent]) -> dict[str, Any]:
-    """Returns the default properties of an algorithm's networks."""
-    return {
-        "hidden": None,
-        "activation": kind.default_activation,
-        "normalize_observations": False,
-        "normalization": kind.default_normalization,
-        "initialization": kind.default_initialization,
-    }
 
 
 def _check(

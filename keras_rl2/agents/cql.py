@@ -313,9 +313,7 @@ class BoxCQL(CQL, SAC):
         terms = super().critic_terms(values, batch)
         encoded = self.task.encode(batch["observation"])
         action, log_prob = self.sampled_actions(batch)
-        batch_size, samples = log_prob.shape[0], log_prob.shape[1]
-        if batch_size is None:
-            batch_size = ops.shape(log_prob)[0]
+        batch_size, samples = ops.shape(log_prob)
         # [B, ...] -> [B * N, ...]
         repeated = map_leaves(
             lambda each: ops.repeat(each, samples, axis=0), encoded

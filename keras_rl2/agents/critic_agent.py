@@ -36,10 +36,10 @@ class CriticAgent(OffPolicyAgent):
     Args:
         actor: `keras.Model` from observations to the parameters of the policy.
         critic: `keras.Model` from a list of observations and actions (within
-            -1 ... 1) to values `[B, 1]`; for Discrete actions, from
-            observations to `[B, n]`. Or a pair of such models; for a single
-            model, the agent makes a second one of the same architecture, with
-            its own weights.
+            -1 ... 1) to values `[B, 1]`; for Discrete actions, where they are
+            supported, from observations to `[B, n]`. Or a pair of such models;
+            for a single model, the agent makes a second one of the same
+            architecture, with its own weights.
         value_network: `keras.Model` from observations to values `[B, 1]`, or
             None. Defaults to `None`.
     """
@@ -228,10 +228,8 @@ class CriticAgent(OffPolicyAgent):
         optimizer = critic_optimizer = None
         if self.has_critic_optimizer:
             given: Any = self.compile_arguments
-            optimizer, critic_optimizer = (
-                given.optimizer,
-                given.critic_optimizer,
-            )
+            optimizer = given.optimizer
+            critic_optimizer = given.critic_optimizer
         return {
             "critic": Objective(
                 self._critic_terms,

@@ -135,10 +135,7 @@ class DQN(ValuePolicy, OffPolicyAgent):
     updates_per_step = 0.5
     default_batch_size = 64
     statistics_names: tuple[str, ...] = (
-        "loss",
-        "q_value",
-        "td_error",
-        "gradient_norm",
+        *("loss", "q_value", "td_error", "gradient_norm"),
     )
 
     def __init__(
@@ -188,13 +185,7 @@ class DQN(ValuePolicy, OffPolicyAgent):
 
     def _check_and_build(self) -> None:
         """Checks the network against the spaces and makes all variables."""
-        self._check_q_network()
-        self.make_targets()
-
-    # Networks.
-
-    def make_targets(self) -> None:
-        """Makes the target network, a copy of the network."""
+        super()._check_and_build()
         self.target_network = copy_of(
             self.q_network, f"target_{self.q_network.name}"
         )

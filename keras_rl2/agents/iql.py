@@ -171,12 +171,9 @@ class IQL(StochasticPolicy, CriticAgent):
     def objectives(self) -> dict[str, Objective]:
         """Returns the losses of critics, value network and policy."""
         made = super().objectives()
+        critic = made.pop("critic")
         value = Objective(self.value_terms, [self.value_network])
-        return {
-            "critic": made["critic"],
-            "value": value,
-            "actor": made["actor"],
-        }
+        return {"critic": critic, "value": value, **made}
 
     def next_value(self, batch: Batch) -> Tensor:
         """Returns the values of the next states, `[B]` float32."""

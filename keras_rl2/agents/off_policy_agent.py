@@ -11,7 +11,6 @@ from keras_rl2.agents.agent import Agent
 from keras_rl2.agents.agent import AgentArguments
 from keras_rl2.basics import seeds
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.networks.model_layers import all_layers
 from keras_rl2.updates.target_networks import TargetUpdate
 from keras_rl2.updates.target_networks import check_sync
 from keras_rl2.updates.updater import Batch
@@ -39,7 +38,7 @@ class OffPolicyAgent(Agent):
 
     A subclass defines its losses in `objectives`. The base provides tapes,
     loss scaling, gradient clipping, optimizers and logs, and moves the target
-    networks, if the subclass makes any: see `make_targets`. The constructor
+    networks, if the subclass makes any: see `target_pairs`. The constructor
     of a subclass without them takes neither `tau` nor `target_every`.
 
     Args:
@@ -89,18 +88,6 @@ class OffPolicyAgent(Agent):
 
     # Target networks.
 
-    def make_targets(self) -> None:
-        """Makes the target networks, as `_check_and_build` asks for.
-
-        The networks that they follow are checked and built by then. By
-        default there are none.
-        """
-
-    @property
-    def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
-        """Pairs of a target network and the network that it follows."""
-        return []
-
     def _build(self) -> None:
         """Makes all that depends on the spaces, and pairs the targets."""
         super()._build()
@@ -124,16 +111,6 @@ class OffPolicyAgent(Agent):
         self._follow()
         if int(self.updates.numpy()) == 0:
             self.target_networks.copy()
-
-    def _learning_layers(self) -> list[keras.layers.Layer]:
-        """Returns all layers except those of target networks."""
-        targets = {
-            id(layer)
-            for target, _ in self.target_pairs
-            for layer in all_layers(target)
-        }
-        layers = super()._learning_layers()
-        return [layer for layer in layers if id(layer) not in targets]
 
     # Learning.
 

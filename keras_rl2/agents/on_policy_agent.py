@@ -45,6 +45,7 @@ class OnPolicyArguments(AgentArguments, total=False):
 
     entropy_coefficient: float
     value_coefficient: float
+    max_gradient_norm: float | None
     initial_log_std: float
     action_units: Literal["half_range", "environment"]
 
@@ -81,6 +82,7 @@ class OnPolicyAgent(StochasticPolicy):
 
     Example:
 
+    >>> import numpy as np
     >>> import keras_rl2 as rl
     >>> agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
     >>> isinstance(agent, OnPolicyAgent)
@@ -377,21 +379,15 @@ class OnPolicyAgent(StochasticPolicy):
             self.task, self.actor, self.critic, self.needs_value
         )
         network_checks.check_outputs(self.task, sizes)
-        if self.memory is None:
-            self._check_endings()
         self._add_log_std(sizes[0])
-
-    def _check_endings(self) -> None:
-        """Checks the final activations of the networks."""
+        if self.memory is not None:
+            return
         self._check_actor_ending()
-        seen = self.task.encode.network_input
-        if self.critic is not None:
+        valuing, output = self.critic or self.actor, int(self.critic is None)
+        if self.critic is not None or self.needs_value:
+            seen = self.task.encode.network_input
             check_value_ending(
-                self.critic, inputs.inputs_for(self.critic, seen)
-            )
-        elif self.needs_value:
-            check_value_ending(
-                self.actor, inputs.inputs_for(self.actor, seen), output=1
+                valuing, inputs.inputs_for(valuing, seen), output
             )
 
     def critic_variables(self) -> list[keras.Variable]:

@@ -103,7 +103,6 @@ class PPO(OnPolicyAgent):
         check_in_range(
             **{limit: (value, 0.0, 1e6) for limit, value in limits.items()}
         )
-        self._round_stopped: tf.Variable | None = None
         super().__init__(
             actor,
             critic,
@@ -114,8 +113,7 @@ class PPO(OnPolicyAgent):
         self.clip_ratio = clip_ratio
         self.value_clip_range = value_clip_range
         self.target_kl = target_kl
-        if target_kl is not None:
-            self._round_stopped = tf.Variable(False, trainable=False)
+        self._round_stopped = tf.Variable(False, trainable=False)
 
     @property
     def update_condition(self) -> Callable[[Terms], Tensor] | None:
@@ -125,15 +123,13 @@ class PPO(OnPolicyAgent):
     def _is_near(self, terms: Terms) -> Tensor:
         """Returns whether the policy is still near the one that acted."""
         stopped = self._round_stopped
-        assert stopped is not None
         assert self.target_kl is not None
         exceeded = terms["approx_kl"] > 1.5 * self.target_kl
         was_stopped = tf.identity(stopped)
         stopped.assign(tf.logical_or(was_stopped, exceeded))
         # The update that exceeds `target_kl` is the last one in the logs.
         terms["counted"] = tf.logical_not(was_stopped)
-        near: Tensor = tf.logical_not(tf.identity(stopped))
-        return near
+        return tf.logical_not(tf.identity(stopped))
 
     def loss_terms(
         self, policy: Distribution, value: Tensor, batch: dict[str, Tensor]
@@ -150,15 +146,13 @@ class PPO(OnPolicyAgent):
             policy,
             weight,
         )
-        for name, values in (
-            ("approx_kl", losses.approximate_kl(log_prob, old_log_prob)),
-            (
-                "clip_fraction",
-                losses.clip_fraction(log_prob, old_log_prob, clip_ratio),
-            ),
-        ):
-            terms[name] = statistics.weighted_mean(values, weight)
-        return terms
+        kl = losses.approximate_kl(log_prob, old_log_prob)
+        clipped = losses.clip_fraction(log_prob, old_log_prob, clip_ratio)
+        return {
+            **terms,
+            "approx_kl": statistics.weighted_mean(kl, weight),
+            "clip_fraction": statistics.weighted_mean(clipped, weight),
+        }
 
     def _value_losses(self, batch: dict[str, Tensor], value: Tensor) -> Tensor:
         """Returns the squared error of each value, optionally clipped."""
@@ -177,11 +171,9 @@ class PPO(OnPolicyAgent):
     @property
     def update_variables(self) -> list[tf.Variable]:
         """Further variables of an update; see `Agent.update_variables`."""
-        found, stopped = super().update_variables, self._round_stopped
-        return found if stopped is None else [*found, stopped]
+        return [*super().update_variables, self._round_stopped]
 
     def begin_round(self) -> None:
         """Allows the updates of the new round."""
         super().begin_round()
-        if self._round_stopped is not None:
-            self._round_stopped.assign(False)
+        self._round_stopped.assign(False)

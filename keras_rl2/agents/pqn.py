@@ -101,10 +101,6 @@ class PQN(ValuePolicy):
             steps=1024, passes=4, batch_size=128, scale_rewards=False
         )
 
-    def _check_and_build(self) -> None:
-        """Checks the network against the spaces."""
-        self._check_q_network()
-
     # Learning.
 
     def evaluate_rows(

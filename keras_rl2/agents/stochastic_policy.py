@@ -12,6 +12,7 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.inputs import inputs_for
+from keras_rl2.networks.inputs import run_network
 from keras_rl2.networks.outputs import as_logits
 from keras_rl2.networks.outputs import check_policy_ending
 from keras_rl2.spaces.trees import Tree
@@ -95,6 +96,11 @@ class StochasticPolicy(Agent):
     def _policy_variables(self) -> list[keras.Variable]:
         """Variables of the policy that are in no network."""
         return [] if self.log_std is None else [self.log_std]
+
+    def call(self, observation: Tree[Tensor], training: bool = False) -> Any:
+        """Returns the output of the actor, parameters `[B, P]`."""
+        encoded = self.task.encode(observation)
+        return run_network(self.actor, encoded, training)
 
     def distribution(
         self, observation: Tree[Tensor], training: bool = False

@@ -166,6 +166,11 @@ class TD3(CriticAgent):
         """Pairs of a target network and the network that it follows."""
         return [(self.target_actor, self.actor), *super().target_pairs]
 
+    def call(self, observation: Tree[Tensor], training: bool = False) -> Tensor:
+        """Returns the output of the actor `[B, A]`."""
+        encoded = self.task.encode(observation)
+        return run_network(self.actor, encoded, training)
+
     # Acting.
 
     def sample_action(self, observation: Tree[Tensor], noise: Tensor) -> Tensor:

@@ -67,7 +67,7 @@ class ValuePolicy(Agent):
         """Returns the network, keyed by constructor argument."""
         return {"q_network": self.q_network}
 
-    def _check_q_network(self) -> None:
+    def _check_and_build(self) -> None:
         """Checks the network against the spaces."""
         network_checks.check_q_network(
             self.task,

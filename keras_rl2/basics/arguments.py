@@ -25,9 +25,6 @@ Given = TypeVar("Given")
 def is_number(value: object) -> bool:
     """Returns whether a value is a real number; a boolean is not.
 
-    Args:
-        value: The value to check.
-
     Example:
 
     >>> is_number(np.float32(0.5)), is_number(True), is_number("0.5")
@@ -37,20 +34,12 @@ def is_number(value: object) -> bool:
 
 
 def is_whole_number(value: object) -> bool:
-    """Returns whether a value is an integer, of Python or NumPy.
-
-    Args:
-        value: The value to check.
-    """
+    """Returns whether a value is an integer, of Python or NumPy."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
 def given_or(given: Given | None, own: Given) -> Given:
     """Returns an argument, or a default if it is None.
-
-    Args:
-        given: The argument, or None.
-        own: The default, of the same type.
 
     Example:
 
@@ -63,9 +52,6 @@ def given_or(given: Given | None, own: Given) -> Given:
 def present(**given: Any) -> dict[str, Any]:
     """Leaves out arguments that are None, where None stands for a default.
 
-    Args:
-        **given: name = value.
-
     Example:
 
     >>> check_positive(**present(max_steps=None))
@@ -77,10 +63,6 @@ def changed(
     given: Mapping[str, Any], *functions: Callable[..., Any]
 ) -> dict[str, Any]:
     """Returns the arguments that are not the default.
-
-    Args:
-        given: Mapping from names to values.
-        *functions: Callable or class. Those that have the defaults.
 
     Example:
 
@@ -104,12 +86,6 @@ def changed(
 def check_in_range(**ranges: tuple[Any, float, float]) -> None:
     """Raises if a hyper-parameter is out of range.
 
-    Args:
-        **ranges: name = (value, lowest, highest).
-
-    Raises:
-        ValueError: If a value is not a number within its bounds.
-
     Example:
 
     >>> check_in_range(gamma=(1.5, 0.0, 1.0))
@@ -123,40 +99,19 @@ def check_in_range(**ranges: tuple[Any, float, float]) -> None:
 
 
 def check_above_zero(**given: Any) -> None:
-    """Raises unless values, e.g. of seconds, are numbers above 0.
-
-    Args:
-        **given: name = value.
-
-    Raises:
-        ValueError: If one is not finite, or not above 0.
-    """
+    """Raises unless values, e.g. of seconds, are numbers above 0."""
     for name, value in given.items():
         if not is_number(value) or not 0 < value < math.inf:
             raise _refused(name, value, "a finite number above 0")
 
 
 def check_positive(**counts: Any) -> None:
-    """Raises if a size is below 1.
-
-    Args:
-        **counts: name = value.
-
-    Raises:
-        ValueError: If one is not an integer of at least 1.
-    """
+    """Raises if a size is below 1."""
     check_at_least(1, **counts)
 
 
 def check_at_least(lowest: int, /, **counts: Any) -> None:
     """Raises if a count is below a bound.
-
-    Args:
-        lowest: int. The lowest valid count.
-        **counts: name = value.
-
-    Raises:
-        ValueError: If one is not an integer of at least as much.
 
     Example:
 
@@ -172,14 +127,7 @@ def check_at_least(lowest: int, /, **counts: Any) -> None:
 
 
 def check_sizes(**sizes: Any) -> None:
-    """Raises unless values are sequences of sizes, e.g. of layers.
-
-    Args:
-        **sizes: name = value.
-
-    Raises:
-        ValueError: If one is not a sequence of integers of at least 1.
-    """
+    """Raises unless values are sequences of sizes, e.g. of layers."""
     for name, value in sizes.items():
         if (
             isinstance(value, str)
@@ -191,14 +139,7 @@ def check_sizes(**sizes: Any) -> None:
 
 
 def check_flag(**flags: Any) -> None:
-    """Raises unless flags are True or False themselves.
-
-    Args:
-        **flags: name = value.
-
-    Raises:
-        ValueError: If one is no boolean, e.g. `"False"`, which would be true.
-    """
+    """Raises unless flags are True or False themselves."""
     for name, value in flags.items():
         # Not `isinstance`: this is checked at each `act`.
         if value is not True and value is not False:
@@ -208,71 +149,33 @@ def check_flag(**flags: Any) -> None:
 
 
 def check_seed(seed: object, name: str = "seed") -> None:
-    """Raises unless a value is a seed.
-
-    Args:
-        seed: int or None.
-        name: str. Name of the argument. Defaults to `"seed"`.
-
-    Raises:
-        ValueError: If it is neither an integer of at least 0 nor None.
-    """
+    """Raises unless a value is a seed."""
     check_at_least(0, **present(**{name: seed}))
 
 
 def check_path(**paths: Any) -> None:
-    """Raises unless values are paths; an integer would be a file descriptor.
-
-    Args:
-        **paths: name = value.
-
-    Raises:
-        ValueError: If one is neither a string nor a path.
-    """
+    """Raises unless values are paths; an integer would be a file descriptor."""
     for name, value in paths.items():
         if not isinstance(value, str | os.PathLike):
             raise _refused(name, value, "a path")
 
 
 def check_text(**texts: Any) -> None:
-    """Raises unless values are strings.
-
-    Args:
-        **texts: name = value.
-
-    Raises:
-        ValueError: If one is not a string.
-    """
+    """Raises unless values are strings."""
     for name, value in texts.items():
         if not isinstance(value, str):
             raise _refused(name, value, "a string")
 
 
 def check_has(what: str, *attributes: str, **things: Any) -> None:
-    """Raises unless values have all attributes of a kind.
-
-    Args:
-        what: str. The kind, in words.
-        *attributes: str. Attributes of the kind.
-        **things: name = value.
-
-    Raises:
-        ValueError: If a value lacks an attribute.
-    """
+    """Raises unless values have all attributes of a kind."""
     for name, value in things.items():
         if not all(hasattr(value, each) for each in attributes):
             raise _refused(name, value, what)
 
 
 def check_choice(**choices: tuple[Any, tuple[Any, ...]]) -> None:
-    """Raises if an argument is not among the allowed values.
-
-    Args:
-        **choices: name = (value, allowed values).
-
-    Raises:
-        ValueError: If a value is none of them.
-    """
+    """Raises if an argument is not among the allowed values."""
     for name, (value, allowed) in choices.items():
         if value not in allowed:
             raise _refused(name, value, either(map(repr, allowed)))
@@ -289,11 +192,6 @@ def refuse_unknown(
     owner: str, given: Mapping[str, Any], allowed: Collection[str]
 ) -> None:
     """Raises for unknown keyword arguments.
-
-    Args:
-        owner: str. Name of the called function.
-        given: Mapping from names to values.
-        allowed: Collection of str. The known names.
 
     Raises:
         TypeError: If one is unknown. The message has the nearest names, or all
@@ -321,14 +219,7 @@ def refuse_unknown(
 
 
 def either(choices: Iterable[Any]) -> str:
-    """Writes `2 or 4`.
-
-    Args:
-        choices: Iterable. The choices.
-
-    Returns:
-        str.
-    """
+    """Writes `2 or 4`."""
     return " or ".join(str(choice) for choice in choices)
 
 
@@ -338,9 +229,6 @@ def refusing_unknown(function: Function) -> Function:
     Args:
         function: Callable, or the `__init__` of a class. Its `**kwargs`, if
             any, are the keys of `Unpack[Given]`, a `TypedDict`.
-
-    Returns:
-        Callable with the same signature.
 
     Raises:
         TypeError: When it is called with an unknown name; see
@@ -372,10 +260,6 @@ def refusing(
 
     Returns:
         Decorator, see `refusing_unknown`.
-
-    Raises:
-        ValueError: When the function is called with such an argument.
-        TypeError: When it is called with another unknown name.
 
     Example:
 

@@ -35,12 +35,6 @@ def direct_call(traced: Any) -> Callable[[Sequence[Any]], list[tf.Tensor]]:
     With a GPU it is called as usual: only TensorFlow knows there which of the
     arrays are to be copied.
 
-    Args:
-        traced: Concrete function.
-
-    Returns:
-        Function from a list of arrays to a list of tensors.
-
     Example:
 
     >>> spec = tf.TensorSpec((2,))

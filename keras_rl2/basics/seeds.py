@@ -22,9 +22,6 @@ import numpy as np
 def or_drawn(seed: int | None) -> int:
     """Returns a seed, drawn from Python's `random` if it is None.
 
-    Args:
-        seed: int or None.
-
     Returns:
         int, at least 0. Drawn seeds have 31 bits, as environments take them.
 
@@ -37,26 +34,12 @@ def or_drawn(seed: int | None) -> int:
 
 
 def sequence(seed: int | None) -> np.random.SeedSequence:
-    """Returns a sequence from which any number of seeds is made.
-
-    Args:
-        seed: int or None.
-
-    Returns:
-        `np.random.SeedSequence`.
-    """
+    """Returns a sequence from which any number of seeds is made."""
     if seed is None:
         return np.random.SeedSequence(random.getrandbits(128))
     return np.random.SeedSequence(seed)
 
 
 def generator(seed: int | None) -> np.random.Generator:
-    """Returns a generator of random numbers.
-
-    Args:
-        seed: int or None.
-
-    Returns:
-        `np.random.Generator`.
-    """
+    """Returns a generator of random numbers."""
     return np.random.default_rng(sequence(seed))

@@ -95,16 +95,9 @@ Shape = tuple[int | None, ...]
 def static_shape(array: TensorLike) -> Shape | None:
     """Returns the statically known shape.
 
-    Args:
-        array: `[...]`. NumPy array, nested list, number, eager or symbolic
-            tensor.
-
     Returns:
         tuple: sizes, None for each unknown one; or None if even the rank is
         unknown.
-
-    Raises:
-        ValueError: If a nested list is ragged.
 
     Example:
 
@@ -127,9 +120,6 @@ def check_rank(rank: int | tuple[int, ...], **arrays: TensorLike) -> None:
             several to choose from.
         **arrays: `[...]`. The arrays, by their names in the message.
             An array of unknown rank passes.
-
-    Raises:
-        ValueError: If an array of known rank has another rank.
 
     Example:
 
@@ -163,9 +153,6 @@ def check_same_shape(**arrays: TensorLike) -> None:
         **arrays: `[...]`. The arrays, by their names in the message.
             Unknown dimensions and arrays of unknown rank pass.
 
-    Raises:
-        ValueError: If two known shapes differ.
-
     Example:
 
     >>> check_same_shape(value=[1.0, 2.0], returns=[0.5, 0.0])
@@ -195,9 +182,6 @@ def check_shape(shape: Shape, **arrays: TensorLike) -> None:
         **arrays: `[...]`. The arrays, by their names in the message.
             Unknown dimensions and arrays of unknown rank pass.
 
-    Raises:
-        ValueError: If a known shape differs.
-
     Example:
 
     >>> check_shape((None, 2), action=[[0, 1]])
@@ -225,12 +209,6 @@ def as_float(*arrays: TensorLike) -> tuple[Tensor, ...]:
     Integers, booleans and half precision become float32; float64 stays, and
     takes the others with it.
 
-    Args:
-        *arrays: `[...]` of any numeric or boolean dtype.
-
-    Returns:
-        tuple: as many tensors.
-
     Example:
 
     >>> rewards, terminated = as_float([1.0, 2.0], np.array([True, False]))
@@ -250,16 +228,6 @@ def as_float(*arrays: TensorLike) -> tuple[Tensor, ...]:
 
 def as_scalar(like: Tensor, **number: TensorLike) -> Tensor:
     """Converts one number to a scalar tensor of another tensor's dtype.
-
-    Args:
-        like: `[...]`. Tensor with the dtype.
-        **number: float or scalar tensor. A single one, by its name.
-
-    Returns:
-        scalar: tensor of that dtype.
-
-    Raises:
-        ValueError: If the number has axes.
 
     Example:
 

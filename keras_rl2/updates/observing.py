@@ -145,9 +145,8 @@ class Normalizing:
     def _accumulate(self, rows: Any, valid: Tensor) -> Tensor:
         """Adds rows to all layers, or to none; see `tell`."""
         layers = self._traced_for
-        encoded = dict(named_leaves(self._task.encode(rows)))
-        encoded.pop(ACTION_MASK, None)
-        seen = [encoded[_path(layer, encoded)] for layer in layers]
+        encoded = self._task.encode(rows)
+        seen = [_input_of(layer, encoded)[1] for layer in layers]
         found = [
             layer.moments_with(x, valid)
             for layer, x in zip(layers, seen, strict=True)
@@ -159,13 +158,12 @@ class Normalizing:
             return tf.zeros(len(layers) + 3, "int32")
 
         # Values are checked one by one only where it is necessary.
+        ordinary = [
+            layer.are_ordinary(moments)
+            for layer, moments in zip(layers, found, strict=True)
+        ]
         return tf.cond(
-            tf.reduce_all(
-                [
-                    layer.are_ordinary(moments)
-                    for layer, moments in zip(layers, found, strict=True)
-                ]
-            ),
+            tf.reduce_all(ordinary),
             keep,
             lambda: self._accumulate_bounded(seen, valid),
         )
@@ -175,11 +173,10 @@ class Normalizing:
     ) -> Tensor:
         """Adds rows to all layers without following outliers, or to none."""
         layers = self._traced_for
-        spaces = dict(named_leaves(space_tree(self._task.observation_space)))
-        spaces.pop(ACTION_MASK, None)
+        spaces = space_tree(self._task.observation_space)
         found, moved = [], []
         for layer, x in zip(layers, seen, strict=True):
-            space = spaces[_path(layer, spaces)]
+            _, space = _input_of(layer, spaces)
             # Only measured numbers are far off, neither choices nor bytes.
             measured = isinstance(space, Box) and space.dtype != np.uint8
             bounded = layer.bounded(x) if measured else x
@@ -203,11 +200,13 @@ class Normalizing:
             self._compiled()[1]()
 
 
-def _path(layer: ObservationNormalization, arrays: dict[str, Any]) -> str:
-    """Returns the path of the array that a layer normalizes."""
-    if layer.key not in arrays and len(arrays) == 1:
-        return next(iter(arrays))
-    return layer.key
+def _input_of(layer: ObservationNormalization, tree: Any) -> tuple[str, Any]:
+    """Returns the path and the leaf of what a layer normalizes."""
+    arrays = dict(named_leaves(tree))
+    arrays.pop(ACTION_MASK, None)
+    alone = len(arrays) == 1
+    path = next(iter(arrays)) if alone else layer.key
+    return path, arrays[path]
 
 
 def _first_of(moved: Sequence[Tensor]) -> Tensor:
@@ -243,10 +242,8 @@ def _normalized(
     layer: ObservationNormalization, trajectory: Trajectory
 ) -> tuple[str, np.ndarray]:
     """Returns the name and the rows `[T, B, ...]` of what a layer observes."""
-    arrays = dict(named_leaves(trajectory.observation))
-    arrays.pop(ACTION_MASK, None)
-    path = _path(layer, arrays)
-    return f"observation {path}".strip(), arrays[path][:-1]
+    path, array = _input_of(layer, trajectory.observation)
+    return f"observation {path}".strip(), array[:-1]
 
 
 def _refuse(

@@ -4,7 +4,6 @@ import functools
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
-from typing import cast
 
 import keras
 import numpy as np
@@ -82,8 +81,7 @@ class RolloutSamples:
         """Computes samples `[N, ...]` and statistics of a rollout."""
         computed, statistics = self._compute(trajectory)
         samples: dict[str, Any] = {
-            name: cast(tf.Tensor, value).numpy()
-            for name, value in computed.items()
+            name: np.asarray(value) for name, value in computed.items()
         }
         steps = trajectory.reward.size
 
@@ -99,9 +97,7 @@ class RolloutSamples:
                 each_step, trajectory.observation
             )
             samples["action"] = each_step(trajectory.action)
-        return samples, {
-            k: float(cast(tf.Tensor, v)) for k, v in statistics.items()
-        }
+        return samples, {k: float(np.asarray(v)) for k, v in statistics.items()}
 
     def _compute(self, trajectory: Trajectory) -> Prepared:
         """Prepares a trajectory by a function traced for its shape."""
@@ -155,8 +151,6 @@ class RolloutSamples:
             The policy and the values `[N]`, and samples `[N, ...]` through
             which no gradient flows.
         """
-        horizon: int
-        num_envs: int
         horizon, num_envs = arrays["reward"].shape
         steps = horizon * num_envs
 
@@ -203,8 +197,7 @@ class RolloutSamples:
 
         def swapped(array: Tensor) -> Tensor:
             # [T + 1, B, ...] -> [B, T + 1, ...], and back
-            other: Tensor = ops.swapaxes(array, 0, 1)
-            return other
+            return ops.swapaxes(array, 0, 1)
 
         steps = int(np.prod(arrays["reward"].shape))
         parameters, value, _ = agent.run_sequences(

@@ -207,22 +207,6 @@ def first_not_finite(variables: Iterable[keras.Variable]) -> str | None:
     return None
 
 
-Values = list[tuple[keras.Variable, np.ndarray]]
-
-
-def values_of(agent: keras.Model) -> Values:
-    """Returns the variables of a saved agent, with their values."""
-    return [
-        (each, np.array(each.value.numpy())) for each in saved_variables(agent)
-    ]
-
-
-def put_back(values: Values) -> None:
-    """Restores the values of variables; see `values_of`."""
-    for variable, value in values:
-        variable.assign(value)
-
-
 def is_small(rate: float) -> bool:
     """Returns whether a learning rate is too small for weights to overflow."""
     return math.isfinite(rate) and rate < math.sqrt(np.finfo("float32").max)

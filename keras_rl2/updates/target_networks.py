@@ -13,8 +13,8 @@ import keras
 import tensorflow as tf
 
 from keras_rl2.basics import replicas
-from keras_rl2.basics.arguments import is_number
-from keras_rl2.basics.arguments import is_whole_number
+from keras_rl2.basics.arguments import check_in_range
+from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.shapes import Tensor
 
 
@@ -219,15 +219,8 @@ class TargetNetworks:
 
 def check_sync(tau: Any, every: Any, name: str = "every") -> None:
     """Raises unless `tau` and `every` are valid for a target network."""
-    if not is_number(tau) or not 0.0 < tau <= 1.0:
-        raise ValueError(
-            f"Expected `tau` to be over 0 and at most 1. Received: tau={tau}"
-        )
-    if not is_whole_number(every) or every < 1:
-        raise ValueError(
-            f"Expected `{name}` to be a number of updates, at least 1. "
-            f"Received: {name}={every}"
-        )
+    check_in_range(tau=(tau, 1e-12, 1.0))
+    check_positive(**{name: every})
 
 
 def _is_averaged(weight: keras.Variable) -> bool:

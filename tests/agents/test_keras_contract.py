@@ -208,7 +208,7 @@ def test_what_means_nothing_beside_a_minibatch_is_refused():
     before = weights_of(agent)
     for arguments, message in (
         ({"y": np.zeros(8)}, "Received: targets `y` beside it"),
-        ({"class_weight": {0: 1.0}}, "no classes. Received: class_weight="),
+        ({"class_weight": {0: 1.0}}, "there are none. Received: class_weight="),
         ({"sample_weight": np.ones(3)}, r"\(8,\)\. Received: \(3,\)"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -164,14 +164,6 @@ def test_evaluating_on_the_training_environment(mode):
     assert len(replay.buffer) == agent.env_steps
 
 
-def test_an_update_has_eight_streams_of_random_numbers():
-    agent = make_eager_agent(OFF_POLICY["DQN"], make_env())
-    for stream in (-1, 8):
-        message = f"0 to 7. Received: stream={stream}"
-        with pytest.raises(ValueError, match=message):
-            agent.draw_normal((2,), stream)
-
-
 # Networks of the user.
 
 
