@@ -9,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from keras_rl2.basics.arguments import check_above_zero
+from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.data.replay_buffer import ReplayBuffer
-from keras_rl2.data.ring import StateLog
-from keras_rl2.data.ring import check_settings
-from keras_rl2.data.sizes import check_priorities
 from keras_rl2.data.sum_tree import SumTree
+from keras_rl2.saving.segment_log import SegmentLog
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 
@@ -102,7 +101,6 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self._batches = 0
         # Since the last use of the tree.
         self._changes: list[np.ndarray] = []
-        self._beta()
         super().__init__(
             capacity,
             num_envs,
@@ -126,15 +124,16 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             float32, the factor of each loss, at most 1.
 
         Raises:
-            ValueError: If no transition can be drawn yet, or β is below 0.
+            ValueError: If no transition can be drawn yet.
         """
         self._check_batch_size(batch_size)
-        beta = self._beta()
+        beta = self.beta(self._batches) if callable(self.beta) else self.beta
         self._refresh()
-        place, value = self._tree.draw(batch_size, self._generator)
+        place = self._tree.sample(batch_size, self._generator)
+        value = self._tree.get(place)
         self._batches += 1
         # N and the sum cancel out when the largest weight becomes 1.
-        weight = (value.min() / value) ** beta
+        weight = (value.min() / value) ** float(beta)
         return self._gather(place) | {
             "index": self._ring.index_of(place),
             "weight": weight.astype(np.float32),
@@ -153,26 +152,13 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             td_error: `[M]` floats, of either sign.
 
         Raises:
-            ValueError: If a TD error is not finite, the shapes differ, or an
-                index was never assigned.
+            ValueError: If a TD error is not finite.
         """
         index = np.asarray(index, np.int64)
-        td_error = np.asarray(td_error, np.float64)
-        priority = np.abs(td_error) + self.epsilon
-        if index.ndim != 1 or priority.shape != index.shape:
-            raise ValueError(
-                f"Expected [M] indices and as many TD errors. Received: index "
-                f"of shape {index.shape}, td_error of shape {priority.shape}"
-            )
-        if not index.size:
-            return
+        priority = np.abs(np.asarray(td_error, np.float64)) + self.epsilon
         if not np.isfinite(priority).all():
             raise ValueError(
-                f"Expected finite TD errors. Received: td_error={td_error}"
-            )
-        if index.min() < 0 or index.max() >= self.steps:
-            raise ValueError(
-                f"Expected indices of transitions. Received: index={index}"
+                f"Expected finite TD errors. Received: td_error={td_error!r}"
             )
         # New transitions get the largest priority of the time before.
         self._refresh()
@@ -195,11 +181,11 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         """Returns the settings that a saved state must match."""
         return {**super()._settings(), "alpha": self.alpha}
 
-    def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
+    def get_state(self, log: SegmentLog | None = None) -> dict[str, Any]:
         """Returns everything as plain arrays and numbers, copied.
 
         Args:
-            log: `StateLog` or None. See `ReplayBuffer`. Defaults to `None`.
+            log: `SegmentLog` or None. See `ReplayBuffer`. Defaults to `None`.
 
         Returns:
             dict with the keys of `ReplayBuffer.get_state`, and p^α of each
@@ -218,26 +204,19 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         }
 
     def set_state(
-        self, state: dict[str, Any], log: StateLog | None = None
+        self, state: dict[str, Any], log: SegmentLog | None = None
     ) -> None:
         """Restores the state returned by `get_state`.
 
         Args:
             state: dict, as returned by `get_state`.
-            log: `StateLog` or None. See `ReplayBuffer`. Defaults to `None`.
+            log: `SegmentLog` or None. See `ReplayBuffer`. Defaults to `None`.
 
         Raises:
             ValueError: If it belongs to a buffer of other settings or shapes.
         """
-        check_settings(state, self._settings())
-        priority = np.asarray(state["priority"], np.float64)
-        shape = self._ring.filled(state["steps"]), self.num_envs
-        if priority.shape != shape:
-            raise ValueError(
-                f"Expected one priority for each of {shape} "
-                f"transitions. Received: priority of shape {priority.shape}"
-            )
         super().set_state(state, log)
+        priority = np.asarray(state["priority"])
         self._changes.clear()
         self._tree = SumTree(self._tree.capacity)
         self._tree.update(np.arange(priority.size), priority.reshape(-1))
@@ -254,13 +233,19 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         drawable = self._is_drawable(place)
         self._tree.update(place, np.where(drawable, newest, 0.0))
 
-    def _beta(self) -> float:
-        """Returns β of the next batch."""
-        beta = self.beta
-        value = float(beta(self._batches) if callable(beta) else beta)
-        if not 0 <= value < np.inf:
-            raise ValueError(
-                f"Expected a finite number, 0 or more. Received: beta={value} "
-                f"after {self._batches} batches"
-            )
-        return value
+
+def check_priorities(
+    alpha: float, beta: float | Callable[[int], SupportsFloat]
+) -> None:
+    """Checks the exponents of priorities.
+
+    Args:
+        alpha: float. See `PrioritizedReplayBuffer`.
+        beta: float or Callable. See `PrioritizedReplayBuffer`.
+
+    Raises:
+        ValueError: If an exponent is not a number, or out of bounds.
+    """
+    check_in_range(alpha=(alpha, 0.0, 1e6))
+    if not callable(beta):
+        check_in_range(beta=(beta, 0.0, 1.0))

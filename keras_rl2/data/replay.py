@@ -29,16 +29,15 @@ from keras_rl2.collecting.random_actor import random_actor
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.collecting_dataset import CollectingDataset
 from keras_rl2.data.collecting_dataset import EnvironmentArguments
-from keras_rl2.data.minibatches import into_minibatches
 from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
+from keras_rl2.data.prioritized_replay_buffer import check_priorities
 from keras_rl2.data.replay_buffer import ReplayBuffer
+from keras_rl2.data.replay_buffer import check_replay_sizes
+from keras_rl2.data.replay_buffer import into_minibatches
 from keras_rl2.data.ring import StateLog
 from keras_rl2.data.round_dataset import Round
 from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.data.sequence_replay_buffer import SequenceReplayBuffer
-from keras_rl2.data.sizes import check_priorities
-from keras_rl2.data.sizes import check_replay_sizes
-from keras_rl2.data.sizes import check_sequences_fit
 from keras_rl2.distributions import DiscreteHead
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.policies.agent_protocols import CollectingAgent
@@ -238,9 +237,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             capacity=self.capacity,
             batch_size=self.batch_size,
             steps_per_round=self.steps_per_round,
-            warm_up=self.warm_up,
             n_step=self.n_step,
-            burn_in=given_or(self.burn_in, 0),
         )
 
     def own_settings(self) -> dict[str, Any]:
@@ -375,13 +372,6 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             seed=int(self._own_seed.generate_state(1)[0]),
             **settings,
         )
-        if isinstance(buffer, SequenceReplayBuffer):
-            check_sequences_fit(
-                self.env.num_envs,
-                steps=buffer.steps_drawn,
-                warm_up=self.warm_up,
-                steps_per_round=self.steps_per_round,
-            )
         logger.info(
             "A replay buffer of %d transitions takes %.1f MiB when full.",
             buffer.capacity,

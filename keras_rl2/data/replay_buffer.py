@@ -1,6 +1,5 @@
 """A replay buffer that samples uniformly."""
 
-from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -13,13 +12,10 @@ from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.collecting.trajectory import Trajectory
-from keras_rl2.data.minibatches import transition_spec
 from keras_rl2.data.ring import Ring
-from keras_rl2.data.ring import StateLog
-from keras_rl2.data.ring import check_settings
+from keras_rl2.saving.segment_log import SegmentLog
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
-from keras_rl2.spaces.trees import is_leaf
 from keras_rl2.spaces.trees import map_leaves
 
 _TRIES = 16
@@ -111,14 +107,18 @@ class ReplayBuffer:
                 f"{num_envs * n_step}, for one transition of each environment. "
                 f"Received: capacity={capacity}"
             )
+        self._observation = observation
+        self._action = ArraySpec(
+            tuple(action_shape), np.dtype(action_dtype).name
+        )
         self._ring = Ring(
             capacity,
             num_envs,
             observation,
             {
-                "action": (tuple(action_shape), action_dtype),
+                "action": self._action,
                 # Steps of the window, k, or 0 while it cannot be drawn.
-                "span": ((), np.min_scalar_type(int(n_step))),
+                "span": ArraySpec((), np.min_scalar_type(int(n_step)).name),
             },
             self._bytes_beside,
             # Rewards of the last steps are still added up, and the last one
@@ -131,10 +131,6 @@ class ReplayBuffer:
         self.gamma = float(gamma)
         self._discounts = self.gamma ** np.arange(n_step + 1.0)
         self._drawable = 0
-        self._observation = observation
-        self._action = ArraySpec(
-            tuple(action_shape), np.dtype(action_dtype).name
-        )
         self._generator = seeds.generator(seed)
 
     def __len__(self) -> int:
@@ -192,20 +188,13 @@ class ReplayBuffer:
         Raises:
             ValueError: If a shape or a dtype does not fit.
         """
-        ended = np.logical_or(terminated, truncated)
-        (index,) = np.nonzero(ended & (final_observation is not None))
-
-        def rows(array: npt.ArrayLike) -> np.ndarray:
-            return np.asarray(array)[index]
-
-        # Without a tree, an array may be passed as a tuple.
-        each = _apply if is_leaf(self._observation) else map_leaves
-        # Empty arrays if there are no final observations.
-        final = each(rows, final_observation if index.size else observation)
+        (index,) = np.nonzero(np.logical_or(terminated, truncated))
+        if final_observation is None:
+            final_observation, index = next_observation, index[:0]
         self.extend(
             Trajectory(
                 # [B, ...] -> [T, B, ...], of T = 1.
-                observation=each(
+                observation=map_leaves(
                     lambda *both: np.array(both), observation, next_observation
                 ),
                 action=np.asarray(action)[None],
@@ -213,7 +202,9 @@ class ReplayBuffer:
                 terminated=np.asarray(terminated)[None],
                 truncated=np.asarray(truncated)[None],
                 valid=np.asarray(valid)[None],
-                final_observation=final,
+                final_observation=map_leaves(
+                    lambda array: np.asarray(array)[index], final_observation
+                ),
                 final_index=index,
             )
         )
@@ -516,12 +507,12 @@ class ReplayBuffer:
             "gamma": self.gamma,
         }
 
-    def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
+    def get_state(self, log: SegmentLog | None = None) -> dict[str, Any]:
         """Returns everything as plain arrays and numbers, copied.
 
         Args:
-            log: `StateLog` or None. Receives the new steps, which are then not
-                returned. Defaults to `None`.
+            log: `SegmentLog` or None. Receives the new steps, which are then
+                not returned. Defaults to `None`.
 
         Returns:
             dict. The filled rows, last observations, the state of the random
@@ -534,18 +525,23 @@ class ReplayBuffer:
         }
 
     def set_state(
-        self, state: dict[str, Any], log: StateLog | None = None
+        self, state: dict[str, Any], log: SegmentLog | None = None
     ) -> None:
         """Restores the state returned by `get_state`.
 
         Args:
             state: dict, as returned by `get_state`.
-            log: `StateLog` or None. See `get_state`. Defaults to `None`.
+            log: `SegmentLog` or None. See `get_state`. Defaults to `None`.
 
         Raises:
             ValueError: If it belongs to a buffer of other settings or shapes.
         """
-        check_settings(state, self._settings())
+        for key, own in self._settings().items():
+            if state.get(key) != own:
+                raise ValueError(
+                    f"Expected the state of a replay buffer of {key}={own}. "
+                    f"Received: {key}={state.get(key)}"
+                )
         self._ring.set_state(state, log)
         self._drawable = int(np.count_nonzero(self._ring.arrays["span"]))
         self._generator.bit_generator.state = state["generator"]
@@ -601,6 +597,92 @@ def complete_windows(
     return complete, total, length
 
 
-def _apply(function: Callable[..., np.ndarray], *arrays: Any) -> np.ndarray:
-    """Applies a function to arrays, like `map_leaves` to trees."""
-    return function(*arrays)
+def transition_spec(
+    observation: Tree[ArraySpec], action: ArraySpec
+) -> dict[str, Tree[ArraySpec]]:
+    """Returns shapes and dtypes of one transition, as passed to agents.
+
+    Args:
+        observation: `ArraySpec`, or a tree of them. Spec of one observation.
+        action: `ArraySpec`. Spec of one action of the policy.
+
+    Returns:
+        dict of `ArraySpec`, or trees of them.
+
+    Example:
+
+    >>> number = ArraySpec((), "float32")
+    >>> sorted(transition_spec(number, ArraySpec((), "int32")))
+    ['action', 'discount', 'next_observation', 'observation', 'reward',
+     'weight']
+    """
+    scalar = ArraySpec((), "float32")
+    return {
+        "observation": observation,
+        "action": action,
+        "reward": scalar,
+        "discount": scalar,
+        "next_observation": observation,
+        "weight": scalar,
+    }
+
+
+def into_minibatches(
+    drawn: dict[str, Tree[np.ndarray]], updates: int
+) -> dict[str, Tree[np.ndarray]]:
+    """Splits a large sample into minibatches of equal size.
+
+    Args:
+        drawn: dict of `[M, ...]`, trees of arrays. Independent draws.
+        updates: int. Number of minibatches, a divisor of M.
+
+    Returns:
+        dict of `[updates, M / updates, ...]`, views where NumPy can.
+
+    Example:
+
+    >>> into_minibatches({"reward": np.arange(6.0)}, 3)["reward"].tolist()
+    [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
+    """
+    cut: dict[str, Tree[np.ndarray]] = map_leaves(
+        lambda each: each.reshape(
+            updates, len(each) // updates, *each.shape[1:]
+        ),
+        drawn,
+    )
+    return cut
+
+
+def check_replay_sizes(
+    num_envs: int,
+    *,
+    capacity: int,
+    batch_size: int,
+    steps_per_round: int,
+    n_step: int,
+) -> None:
+    """Checks that whole minibatches can be drawn from a dataset.
+
+    Args:
+        num_envs: int. Environments.
+        capacity: int. Transitions that are held.
+        batch_size: int. Transitions of one minibatch; 0 if unknown.
+        steps_per_round: int. Environment steps of one round.
+        n_step: int. Rewards of one transition.
+
+    Raises:
+        ValueError: If the numbers do not fit each other.
+    """
+    if steps_per_round % num_envs:
+        raise ValueError(
+            "Expected `steps_per_round` to be a multiple of the number of "
+            f"environments, {num_envs}. "
+            f"Received: steps_per_round={steps_per_round}"
+        )
+    needed = max(n_step * num_envs, batch_size)
+    if capacity < needed:
+        raise ValueError(
+            f"Expected `capacity` to be at least {needed}, a minibatch and a "
+            f"window of n_step={n_step} in each of {num_envs} environments. "
+            f"Received: capacity={capacity}"
+        )

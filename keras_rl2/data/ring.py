@@ -1,28 +1,27 @@
 """The most recent steps: arrays in a ring, and how they are saved."""
 
-import operator
 import os
 import secrets
 import threading
 import weakref
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import Protocol
 from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 
 from keras_rl2.collecting.trajectory import Trajectory
+from keras_rl2.saving.segment_log import SegmentLog
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import named_leaves
 from keras_rl2.spaces.trees import with_leaves
 
-# Shape and dtype of an array, for one step of one environment.
-Layout = tuple[tuple[int, ...], npt.DTypeLike]
+#: The log that checkpoints append new steps to.
+StateLog = SegmentLog
 
 # Common prefix of the names of arrays in a tree of observations.
 _OBSERVATION = "observation"
@@ -49,8 +48,8 @@ class Ring:
             down to a multiple of their number.
         num_envs: int. Environments, B.
         observation: tree of `ArraySpec`. Shapes and dtypes of one observation.
-        others: dict of name -> shape and dtype. Further arrays of a step, in
-            addition to `reward`, `ended`, `terminated`, `valid` and `slot`.
+        others: dict of `ArraySpec`. Further arrays of a step, in addition to
+            `reward`, `ended`, `terminated`, `valid` and `slot`.
         bytes_beside: int. Further bytes that the owner needs for each step of
             an environment. Defaults to `0`.
         unsettled: int. Number of the newest steps that the owner may still
@@ -70,7 +69,7 @@ class Ring:
     Example:
 
     >>> camera = {"camera": ArraySpec((3,), "uint8")}
-    >>> ring = Ring(14, 2, camera, {"action": ((), "int32")})
+    >>> ring = Ring(14, 2, camera, {"action": ArraySpec((), "int32")})
     >>> ring.arrays["observation.camera"].shape, ring.flat("valid").shape
     ((8, 2, 3), (16,))
     """
@@ -80,7 +79,7 @@ class Ring:
         capacity: int,
         num_envs: int,
         observation: Tree[ArraySpec],
-        others: Mapping[str, Layout],
+        others: Mapping[str, ArraySpec],
         bytes_beside: int = 0,
         unsettled: int = 0,
     ) -> None:
@@ -93,27 +92,31 @@ class Ring:
         self._unsettled = unsettled
         seen = dict(named_leaves(observation, _OBSERVATION))
         self.observation = [*seen]
-        layout: dict[str, Layout] = {
-            **{key: (spec.shape, spec.dtype) for key, spec in seen.items()},
+        flag = ArraySpec((), "bool")
+        specs = {
+            **seen,
             **others,
-            "reward": ((), np.float32),
-            "ended": ((), np.bool_),
-            "terminated": ((), np.bool_),
-            "valid": ((), np.bool_),
-            "slot": ((), np.int32),
+            "reward": ArraySpec((), "float32"),
+            **dict.fromkeys(("ended", "terminated", "valid"), flag),
+            "slot": ArraySpec((), "int32"),
         }
         check_memory(
-            self.places * (bytes_beside + _bytes_each(layout)),
+            self.places * (bytes_beside + bytes_of(specs.values())),
             f"a replay buffer of {self.capacity} transitions",
         )
-        leading = (self.rows, self.num_envs)
         # Zeros cost nothing until they are written to.
         self.arrays = {
-            key: np.zeros((*leading, *shape), dtype)
-            for key, (shape, dtype) in layout.items()
+            key: np.zeros((self.rows, self.num_envs, *spec.shape), spec.dtype)
+            for key, spec in specs.items()
         }
         self.arrays["slot"][:] = -1
-        self._final = _FinalObservations({k: layout[k] for k in seen})
+        # Last observations of episodes, [room, ...], and the free positions.
+        self._final = {
+            key: np.empty((0, *spec.shape), spec.dtype)
+            for key, spec in seen.items()
+        }
+        self._free = np.empty(0, np.int32)
+        self._final_bytes = bytes_of(seen.values())
         # Rows that a log has not read yet.
         self._late: list[weakref.ref[LateRows]] = []
         # A unique name, which the training does not depend on.
@@ -136,8 +139,8 @@ class Ring:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays, when the ring is full."""
-        arrays = [*self.arrays.values(), *self._final.arrays.values()]
-        return sum(map(operator.attrgetter("nbytes"), arrays))
+        arrays = [*self.arrays.values(), *self._final.values()]
+        return sum(array.nbytes for array in arrays)
 
     def index_of(self, place: np.ndarray) -> np.ndarray:
         """Returns the numbers of steps by their places.
@@ -181,7 +184,7 @@ class Ring:
             # `take` with "wrap" is faster than a division of each place.
             array = self.flat(key).take(place, 0, mode="wrap")
             if slot is not None and kept is not None and kept.size:
-                array[kept] = self._final.arrays[key][slot[kept]]
+                array[kept] = self._final[key][slot[kept]]
             found.append(array)
         return with_leaves(self._form, found)
 
@@ -211,29 +214,26 @@ class Ring:
             "ended": np.logical_or(trajectory.terminated, trajectory.truncated),
             "valid": np.asarray(trajectory.valid),
         }
-        steps = given["reward"].shape[:1]
-        for key, array in given.items():
-            own = self.arrays[key]
-            more = steps and key in self.observation
-            rows = (steps[0] + 1,) if more else steps
-            if not _fits(array, (*rows, *own.shape[1:]), own.dtype):
-                raise ValueError(
-                    f"Expected {key} of shape {own.shape[1:]} for each step "
-                    f"and dtype {own.dtype}. Received: {key} of shape "
-                    f"{array.shape} (steps first) and dtype {array.dtype}"
-                )
-        final = self._by_key(trajectory, f"{_FINAL}observation")
+        final = self._by_key(trajectory, f"{_FINAL}{_OBSERVATION}")
         index = np.asarray(trajectory.final_index, np.int64)
-        if index.size or any(map(len, final.values())):
-            self._check_final(final, index, given["ended"])
+        steps = len(given["reward"])
+        for key, array in given.items():
+            rows = steps + 1 if key in self.observation else steps
+            self._check_fits(key, key, array, (rows, self.num_envs))
+        for key, array in final.items():
+            self._check_fits(f"{_FINAL}{key}", key, array, index.shape)
+        if not given["ended"].reshape(-1)[index].all():
+            raise ValueError(
+                "Expected final_index to name steps that ended an episode. "
+                f"Received: final_index={index}"
+            )
         return given, final, index
 
     def _by_key(
         self, trajectory: Trajectory, name: str
     ) -> dict[str, np.ndarray]:
         """Returns the arrays of an attribute, keyed by their names here."""
-        tree = getattr(trajectory, name)
-        given = dict(named_leaves(tree, _OBSERVATION))
+        given = dict(named_leaves(getattr(trajectory, name), _OBSERVATION))
         if [*given] != self.observation:
             raise ValueError(
                 f"Expected {name} of the arrays {self.observation}. "
@@ -241,28 +241,17 @@ class Ring:
             )
         return {key: np.asarray(array) for key, array in given.items()}
 
-    def _check_final(
-        self, final: dict[str, np.ndarray], index: np.ndarray, ended: np.ndarray
+    def _check_fits(
+        self, name: str, key: str, array: np.ndarray, leading: tuple[int, ...]
     ) -> None:
-        """Checks last observations `[E, ...]` and their steps."""
-        for key, array in final.items():
-            own = self.arrays[key]
-            if not _fits(array, (index.size, *own.shape[2:]), own.dtype):
-                raise ValueError(
-                    f"Expected final_{key} of shape {own.shape[2:]} for each "
-                    f"of {index.size} episodes and dtype {own.dtype}. "
-                    f"Received: shape {array.shape} and dtype {array.dtype}"
-                )
-        # In order, so that they are also removed in order.
-        inside = index.min() >= 0 and index.max() < ended.size
-        if not (
-            inside
-            and (np.diff(index) > 0).all()
-            and ended.reshape(-1)[index].all()
-        ):
+        """Raises an error for another shape, or an unsafe cast."""
+        own = self.arrays[key]
+        shape = (*leading, *own.shape[2:])
+        castable = np.can_cast(array.dtype, own.dtype, "same_kind")
+        if array.shape != shape or not castable:
             raise ValueError(
-                f"Expected final_index to name steps that ended an episode, in "
-                f"ascending order. Received: final_index={index}"
+                f"Expected {name} of shape {shape} and dtype {own.dtype}. "
+                f"Received: shape {array.shape} and dtype {array.dtype}"
             )
 
     def write(
@@ -285,7 +274,9 @@ class Ring:
         row, count = self.row, stop - start
         rows = slice(row, row + count)
         slot = self.arrays["slot"][rows]
-        self._final.drop(int(np.count_nonzero(slot >= 0)))
+        unused = slot[slot >= 0]
+        if unused.size:
+            self._free = np.concatenate([self._free, unused])
         slot[:] = -1
         if self._late:
             self._keep_late(row, count + 1)
@@ -311,13 +302,28 @@ class Ring:
             place: `[K]` ints. Places of the last steps.
             observation: dict of `[K, ...]`.
         """
-        if not place.size:
-            return
-        moved = self._final.grow(place.size)
-        slot = self.flat("slot")
-        if moved is not None:
-            slot[:] = moved[slot]
-        slot[place] = self._final.push(observation, place.size)
+        if place.size > self._free.size:
+            self._grow_final(place.size)
+        slot, self._free = np.split(self._free, [place.size])
+        for key, array in self._final.items():
+            array[slot] = observation[key]
+        self.flat("slot")[place] = slot
+
+    def _grow_final(self, count: int) -> None:
+        """Makes room for more last observations, whose number is unknown."""
+        old = len(self._final[self.observation[0]])
+        needed = old - self._free.size + count
+        room = max(needed, old * 3 // 2, _FEWEST_FINAL)
+        check_memory(
+            room * self._final_bytes,
+            f"the last observations of {room} episodes",
+        )
+        for key, array in self._final.items():
+            grown = np.empty((room, *array.shape[1:]), array.dtype)
+            grown[:old] = array
+            self._final[key] = grown
+        added = np.arange(old, room, dtype=np.int32)
+        self._free = np.concatenate([self._free, added])
 
     def note_rewritten(self, step: int) -> None:
         """Records for logs that steps have changed.
@@ -342,11 +348,11 @@ class Ring:
         """Returns the number of filled rows after a number of steps."""
         return min(int(steps) + 1, self.rows)
 
-    def get_state(self, log: "StateLog | None" = None) -> dict[str, Any]:
+    def get_state(self, log: SegmentLog | None = None) -> dict[str, Any]:
         """Returns the filled rows and the last observations.
 
         Args:
-            log: `StateLog` or None. Receives the new steps; the state then
+            log: `SegmentLog` or None. Receives the new steps; the state then
                 holds only the name of the log. Defaults to `None`: all steps
                 are returned.
         """
@@ -355,17 +361,9 @@ class Ring:
             return {"log": self._log_name, "steps": self.time}
         filled = self.filled(self.time)
         rows = {key: a[:filled].copy() for key, a in self.arrays.items()}
-        return {
-            **rows,
-            "slot": self._final.ages()[rows["slot"]],
-            **{
-                f"{_FINAL}{key}": array[self._final.slots]
-                for key, array in self._final.arrays.items()
-            },
-            "steps": self.time,
-        }
+        return _with_final(rows, self._final) | {"steps": self.time}
 
-    def _append_to(self, log: "StateLog") -> None:
+    def _append_to(self, log: SegmentLog) -> None:
         """Adds new and changed steps to a log."""
         oldest = max(0, self.time - self.rows + 1)
         stop = log.stop(self._log_name)
@@ -398,28 +396,16 @@ class Ring:
                 self._late.append(weakref.ref(late))
             else:
                 rows[key] = array[place]
-        slot = cast(np.ndarray, rows["slot"])
-        kept = slot >= 0
-        chosen = slot[kept]
-        by_age = np.argsort(self._final.ages()[chosen])
-        chosen = chosen[by_age]
-        rank = np.empty_like(chosen)
-        rank[by_age] = np.arange(chosen.size)
-        slot[kept] = rank
-        final = {
-            f"{_FINAL}{key}": array[chosen]
-            for key, array in self._final.arrays.items()
-        }
-        return {**rows, **final, "first": np.array(first)}
+        return _with_final(rows, self._final) | {"first": np.array(first)}
 
     def set_state(
-        self, state: dict[str, Any], log: "StateLog | None" = None
+        self, state: dict[str, Any], log: SegmentLog | None = None
     ) -> None:
         """Restores the state returned by `get_state`.
 
         Args:
             state: dict, as returned by `get_state`.
-            log: `StateLog` or None. See `get_state`. Defaults to `None`.
+            log: `SegmentLog` or None. See `get_state`. Defaults to `None`.
 
         Raises:
             ValueError: If the state does not fit; the ring is then unchanged.
@@ -430,142 +416,24 @@ class Ring:
             log_name = state["log"]
             parts = log.read(log_name)
             state = state | _together(parts, int(state["steps"]), self.rows)
-        given = self._checked_rows(state)
-        final = {
-            key: np.asarray(state[f"{_FINAL}{key}"]) for key in self.observation
+        filled = self.filled(state["steps"])
+        given = {
+            key: np.asarray(state[key], own.dtype)
+            for key, own in self.arrays.items()
         }
-        count = int(np.count_nonzero(given["slot"] >= 0))
-        for key, array in final.items():
-            if len(array) != count:
-                raise ValueError(
-                    f"Expected {count} final observations. Received: "
-                    f"final_{key} of shape {array.shape}"
-                )
+        for key, array in given.items():
+            self._check_fits(key, key, array, (filled, self.num_envs))
         self._keep_late(0, self.rows)
         for key, own in self.arrays.items():
-            filled = len(given[key])
             own[:filled] = given[key]
             own[filled:] = -1 if key == "slot" else 0
-        self._final.replace(final, count)
+        for key, own in self._final.items():
+            final = np.asarray(state[f"{_FINAL}{key}"], own.dtype)
+            self._final[key] = final.reshape(-1, *own.shape[1:]).copy()
+        self._free = np.empty(0, np.int32)
         self.time = int(state["steps"])
         self._log_name = log_name
         self._rewritten = []
-
-    def _checked_rows(self, state: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """Returns the rows of a state, checking that they fit the ring."""
-        seen = {key for key in state if key.split(".")[0] == _OBSERVATION}
-        if seen != {*self.observation}:
-            raise ValueError(
-                f"Expected the state of a replay buffer of "
-                f"{self.observation}. Received: {sorted(seen)}"
-            )
-        filled = self.filled(state["steps"])
-        given = {key: np.asarray(state[key]) for key in self.arrays}
-        for key, own in self.arrays.items():
-            if given[key].shape != (filled, *own.shape[1:]):
-                raise ValueError(
-                    f"Expected {key} of shape {(filled, *own.shape[1:])}. "
-                    f"Received: {key} of shape {given[key].shape}"
-                )
-        return given
-
-
-class _FinalObservations:
-    """Last observations of episodes, removed in the order of arrival.
-
-    A ring that grows by half when it is full, since the number of episodes in a
-    replay buffer is not known in advance.
-
-    Attributes:
-        arrays: dict of `[room, ...]`. The observations.
-    """
-
-    def __init__(self, layout: Mapping[str, Layout]) -> None:
-        self.arrays = {
-            key: np.empty((0, *shape), dtype)
-            for key, (shape, dtype) in layout.items()
-        }
-        self._bytes_each = _bytes_each(layout)
-        self._room = 0
-        self._oldest = 0
-        self._count = 0
-
-    @property
-    def slots(self) -> np.ndarray:
-        """Positions of the observations, the oldest first, `[K]` int32."""
-        return self._slots(self._oldest, self._count)
-
-    def push(
-        self, observation: Mapping[str, np.ndarray], count: int
-    ) -> np.ndarray:
-        """Adds `count` observations, for which `grow` has made room.
-
-        Returns:
-            Their positions, `[count]` int32.
-        """
-        slots = self._slots(self._oldest + self._count, count)
-        for key, array in self.arrays.items():
-            array[slots] = observation[key]
-        self._count += count
-        return slots
-
-    def drop(self, count: int) -> None:
-        """Removes the `count` oldest observations."""
-        self._oldest = (self._oldest + count) % max(self._room, 1)
-        self._count -= count
-
-    def grow(self, count: int) -> np.ndarray | None:
-        """Makes room for `count` more observations.
-
-        Returns:
-            None if there was room. Otherwise the previous `ages()`, the new
-            positions of all observations.
-
-        Raises:
-            MemoryError: If the memory is not available.
-        """
-        needed = self._count + count
-        if needed <= self._room:
-            return None
-        room = max(needed, self._room * 3 // 2, _FEWEST_FINAL)
-        check_memory(
-            room * self._bytes_each, f"the last observations of {room} episodes"
-        )
-        ages, slots = self.ages(), self.slots
-        for key, array in self.arrays.items():
-            grown = np.empty((room, *array.shape[1:]), array.dtype)
-            grown[: self._count] = array[slots]
-            self.arrays[key] = grown
-        self._room, self._oldest = room, 0
-        return ages
-
-    def ages(self) -> np.ndarray:
-        """Returns the rank by age of each position.
-
-        Returns:
-            `[room + 1]` int32. 0 for the oldest observation, 1 for the next,
-            and -1 for an empty position, also for position -1.
-        """
-        ages = np.full(self._room + 1, -1, np.int32)
-        ages[self.slots] = np.arange(self._count)
-        return ages
-
-    def replace(
-        self, observation: Mapping[str, np.ndarray], count: int
-    ) -> None:
-        """Sets the positions to 0, 1, ... for `count` observations in order."""
-        for key, array in self.arrays.items():
-            self.arrays[key] = np.array(observation[key], array.dtype).reshape(
-                -1, *array.shape[1:]
-            )
-        self._room = self._count = count
-        self._oldest = 0
-
-    def _slots(self, first: int, count: int) -> np.ndarray:
-        """Returns consecutive positions around the ring."""
-        return np.arange(first, first + count, dtype=np.int32) % np.int32(
-            max(self._room, 1)
-        )
 
 
 class LateRows:
@@ -646,22 +514,21 @@ class LateRows:
             yield chunk
 
 
-class StateLog(Protocol):
-    """A log of rows that are written once; see `SegmentLog`."""
+def _with_final(
+    rows: Mapping[str, Any], final: Mapping[str, np.ndarray]
+) -> dict[str, Any]:
+    """Adds the last observations that `slot` refers to, and renumbers it.
 
-    def stop(self, name: str) -> int:
-        """Returns the row at the end of a log."""
-
-    def append(
-        self, name: str, stop: int, arrays: Mapping[str, np.ndarray | LateRows]
-    ) -> None:
-        """Adds rows."""
-
-    def forget(self, name: str, before: int) -> None:
-        """Drops segments that only hold rows before a given one."""
-
-    def read(self, name: str) -> list[dict[str, np.ndarray]]:
-        """Returns all added parts, from old to new."""
+    Args:
+        rows: dict of `[rows, B, ...]`. Its `slot` is changed.
+        final: dict of `[room, ...]`. The last observations.
+    """
+    slot = cast(np.ndarray, rows["slot"])
+    kept = slot >= 0
+    chosen = slot[kept]
+    slot[kept] = np.arange(chosen.size)
+    found = {f"{_FINAL}{key}": array[chosen] for key, array in final.items()}
+    return {**rows, **found}
 
 
 def _together(
@@ -674,19 +541,15 @@ def _together(
             new. If a step is in several parts, the last one counts.
         steps: int. Number of steps stored.
         rows: int. Rows of the ring.
-
-    Returns:
-        dict of `[filled rows, B, ...]` and last observations, as returned by
-        `Ring.get_state`.
     """
     newest = parts[-1]
+    final = [key for key in newest if key.startswith(_FINAL)]
     whole = {
         key: np.zeros((min(steps + 1, rows), *array.shape[1:]), array.dtype)
         for key, array in newest.items()
-        if array.ndim and not key.startswith(_FINAL)
+        if array.ndim and key not in final
     }
-    slot = np.full(whole["slot"].shape, -1, np.int64)
-    final_keys = [key for key in newest if key.startswith(_FINAL)]
+    whole["slot"][:] = -1
     before = 0
     for part in parts:
         step = int(part["first"]) + np.arange(len(part["slot"]))
@@ -695,89 +558,50 @@ def _together(
         for key, array in whole.items():
             array[place] = part[key][here]
         own = part["slot"][here]
-        slot[place] = np.where(own >= 0, own + before, -1)
-        before += len(part[final_keys[0]])
-    by_age = _by_age(slot, steps)
-    chosen = slot.reshape(-1)[by_age]
-    ages = np.full(slot.shape, -1, np.int64)
-    ages.reshape(-1)[by_age] = np.arange(by_age.size)
-    final = {
-        key: np.concatenate([part[key] for part in parts])[chosen]
-        for key in final_keys
-    }
-    return {**whole, **final, "slot": ages}
-
-
-def _by_age(slot: np.ndarray, steps: int) -> np.ndarray:
-    """Returns the places with a slot, the oldest first."""
-    filled = len(slot)
-    row, env = np.nonzero(slot >= 0)
-    # Row `steps` comes first: it holds only the newest observation, and until
-    # it is overwritten the slot of the oldest step.
-    age = (row - steps) % filled
-    # Within a row, in the order of arrival.
-    order = np.lexsort((slot[row, env], age))
-    places: np.ndarray = np.ravel_multi_index((row, env), slot.shape)[order]
-    return places
-
-
-def _bytes_each(layout: Mapping[str, Layout]) -> int:
-    """Returns the bytes of one step of one environment."""
-    return sum(
-        int(np.prod(shape)) * np.dtype(dtype).itemsize
-        for shape, dtype in layout.values()
+        whole["slot"][place] = np.where(own >= 0, own + before, -1)
+        before += len(part[final[0]])
+    return _with_final(
+        whole,
+        {
+            key.removeprefix(_FINAL): np.concatenate([p[key] for p in parts])
+            for key in final
+        },
     )
 
 
-def _fits(
-    array: np.ndarray, shape: tuple[int, ...], dtype: npt.DTypeLike
-) -> bool:
-    """Returns whether an array fits a shape, and casts safely to a dtype."""
-    return array.shape == shape and np.can_cast(array.dtype, dtype, "same_kind")
-
-
-def check_settings(
-    state: Mapping[str, Any], settings: Mapping[str, float]
-) -> None:
-    """Checks that a state belongs to a replay buffer of the same settings.
+def bytes_of(specs: Iterable[ArraySpec]) -> int:
+    """Returns the bytes of one array of each spec.
 
     Args:
-        state: dict, as returned by `get_state`.
-        settings: name -> value. The settings of the buffer to restore.
+        specs: Iterable of `ArraySpec`.
 
-    Raises:
-        ValueError: If a setting differs.
+    Returns:
+        int.
     """
-    for key, own in settings.items():
-        if state[key] != own:
-            raise ValueError(
-                f"Expected the state of a replay buffer of {key}={own}. "
-                f"Received: {key}={state[key]}"
-            )
+    return sum(
+        int(np.prod(spec.shape)) * np.dtype(spec.dtype).itemsize
+        for spec in specs
+    )
 
 
 def available_memory() -> int | None:
     """Returns the bytes of memory available without swapping.
 
-    If the system does not report them, these are the free bytes, or the bytes
-    of the whole machine.
+    If the system does not report them, these are the bytes of the machine.
 
     Returns:
-        int, or `None` if the system reports none of these.
+        int, or `None` if the system reports neither.
     """
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
-            for line in file:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
+            sizes = dict(line.split(":") for line in file)
+        return int(sizes["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError):
         pass
-    for name in ("SC_AVPHYS_PAGES", "SC_PHYS_PAGES"):
-        try:
-            return os.sysconf(name) * os.sysconf("SC_PAGE_SIZE")
-        except (AttributeError, ValueError, OSError):
-            continue
-    return None
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
 
 
 def check_memory(needed: int, purpose: str) -> None:

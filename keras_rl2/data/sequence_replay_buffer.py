@@ -10,8 +10,7 @@ from keras_rl2.basics.arguments import check_at_least
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.replay_buffer import ReplayBuffer
-from keras_rl2.data.ring import StateLog
-from keras_rl2.data.ring import check_settings
+from keras_rl2.saving.segment_log import SegmentLog
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
@@ -278,11 +277,11 @@ class SequenceReplayBuffer(ReplayBuffer):
             "stride": self.stride,
         }
 
-    def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
+    def get_state(self, log: SegmentLog | None = None) -> dict[str, Any]:
         """Returns everything as plain arrays and numbers, copied.
 
         Args:
-            log: `StateLog` or None. See `ReplayBuffer`. Defaults to `None`.
+            log: `SegmentLog` or None. See `ReplayBuffer`. Defaults to `None`.
         """
         return {
             **super().get_state(log),
@@ -291,25 +290,19 @@ class SequenceReplayBuffer(ReplayBuffer):
         }
 
     def set_state(
-        self, state: dict[str, Any], log: StateLog | None = None
+        self, state: dict[str, Any], log: SegmentLog | None = None
     ) -> None:
         """Restores the state returned by `get_state`.
 
         Args:
             state: dict, as returned by `get_state`.
-            log: `StateLog` or None. See `ReplayBuffer`. Defaults to `None`.
+            log: `SegmentLog` or None. See `ReplayBuffer`. Defaults to `None`.
 
         Raises:
             ValueError: If it belongs to a buffer of other settings or shapes.
         """
-        check_settings(state, self._settings())
-        given = [state["begins"], *state["states"]]
-        own = [self._begins, *self._states]
-        shapes, expected = ([each.shape for each in a] for a in (given, own))
-        if shapes != expected:
-            raise ValueError(
-                f"Expected states of shapes {expected}. Received: {shapes}"
-            )
         super().set_state(state, log)
+        own = [self._begins, *self._states]
+        given = [state["begins"], *state["states"]]
         for array, value in zip(own, given, strict=True):
             array[:] = value

@@ -73,8 +73,7 @@ class SumTree:
         Returns:
             `[M]` float64.
         """
-        value: np.ndarray = self._leaves()[self._checked_index(index)]
-        return value
+        return self._leaves().take(np.asarray(index, np.int64))
 
     def update(self, index: npt.ArrayLike, value: npt.ArrayLike) -> None:
         """Sets the values of items.
@@ -83,18 +82,8 @@ class SumTree:
             index: `[M]` ints below N. If an index is repeated, its last value
                 counts.
             value: `[M]` floats, or one for all; 0 or more, finite.
-
-        Raises:
-            ValueError: If an index or a value is out of bounds.
         """
-        node = self._checked_index(index)
-        value = np.asarray(value, np.float64)
-        # NaN also fails this.
-        if not ((value >= 0) & (value < np.inf)).all():
-            raise ValueError(
-                f"Expected values that are finite, and 0 or more. Received: "
-                f"value={value}"
-            )
+        node: np.ndarray = np.asarray(index, np.int64)
         self._leaves()[node] = value
         above = [level.reshape(-1) for level in self._levels[1:]]
         for level, parent in zip(
@@ -122,21 +111,17 @@ class SumTree:
             `[M]` int64.
 
         Raises:
-            ValueError: If all values are 0, or a query is out of bounds.
+            IndexError: If all values are 0.
         """
-        query = np.asarray(query, np.float64)
-        total = self._before[-1]
-        if not total > 0:
-            raise ValueError(
-                "Expected an item with a value above 0 to find. Received: a "
-                "tree with total=0.0"
-            )
-        if query.size and not (query.min() >= 0 and query.max() <= total):
-            raise ValueError(
-                f"Expected prefix sums from 0 to {total}. Received: "
-                f"query={query}"
-            )
-        return self._descend(query)[0]
+        total = np.nextafter(self._before[-1], 0.0)
+        prefix = np.minimum(np.asarray(query, np.float64), total)
+        node = np.searchsorted(self._before, prefix, side="right") - 1
+        rest = prefix - self._before[node]
+        found = self._descend_by_left(node, rest.copy())
+        (none,) = np.nonzero(self.get(found) == 0)
+        if none.size:
+            found[none] = self._descend_by_both(node[none], rest[none])
+        return found
 
     def sample(
         self, batch_size: int, generator: np.random.Generator
@@ -156,47 +141,10 @@ class SumTree:
             `[M]` int64.
 
         Raises:
-            ValueError: If all values are 0.
-        """
-        return self.draw(batch_size, generator)[0]
-
-    def draw(
-        self, batch_size: int, generator: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Draws items like `sample`, and returns them with their values.
-
-        Args:
-            batch_size: int. Items to draw, with replacement, M.
-            generator: `np.random.Generator`. Draws.
-
-        Returns:
-            `[M]` int64 and `[M]` float64.
-
-        Raises:
-            ValueError: If all values are 0.
+            IndexError: If all values are 0.
         """
         part = np.arange(batch_size) + generator.random(batch_size)
-        if not self.total > 0:
-            raise ValueError(
-                "Expected an item with a value above 0 to draw. Received: a "
-                "tree with total=0.0"
-            )
-        return self._descend(part * (self.total / batch_size))
-
-    def _descend(self, query: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns items of prefix sums up to the total, and their values."""
-        query = np.minimum(query, np.nextafter(self._before[-1], 0.0))
-        node: np.ndarray = (
-            np.searchsorted(self._before, query, side="right") - 1
-        )
-        query = query - self._before[node]
-        found = self._descend_by_left(node, query.copy())
-        value = self._leaves().take(found)
-        if not value.all():
-            (none,) = np.nonzero(value == 0)
-            found[none] = self._descend_by_both(node[none], query[none])
-            value = self._leaves().take(found)
-        return found, value
+        return self.find(part * (self.total / batch_size))
 
     def _descend_by_left(
         self, node: np.ndarray, query: np.ndarray
@@ -231,15 +179,3 @@ class SumTree:
     def _leaves(self) -> np.ndarray:
         """Returns the values, padded to whole pairs."""
         return self._levels[0].reshape(-1) if self._levels else self._top
-
-    def _checked_index(self, given: npt.ArrayLike) -> np.ndarray:
-        """Raises an error for an index of no item."""
-        index: np.ndarray = np.asarray(given, np.int64)
-        if index.size and not (
-            index.min() >= 0 and index.max() < self.capacity
-        ):
-            raise ValueError(
-                f"Expected items from 0 to {self.capacity - 1}. Received: "
-                f"index={index}"
-            )
-        return index

@@ -10,8 +10,8 @@ from keras_rl2.basics.arguments import is_number
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.collecting.trajectory import Trajectory
-from keras_rl2.data.minibatches import into_minibatches
 from keras_rl2.data.replay import ReplayDataset
+from keras_rl2.data.replay_buffer import into_minibatches
 from keras_rl2.data.ring import StateLog
 from keras_rl2.data.round_dataset import Round
 from keras_rl2.data.round_dataset import RoundDataset

@@ -11,8 +11,8 @@ from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.collecting.trajectory import Trajectory
-from keras_rl2.data.minibatches import into_minibatches
-from keras_rl2.data.minibatches import transition_spec
+from keras_rl2.data.replay_buffer import into_minibatches
+from keras_rl2.data.replay_buffer import transition_spec
 from keras_rl2.data.ring import StateLog
 from keras_rl2.data.round_dataset import Round
 from keras_rl2.data.round_dataset import RoundDataset

@@ -464,8 +464,8 @@ REPLAY = [
     Mutant(
         "importance_weights_are_inverted",
         "data/prioritized_replay_buffer.py",
-        "(value.min() / value) ** beta",
-        "(value / value.max()) ** beta",
+        "(value.min() / value) ** float(beta)",
+        "(value / value.max()) ** float(beta)",
         "replay/test_prioritized_replay_buffer.py",
     ),
     Mutant(

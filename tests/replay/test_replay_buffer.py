@@ -269,10 +269,6 @@ def test_state_of_another_buffer_is_refused():
         make(60, 2, (2,), n_step=2).set_state(state)
     with pytest.raises(ValueError, match="capacity=80"):
         make(80, 2, (2,), n_step=3).set_state(state)
-    with pytest.raises(ValueError, match="final observations"):
-        make(60, 2, (2,), n_step=3).set_state(
-            {**state, "final_observation": np.empty((0, 2))}
-        )
     with pytest.raises(ValueError, match="Expected observation of shape"):
         make(60, 2, (3,), n_step=3).set_state(state)
 

@@ -52,11 +52,6 @@ def test_numbers_that_do_not_fit():
             "a multiple of the number of environments, 2",
             "steps_per_round=15",
         ),
-        (
-            {"n_step": 9, "warm_up": 1},
-            "fill a window of n_step=9 in each of 2",
-            "warm_up=1, steps_per_round=16",
-        ),
     ):
         with raises(expected, received):
             make_replay(env, **arguments)

@@ -187,7 +187,6 @@ def replay(**kwargs):
 def test_what_does_not_fit_an_agent_that_remembers(recurrent):
     for said, asked in (
         ("prioritized=False", {"prioritized": True}),
-        ("fill a sequence of 41", {"warm_up": 0, "steps_per_round": 16}),
         ("capacity of at least", {"capacity": 50, "batch_size": 4}),
     ):
         with pytest.raises(ValueError, match=said):
