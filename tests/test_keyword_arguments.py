@@ -26,6 +26,8 @@ MADE = {
     *("actor", "critic", "networks", "q_network", "value_network"),
     *("observation_space", "action_space"),
 }
+# What a recording in memory has from its environment.
+OF_A_SOURCE = ("source", "observation_space", "action_space", "memory_limit")
 AGENTS = [*ALGORITHMS, "BoxCQL", "DiscreteCQL"]
 
 
@@ -115,7 +117,7 @@ def test_defaults_are_those_of_the_function_called():
     for what, given in (
         (rl.Agent.evaluate, parameters(rl.EvaluationDataset, "env")),
         (rl.EvaluationDataset.of, parameters(rl.EvaluationDataset, "env")),
-        (rl.record, parameters(rl.OfflineDataset, "source")),
+        (rl.record, parameters(rl.OfflineDataset, *OF_A_SOURCE)),
         (rl.data.PrioritizedReplayBuffer, parameters(rl.data.ReplayBuffer)),
     ):
         taken = parameters(what)

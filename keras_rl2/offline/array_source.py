@@ -1,23 +1,37 @@
-"""Episodes in arrays, one after another."""
+"""Episodes in arrays, one after another, and the opening of sources."""
 
+import os
+import zipfile
+from collections.abc import Iterator
 from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Any
+from typing import TypeAlias
+from typing import Union
 
 import gymnasium
 import h5py
 import numpy as np
 import numpy.typing as npt
 
+from keras_rl2.data.replay import ReplayDataset
 from keras_rl2.offline.episode_rows import EpisodeRows
-from keras_rl2.offline.episode_rows import piece_starts
+from keras_rl2.offline.episode_rows import first_rows
 from keras_rl2.offline.episode_rows import stored_dtype
+from keras_rl2.offline.minari_files import MAIN_FILE
+from keras_rl2.offline.minari_files import MinariFolder
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
 
+if TYPE_CHECKING:
+    from minari import MinariDataset
+
 # The names of D4RL, which many files still use.
 _OTHER_NAMES = {"terminals": "terminations", "timeouts": "truncations"}
-_NEEDED = ("observations", "actions", "rewards", "terminations", "truncations")
+_COLUMNS = ("rewards", "terminations", "truncations")
+_NEEDED = ("observations", "actions", *_COLUMNS)
 _NEXT = "next_observations"
 _COMPARED_ROWS = 65536
 
@@ -39,6 +53,10 @@ class ArraySource:
         observation_space: `gymnasium.Space` or None. Defaults to `None`.
         action_space: `gymnasium.Space` or None. Defaults to `None`.
 
+    Attributes:
+        lengths: `[E]` int64. Transitions of each episode.
+        returns: `[E]` float64. Sum of the rewards of each episode.
+
     Raises:
         ValueError: If a key is missing, or the arrays do not fit together.
     """
@@ -53,27 +71,24 @@ class ArraySource:
         self.name = name
         self.observation_space = observation_space
         self.action_space = action_space
-        given = {_OTHER_NAMES.get(key, key): arrays[key] for key in arrays}
-        _check_keys(given, name)
         given = {
-            key: map_leaves(_as_array, tree) for key, tree in given.items()
+            _OTHER_NAMES.get(key, key): map_leaves(_as_array, tree)
+            for key, tree in arrays.items()
         }
-        count = _check_lengths(given, name)
+        _check(given, name)
         self._observation = given["observations"]
         self._next = given.get(_NEXT)
         self._action = given["actions"]
-        self._reward = _column(given["rewards"], "fiu", np.float32)
-        self._terminated = _column(given["terminations"], "biuf", np.bool_)
-        self._truncated = _column(given["truncations"], "biuf", np.bool_)
-        self._find_episodes(count)
-        stored = [*leaves(self._observation), *leaves(self._action)]
-        self.row_bytes = 6 + sum(map(_bytes_of_row, stored))
+        self._reward = given["rewards"][:].astype(np.float32)
+        self._terminated = given["terminations"][:].astype(np.bool_)
+        self._truncated = given["truncations"][:].astype(np.bool_)
+        self._find_episodes()
 
-    def _find_episodes(self, count: int) -> None:
+    def _find_episodes(self) -> None:
         """Sets the first steps, lengths and returns of episodes."""
         ended = self._terminated | self._truncated
         if self._next is not None:
-            ended = ended | self._broken_off(count)
+            ended |= self._broken_off()
         ended[-1] = True
         last = np.flatnonzero(ended)
         begin = np.concatenate([[0], last[:-1] + 1])
@@ -86,14 +101,15 @@ class ArraySource:
             raise ValueError(
                 f"Expected at least one transition in {self.name}: without "
                 "`next_observations`, the last step of an episode that was "
-                f"not terminated is left out. Received: {count} steps"
+                f"not terminated is left out. Received: {len(ended)} steps"
             )
         self._begin, self._whole = begin[kept], (last - begin + 1)[kept]
         self.lengths = lengths[kept].astype(np.int64)
         self.returns = returns[kept]
 
-    def _broken_off(self, count: int) -> np.ndarray:
+    def _broken_off(self) -> np.ndarray:
         """Returns for each step whether the record jumps after it, `[N]`."""
+        count = len(self._reward)
         broken = np.zeros(count, np.bool_)
         for here, following in zip(
             leaves(self._observation), leaves(self._next), strict=True
@@ -105,125 +121,209 @@ class ArraySource:
         return broken
 
     def read(self, pieces: np.ndarray) -> EpisodeRows:
-        """Reads pieces of episodes; see `EpisodeSource`."""
-        starts, count = piece_starts(pieces)
+        """Reads pieces of episodes.
+
+        Args:
+            pieces: `[P, 3]` int64. See `EpisodeRows`.
+        """
         episode, first, stop = pieces.T
-        begin = self._begin[episode] + first
-        steps = stop - first
-        spans = [
-            *zip(starts.tolist(), begin.tolist(), steps.tolist(), strict=True)
-        ]
+        starts, steps = first_rows(pieces), stop - first
+        count = int((steps + 1).sum())
+        begins = self._begin[episode] + first
+        spans = np.stack([starts, begins, steps], axis=1).tolist()
+        followed = (stop < self._whole[episode]).tolist()
 
         def steps_of(array: np.ndarray) -> np.ndarray:
             out = np.zeros((count, *array.shape[1:]), stored_dtype(array.dtype))
-            for row, start, length in spans:
-                out[row : row + length] = array[start : start + length]
+            for row, begin, length in spans:
+                out[row : row + length] = array[begin : begin + length]
             return out
-
-        followed = (stop < self._whole[episode]).tolist()
 
         def observations_of(
-            array: np.ndarray,
-            following: np.ndarray | None,
+            array: np.ndarray, following: np.ndarray
         ) -> np.ndarray:
             out = steps_of(array)
-            for (row, start, length), inside in zip(
+            for (row, begin, length), inside in zip(
                 spans, followed, strict=True
             ):
-                end = start + length
-                last = array[end - 1 : end]
-                if inside:
-                    last = array[end : end + 1]
-                elif following is not None:
-                    last = following[end - 1 : end]
-                out[row + length] = last[0]
+                end = begin + length
+                last = array[end] if inside else following[end - 1]
+                out[row + length] = last
             return out
 
-        nothing = map_leaves(lambda _: None, self._observation)
         return EpisodeRows(
+            pieces=pieces,
             observation=map_leaves(
                 observations_of,
                 self._observation,
-                nothing if self._next is None else self._next,
+                # Meaningless after a termination, and never looked at.
+                self._observation if self._next is None else self._next,
             ),
             action=map_leaves(steps_of, self._action),
             reward=steps_of(self._reward),
             terminated=steps_of(self._terminated),
             truncated=steps_of(self._truncated),
-            episode=episode,
-            first=first,
-            start=starts,
-            steps=steps,
         )
+
+    def whole_episodes(self) -> Iterator[np.ndarray]:
+        """Yields each episode as a piece for `read`, `[1, 3]` int64."""
+        for number, length in enumerate(self.lengths.tolist()):
+            yield np.array([[number, 0, length]])
 
     def close(self) -> None:
         """Frees the arrays, when nothing more is to be read."""
         self._observation = self._next = self._action = None
 
 
-def _check_keys(given: Mapping[str, Any], name: str) -> None:
-    """Raises an error for missing or unknown keys."""
-    missing = [key for key in _NEEDED if key not in given]
-    unknown = sorted(set(given) - {*_NEEDED, _NEXT})
-    if missing or unknown:
+#: Recorded episodes that are read piece by piece.
+EpisodeSource: TypeAlias = ArraySource | MinariFolder
+
+#: Recorded episodes as users pass them; see `OfflineDataset`.
+GivenSource: TypeAlias = Union[
+    str,
+    os.PathLike[str],
+    Mapping[str, Any],
+    ReplayDataset,
+    ArraySource,
+    "MinariDataset",
+]
+
+
+def open_source(source: GivenSource) -> EpisodeSource:
+    """Opens recorded episodes.
+
+    Args:
+        source: See `keras_rl2.OfflineDataset`.
+
+    Returns:
+        `ArraySource` or `MinariFolder`.
+
+    Raises:
+        ValueError: If `source` is of no supported form.
+    """
+    if isinstance(source, ArraySource):
+        return source
+    if isinstance(source, ReplayDataset):
+        return _open_replay(source)
+    if isinstance(source, Mapping):
+        return ArraySource(source, "the arrays")
+    if isinstance(source, str | os.PathLike):
+        return _open_path(Path(source))
+    if hasattr(source, "episode_indices") and hasattr(source, "storage"):
+        return MinariFolder(
+            Path(source.storage.data_path), [*source.episode_indices]
+        )
+    raise ValueError(
+        "Expected a dict of arrays, the path of an .npz file, of a folder of "
+        ".npy files or of a Minari dataset, a `minari.MinariDataset`, or a "
+        f"`keras_rl2.ReplayDataset`. Received: {source!r}"
+    )
+
+
+def _open_path(path: Path) -> EpisodeSource:
+    """Opens a file or folder, detecting its form from the content."""
+    if path.is_dir() and (files := [*path.glob("*.npy")]):
+        arrays = {each.stem: _load(each, mmap_mode="r") for each in files}
+        return ArraySource(_nested(arrays), str(path))
+    if path.is_file() and path.suffix == ".npz":
+        return ArraySource(_nested(_load(path)), str(path))
+    if any((path / part / MAIN_FILE).is_file() for part in ("", "data")):
+        return MinariFolder(path)
+    raise ValueError(
+        "Expected the path of an .npz file, of a folder of .npy files, or of a "
+        f"Minari dataset with data/main_data.hdf5. Received: {path} "
+        f"({'none of these' if path.exists() else 'which does not exist'})"
+    )
+
+
+def _load(path: Path, **kwargs: Any) -> Any:
+    """Loads arrays, without pickle."""
+    try:
+        found = np.load(path, allow_pickle=False, **kwargs)
+        return dict(found) if path.suffix == ".npz" else found
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"Expected arrays of numbers in {path}. Received: {error}"
+        ) from error
+
+
+def _nested(arrays: dict[str, Any]) -> Any:
+    """Makes trees of arrays with dots in their names, and tuples of numbers."""
+    tree: dict[str, Any] = {}
+    for key, array in arrays.items():
+        name, _, rest = key.partition(".")
+        if rest:
+            tree.setdefault(name, {})[rest] = array
+        else:
+            tree[name] = array
+    tree = {
+        name: _nested(each) if isinstance(each, dict) else each
+        for name, each in tree.items()
+    }
+    counted = [str(index) for index in range(len(tree))]
+    if sorted(tree) == sorted(counted):
+        return tuple(tree[name] for name in counted)
+    return tree
+
+
+def _open_replay(replay: ReplayDataset) -> ArraySource:
+    """Returns the current content of a replay buffer."""
+    if replay.buffer is None or replay.agent is None:
+        raise ValueError(
+            "Expected a ReplayDataset with stored transitions: `fit` an "
+            "agent with it, or call `bind(agent)` and `fill(steps)`. "
+            "Received: no buffer"
+        )
+    arrays = replay.buffer.record()
+    taken = replay.agent.policy_head.to_environment(arrays["actions"])
+    arrays["actions"] = map_leaves(np.asarray, taken)
+    return ArraySource(
+        arrays,
+        f"the replay of {replay.env.name}",
+        replay.env.observation_space,
+        replay.env.action_space,
+    )
+
+
+def _check(given: Mapping[str, Any], name: str) -> None:
+    """Raises an error if arrays are missing, or do not fit together."""
+    if not {*_NEEDED} <= {*given} <= {*_NEEDED, _NEXT}:
         raise ValueError(
             f"Expected {', '.join(_NEEDED)} and optionally {_NEXT} in {name}. "
             f"Received: {', '.join(sorted(given)) or 'nothing'}"
         )
-
-
-def _check_lengths(given: Mapping[str, Any], name: str) -> int:
-    """Returns the number of steps; raises an error if arrays disagree."""
-    found: dict[str, tuple[int, ...]] = {}
-    for key, tree in given.items():
-        for path, array in named_leaves(tree):
-            found[f"{key}.{path}" if path else key] = array.shape
-            if array.dtype.kind not in "biuf":
-                raise ValueError(
-                    f"Expected arrays of numbers in {name}. Received: {key} "
-                    f"of dtype {array.dtype}"
-                )
-    lengths = {shape[0] if shape else 0 for shape in found.values()}
-    if len(lengths) != 1 or not max(lengths):
+    arrays = dict(named_leaves(given))
+    shapes = {path: array.shape for path, array in arrays.items()}
+    received = ", ".join(f"{path} {shape}" for path, shape in shapes.items())
+    for path, array in arrays.items():
+        if array.dtype.kind not in "biuf":
+            raise ValueError(
+                f"Expected arrays of numbers in {name}. Received: {path} "
+                f"of dtype {array.dtype}"
+            )
+    lengths = {shape[:1] for shape in shapes.values()}
+    if len(lengths) != 1 or lengths & {(), (0,)}:
         raise ValueError(
             f"Expected arrays of one length, of at least one step, in {name}. "
-            f"Received: {', '.join(f'{k} {v}' for k, v in found.items())}"
+            f"Received: {received}"
         )
-    for key in ("rewards", "terminations", "truncations"):
-        if len(found.get(key, ())) != 1:
-            raise ValueError(
-                f"Expected {key} of one number per step in {name}. Received: "
-                f"{ {k: v for k, v in found.items() if k.startswith(key)} }"
-            )
+    if any(len(shapes.get(key, ())) != 1 for key in _COLUMNS):
+        raise ValueError(
+            f"Expected {', '.join(_COLUMNS)} of one number per step in {name}. "
+            f"Received: {received}"
+        )
     if _NEXT in given:
-        specs = [
-            [(path, a.shape) for path, a in named_leaves(given[key])]
+        here, following = (
+            {path: array.shape for path, array in named_leaves(given[key])}
             for key in ("observations", _NEXT)
-        ]
-        if specs[0] != specs[1]:
+        )
+        if here != following:
             raise ValueError(
-                f"Expected {_NEXT} of the shapes of observations in {name}, "
-                f"{specs[0]}. Received: {specs[1]}"
+                f"Expected {_NEXT} of the shapes of observations in {name}. "
+                f"Received: {received}"
             )
-    return max(lengths)
 
 
 def _as_array(array: npt.ArrayLike) -> Any:
     """Returns an array, or an `h5py.Dataset` as it is."""
     return array if isinstance(array, h5py.Dataset) else np.asanyarray(array)
-
-
-def _column(array: np.ndarray, kinds: str, dtype: npt.DTypeLike) -> np.ndarray:
-    """Returns an array of one number for each step."""
-    if array.dtype.kind not in kinds:
-        raise ValueError(
-            f"Expected a column of numbers of kinds {kinds!r}. Received: "
-            f"dtype {array.dtype}"
-        )
-    return np.asarray(array[0 : array.shape[0]]).astype(dtype)
-
-
-def _bytes_of_row(array: np.ndarray) -> int:
-    """Returns the bytes of one row of an array in memory."""
-    size = int(np.prod(array.shape[1:], dtype=np.int64))
-    return size * stored_dtype(array.dtype).itemsize

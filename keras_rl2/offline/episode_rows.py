@@ -1,17 +1,14 @@
 """Episodes in memory, with each next observation in the next row."""
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box
 from gymnasium.spaces import Discrete
-from gymnasium.spaces import MultiBinary
 from gymnasium.spaces import MultiDiscrete
 
-from keras_rl2.collecting.checks import first_not_finite
 from keras_rl2.spaces.supported import space_tree
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import named_leaves
@@ -28,26 +25,31 @@ class EpisodeRows:
     action, and its values in the other arrays are meaningless.
 
     Attributes:
+        pieces: `[P, 3]` int64. Episode, first step, and the step to stop at.
         observation: `[R, ...]`. A tree of arrays.
         action: `[R, ...]`. In the environment's form, a tree of arrays.
         reward: `[R]` float32.
         terminated: `[R]` bool.
         truncated: `[R]` bool.
-        episode: `[P]` int64. The episode of each piece.
-        first: `[P]` int64. The first step of each piece within its episode.
-        start: `[P]` int64. The first row of each piece.
-        steps: `[P]` int64. Steps of each piece, m.
     """
 
+    pieces: np.ndarray
     observation: Tree[np.ndarray]
     action: Tree[np.ndarray]
     reward: np.ndarray
     terminated: np.ndarray
     truncated: np.ndarray
-    episode: np.ndarray
-    first: np.ndarray
-    start: np.ndarray
-    steps: np.ndarray
+
+    @property
+    def steps(self) -> np.ndarray:
+        """Steps of each piece, m, `[P]` int64."""
+        steps: np.ndarray = self.pieces[:, 2] - self.pieces[:, 1]
+        return steps
+
+    @property
+    def start(self) -> np.ndarray:
+        """The first row of each piece, `[P]` int64."""
+        return first_rows(self.pieces)
 
     @property
     def is_step(self) -> np.ndarray:
@@ -56,29 +58,19 @@ class EpisodeRows:
         is_step[self.start + self.steps] = False
         return is_step
 
-    def place(self, row: int) -> str:
-        """Returns the origin of a row in words: its episode and step.
 
-        Args:
-            row: int.
-        """
-        piece = int(np.searchsorted(self.start, row, "right")) - 1
-        step = int(self.first[piece] + row - self.start[piece])
-        return f"episode {int(self.episode[piece])}, step {step}"
-
-
-def piece_starts(pieces: np.ndarray) -> tuple[np.ndarray, int]:
-    """Returns the first row of each piece, and the number of rows.
+def first_rows(pieces: np.ndarray) -> np.ndarray:
+    """Returns the first row of each piece.
 
     Args:
-        pieces: `[P, 3]` int64. Episode, first step, and the step to stop at.
+        pieces: `[P, 3]` int64. See `EpisodeRows`.
 
     Returns:
-        Tuple of `[P]` int64 and int.
+        `[P]` int64.
     """
     rows = pieces[:, 2] - pieces[:, 1] + 1
-    ends = np.cumsum(rows)
-    return ends - rows, int(ends[-1]) if len(ends) else 0
+    first: np.ndarray = np.cumsum(rows) - rows
+    return first
 
 
 def stored_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -90,7 +82,7 @@ def stored_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32) if dtype == np.float64 else dtype
 
 
-def check_rows(rows: EpisodeRows, name: str) -> None:
+def check_finite(rows: EpisodeRows, name: str) -> None:
     """Checks that all numbers are finite.
 
     Args:
@@ -100,21 +92,15 @@ def check_rows(rows: EpisodeRows, name: str) -> None:
     Raises:
         ValueError: If one is not; it names the episode and the step.
     """
-    is_step = rows.is_step
-    for key, array in _named(rows):
-        where = first_not_finite(array)
-        if where is None:
-            continue
-        bad = ~np.isfinite(array.reshape(len(array), -1)).all(axis=1)
-        if not key.startswith("observations"):
-            bad &= is_step
-        found = np.flatnonzero(bad)
-        if found.size:
-            row = int(found[0])
-            raise ValueError(
-                f"Expected finite {key} in {name}. Received: {array[row]} in "
-                f"{rows.place(row)}"
-            )
+    steps = {"actions": rows.action, "rewards": rows.reward}
+    for path, array in named_leaves(steps):
+        if array.dtype.kind == "f":
+            bad = ~np.isfinite(array)
+            _refuse(rows, array, bad, rows.is_step, f"finite {path} in {name}")
+    for path, array in named_leaves(rows.observation, "observations"):
+        if array.dtype.kind == "f":
+            bad = ~np.isfinite(array)
+            _refuse(rows, array, bad, True, f"finite {path} in {name}")
 
 
 def check_actions(
@@ -130,64 +116,58 @@ def check_actions(
     Raises:
         ValueError: If one is not; it names the episode and the step.
     """
-    leaves = dict(named_leaves(space_tree(space)))
+    spaces = dict(named_leaves(space_tree(space)))
     given = dict(named_leaves(rows.action))
-    if [*leaves] != [*given]:
+    shapes = {path: array.shape[1:] for path, array in given.items()}
+    expected = {path: each.shape or () for path, each in spaces.items()}
+    if shapes != expected:
         raise ValueError(
-            f"Expected actions of the arrays {[*leaves]} in {name}, as their "
-            f"space has. Received: {[*given]}"
+            f"Expected actions of shapes {expected} in {name}, for {space}. "
+            f"Received: {shapes}"
         )
-    is_step = rows.is_step
-    for path, leaf in leaves.items():
+    for path, each in spaces.items():
         array = given[path]
-        if array.shape[1:] != (leaf.shape or ()):
+        if array.dtype.kind == "f" and not isinstance(each, Box):
             raise ValueError(
-                f"Expected actions of shape {leaf.shape} in {name}, for "
-                f"{leaf}. Received: {array.shape[1:]}"
-            )
-        if array.dtype.kind == "f" and not isinstance(leaf, Box):
-            raise ValueError(
-                f"Expected integers as actions of {leaf} in {name}. Received: "
+                f"Expected integers as actions of {each} in {name}. Received: "
                 f"dtype {array.dtype}; convert them, e.g. "
                 "`actions.astype('int64')`"
             )
-        outside = ~_inside(leaf, array).reshape(len(array), -1).all(axis=1)
-        found = np.flatnonzero(outside & is_step)
-        if found.size:
-            row = int(found[0])
-            raise ValueError(
-                f"Expected actions within {leaf} in {name}. Received: "
-                f"{array[row]} in {rows.place(row)}"
-            )
+        low, high = _bounds(each)
+        outside = (array < low) | (array > high)
+        what = f"actions within {each} in {name}"
+        _refuse(rows, array, outside, rows.is_step, what)
 
 
-def _inside(space: gymnasium.Space[Any], array: np.ndarray) -> np.ndarray:
-    """Returns for each number of actions whether it is within the space."""
-    kinds = "fiu" if isinstance(space, Box) else "iub"
-    if array.dtype.kind not in kinds:
-        return np.zeros(array.shape, np.bool_)
-    low: Any
-    high: Any
+def _bounds(space: gymnasium.Space[Any]) -> tuple[Any, Any]:
+    """Returns the lowest and the highest numbers of a space."""
     if isinstance(space, Box):
         low = space.low - _ROUNDING * (1.0 + np.abs(space.low))
-        high = space.high + _ROUNDING * (1.0 + np.abs(space.high))
-    elif isinstance(space, Discrete):
-        low, high = space.start, space.start + space.n - 1
-    elif isinstance(space, MultiDiscrete):
-        low, high = space.start, space.start + space.nvec - 1
-    else:
-        assert isinstance(space, MultiBinary)
-        low, high = 0, 1
-    inside: np.ndarray = (array >= low) & (array <= high)
-    return inside
+        return low, space.high + _ROUNDING * (1.0 + np.abs(space.high))
+    if isinstance(space, Discrete):
+        return space.start, space.start + space.n - 1
+    if isinstance(space, MultiDiscrete):
+        return space.start, space.start + space.nvec - 1
+    return 0, 1
 
 
-def _named(rows: EpisodeRows) -> Iterator[tuple[str, np.ndarray]]:
-    """Yields the arrays of floats with their names."""
-    for name, tree in (
-        ("observations", rows.observation),
-        ("actions", rows.action),
-        ("rewards", rows.reward),
-    ):
-        for path, array in named_leaves(tree):
-            yield f"{name}.{path}" if path else name, array
+def _refuse(
+    rows: EpisodeRows,
+    array: np.ndarray,
+    bad: np.ndarray,
+    counted: np.ndarray | bool,
+    expected: str,
+) -> None:
+    """Raises an error for the first bad number, with its episode and step."""
+    if not bad.any():
+        return
+    found = np.flatnonzero(bad.reshape(len(array), -1).any(axis=1) & counted)
+    if found.size:
+        row = int(found[0])
+        piece = int(np.searchsorted(rows.start, row, "right")) - 1
+        episode, first, _ = rows.pieces[piece].tolist()
+        step = first + row - int(rows.start[piece])
+        raise ValueError(
+            f"Expected {expected}. Received: {array[row]} in episode "
+            f"{episode}, step {step}"
+        )

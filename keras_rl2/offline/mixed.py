@@ -12,12 +12,12 @@ from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.replay import ReplayDataset
 from keras_rl2.data.replay_buffer import into_minibatches
-from keras_rl2.data.ring import StateLog
 from keras_rl2.data.round_dataset import Round
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.offline.offline import OfflineDataset
 from keras_rl2.policies.agent_protocols import CollectingAgent
+from keras_rl2.saving.segment_log import SegmentLog
 from keras_rl2.spaces.trees import map_leaves
 
 
@@ -215,11 +215,11 @@ class MixedDataset(RoundDataset):
             **super().settings(),
         }
 
-    def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
+    def get_state(self, log: SegmentLog | None = None) -> dict[str, Any]:
         """Returns the state that later rounds of both depend on.
 
         Args:
-            log: `StateLog` or None. See `ReplayDataset`. Defaults to `None`.
+            log: `SegmentLog` or None. See `ReplayDataset`. Defaults to `None`.
         """
         return {
             "offline": self.offline.get_state(),
@@ -227,13 +227,13 @@ class MixedDataset(RoundDataset):
         }
 
     def set_state(
-        self, state: dict[str, Any], log: StateLog | None = None
+        self, state: dict[str, Any], log: SegmentLog | None = None
     ) -> None:
         """Restores the state from `get_state`, if bound to an agent.
 
         Args:
             state: dict, as returned by `get_state`.
-            log: `StateLog` or None. See `ReplayDataset`. Defaults to `None`.
+            log: `SegmentLog` or None. See `ReplayDataset`. Defaults to `None`.
         """
         self.replay.set_state(state["replay"], log)
         self.offline.set_state(state["offline"])

@@ -4,32 +4,40 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.spaces import Discrete
 
 from keras_rl2.basics import seeds
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import check_seed
+from keras_rl2.basics.arguments import given_or
+from keras_rl2.basics.arguments import present
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.replay_buffer import into_minibatches
 from keras_rl2.data.replay_buffer import transition_spec
-from keras_rl2.data.ring import StateLog
+from keras_rl2.data.ring import bytes_of
 from keras_rl2.data.round_dataset import Round
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.data.round_dataset import tensor_specs
+from keras_rl2.offline.array_source import GivenSource
+from keras_rl2.offline.array_source import open_source
 from keras_rl2.offline.episode_rows import EpisodeRows
-from keras_rl2.offline.episode_source import GivenSource
-from keras_rl2.offline.episode_source import open_source
-from keras_rl2.offline.offline_episodes import OfflineEpisodes
-from keras_rl2.offline.offline_episodes import TransitionStore
-from keras_rl2.offline.offline_episodes import choose
-from keras_rl2.offline.transition_block import TransitionForm
+from keras_rl2.offline.episode_rows import check_actions
+from keras_rl2.offline.episode_rows import check_finite
+from keras_rl2.offline.transition_block import BlockPool
+from keras_rl2.offline.transition_block import TransitionBlock
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.agent_protocols import learns_offline
 from keras_rl2.policies.agent_protocols import refuse_on_policy
+from keras_rl2.saving.segment_log import SegmentLog
+from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import leaves
+from keras_rl2.spaces.trees import map_leaves
 
+# Held for each step besides its own numbers: windows, normalized actions.
+_BYTES_BESIDE = 40
 # A round is drawn at once, and lies in memory twice.
 _MOST_UPDATES = 100
 _ROUND_BYTES = 2**25
@@ -85,7 +93,8 @@ class OfflineDataset(RoundDataset):
         episodes: int. Number of episodes to learn from.
         transitions: int. Number of their transitions.
         episode_returns: `[E]` float64. Their returns.
-        streams: bool. Whether data is read while it is drawn.
+        rows: `EpisodeRows`. All episodes, one after the other; None if the
+            data is streamed.
 
     Raises:
         ValueError: If a number is out of bounds, or the source cannot be used:
@@ -131,10 +140,9 @@ class OfflineDataset(RoundDataset):
             memory_limit=memory_limit,
         )
         check_seed(seed)
-        if best is not None:
-            check_in_range(best=(best, 1e-12, 1.0))
-        if min_return is not None:
-            check_in_range(min_return=(min_return, -np.inf, np.inf))
+        ranges = {"best": (1e-12, 1.0), "min_return": (-np.inf, np.inf)}
+        for name, value in present(best=best, min_return=min_return).items():
+            check_in_range(**{name: (value, *ranges[name])})
         super().__init__(rounds_per_epoch=1)
         self.batch_size = int(batch_size)
         self.n_step = int(n_step)
@@ -144,41 +152,74 @@ class OfflineDataset(RoundDataset):
         self.min_return = min_return
         self.memory_limit = int(memory_limit)
         self.steps_per_round = 0
-        self.updates_per_round = _divisor(self.updates_per_epoch, _MOST_UPDATES)
-        self.rounds_per_epoch = self.updates_per_epoch // self.updates_per_round
-        opened = open_source(source)
-        self._recorded = OfflineEpisodes(
-            opened,
-            choose(opened.returns, best, min_return),
-            observation_space,
-            action_space,
-            self.memory_limit,
+        self._settle_round(_MOST_UPDATES)
+        self._source = open_source(source)
+        self._name = self._source.name
+        self.observation_space = self._agreed(
+            "observation", observation_space, self._source.observation_space
         )
-        self.episode_returns = self._recorded.returns
-        self.episodes = len(self._recorded)
-        self.transitions = self._recorded.transitions
-        self._generator, self._pool_seed = _generators(seed)
-        self._store: TransitionStore | None = None
+        self.action_space = self._agreed(
+            "action", action_space, self._source.action_space
+        )
+        if self.observation_space is not None:
+            spaces.check_observation_space(self.observation_space)
+        if self.action_space is not None:
+            spaces.check_action_space(self.action_space)
+        self._chosen = _choose(self._source.returns, best, min_return)
+        self._lengths = self._source.lengths[self._chosen]
+        self.episode_returns = self._source.returns[self._chosen]
+        self.episodes = len(self._chosen)
+        self.transitions = int(self._lengths.sum())
+        self.rows: EpisodeRows | None = None
+        self._load()
+        # For the draws, and for the order in which data is read.
+        draws, self._pool_seed = seeds.sequence(seed).spawn(2)
+        self._generator = np.random.default_rng(draws)
+        self._store: TransitionBlock | BlockPool | None = None
 
-    @property
-    def observation_space(self) -> gymnasium.Space[Any] | None:
-        """The space of observations; None until it is known."""
-        return self._recorded.observation_space
+    def _agreed(
+        self,
+        kind: str,
+        given: gymnasium.Space[Any] | None,
+        read: gymnasium.Space[Any] | None,
+    ) -> gymnasium.Space[Any] | None:
+        """Returns the space passed as an argument, or else of the source."""
+        if given is not None and read is not None:
+            spaces.check_same(self._name, **{kind: (read, given)})
+        return read if given is None else given
 
-    @property
-    def action_space(self) -> gymnasium.Space[Any] | None:
-        """The space of actions; None until it is known."""
-        return self._recorded.action_space
+    def _load(self) -> None:
+        """Reads one step, to check its form, and all of them if they fit."""
+        one = self._read_first(np.minimum(self._lengths[:1], 1))
+        arrays = [one.observation, one.action, one.reward]
+        flags = [one.terminated, one.truncated]
+        # A step takes two rows.
+        held = sum(a.nbytes for a in leaves((*arrays, *flags))) // 2
+        self._row_bytes = held + _BYTES_BESIDE
+        self._bytes = (self.transitions + self.episodes) * self._row_bytes
+        if self._bytes <= self.memory_limit:
+            self.rows = self._read_first(self._lengths)
+            self._source.close()
+
+    def _read_first(self, lengths: np.ndarray) -> EpisodeRows:
+        """Reads the first steps, `lengths` of each, of the first episodes."""
+        chosen = self._chosen[: len(lengths)]
+        return self._read(
+            np.stack([chosen, np.zeros_like(chosen), lengths], axis=1)
+        )
+
+    def _read(self, pieces: np.ndarray) -> EpisodeRows:
+        """Reads pieces of episodes, and checks their numbers."""
+        rows = self._source.read(pieces)
+        check_finite(rows, self._name)
+        if self.action_space is not None:
+            check_actions(rows, self.action_space, self._name)
+        return rows
 
     @property
     def streams(self) -> bool:
         """Whether data is read while it is drawn."""
-        return self._recorded.streams
-
-    @property
-    def rows(self) -> EpisodeRows | None:
-        """All episodes, one after the other; None if the data is streamed."""
-        return self._recorded.rows
+        return self.rows is None
 
     def bind(self, agent: CollectingAgent) -> None:
         """Binds the dataset to an agent, and takes its discount factor.
@@ -197,35 +238,65 @@ class OfflineDataset(RoundDataset):
             refuse_on_policy(agent, self)
         if agent is self.agent:
             return
-        self._recorded.bind(agent, type(self).__name__)
+        self._bind_spaces(agent)
         if agent.initial_state(1):
             raise ValueError(
                 "Expected an agent that is not recurrent: sequences are not "
                 f"drawn from an {type(self).__name__}. Received: a recurrent "
                 f"{type(agent).__name__}"
             )
-        form = TransitionForm(
-            agent.observation_spec, agent.policy_head, self.n_step, agent.gamma
-        )
-        self._store = self._recorded.store(form, self._pool_seed)
-        self._settle_round(agent)
+        self._store = self._make_store(agent)
+        # Minibatches of a round that fit into memory.
+        numbers = bytes_of(leaves(agent.observation_spec))
+        most = _ROUND_BYTES // (self.batch_size * (2 * numbers + 16))
+        self._settle_round(min(max(most, 1), _MOST_UPDATES))
         self.agent = agent
         self.ready = None
         for trajectory in self._store.trajectories():
             agent.observe(trajectory)
         agent.begin_round()
 
-    def _settle_round(self, agent: CollectingAgent) -> None:
-        """Sets the size of a round to the minibatches that fit into memory."""
-        numbers = sum(
-            int(np.prod(one.shape)) * np.dtype(one.dtype).itemsize
-            for one in leaves(agent.observation_spec)
+    def _bind_spaces(self, agent: CollectingAgent) -> None:
+        """Settles the spaces between data and agent."""
+        observation = given_or(self.observation_space, agent.observation_space)
+        action = given_or(self.action_space, agent.action_space)
+        if observation is None or action is None:
+            raise ValueError(
+                "Expected an agent that knows its spaces, or a dataset that "
+                "does: pass `observation_space` and `action_space` to "
+                f"`{type(self).__name__}`. Received: neither"
+            )
+        agent.bind(observation, action)
+        if self.action_space is None and self.rows is not None:
+            check_actions(self.rows, action, self._name)
+        self.observation_space, self.action_space = observation, action
+
+    def _make_store(
+        self, agent: CollectingAgent
+    ) -> TransitionBlock | BlockPool:
+        """Returns the transitions in the form of an agent."""
+
+        def block(rows: EpisodeRows, drawn: np.ndarray) -> TransitionBlock:
+            return TransitionBlock(rows, drawn, agent, self.n_step, self._name)
+
+        if self.rows is not None:
+            return block(self.rows, self._lengths)
+        return BlockPool(
+            self._source.lengths,
+            self._chosen,
+            self.memory_limit // self._row_bytes,
+            self.n_step,
+            lambda pieces, drawn: block(self._read(pieces), drawn),
+            self._pool_seed,
         )
-        most = _ROUND_BYTES // (self.batch_size * (2 * numbers + 16))
-        self.updates_per_round = _divisor(
-            self.updates_per_epoch, min(max(most, 1), _MOST_UPDATES)
+
+    def _settle_round(self, most: int) -> None:
+        """Sets the updates of a round, the largest divisor of an epoch's."""
+        updates = self.updates_per_epoch
+        self.updates_per_round = next(
+            k for k in range(min(updates, most), 0, -1) if updates % k == 0
         )
-        self.rounds_per_epoch = self.updates_per_epoch // self.updates_per_round
+        self.rounds_per_epoch = updates // self.updates_per_round
 
     def collect(self) -> None:
         """Takes no steps: the data is recorded."""
@@ -291,7 +362,32 @@ class OfflineDataset(RoundDataset):
             `observation`, `mean` and so on likewise; `bytes` in memory, and
             whether it `streams`.
         """
-        return self._recorded.describe()
+        rows = self.rows
+        if rows is None:
+            # At least one step: draws hold some too, even if none fits.
+            room = max(self.memory_limit // (4 * self._row_bytes), 1)
+            before = np.cumsum(self._lengths) - self._lengths
+            lengths = np.minimum(self._lengths, room - before)
+            rows = self._read_first(lengths[lengths > 0])
+        is_step = rows.is_step
+        action: Any
+        if isinstance(self.action_space, Discrete):
+            assert isinstance(rows.action, np.ndarray)
+            action = _shares(rows.action[is_step], self.action_space)
+        else:
+            action = map_leaves(
+                lambda each: _of_columns(each[is_step]), rows.action
+            )
+        return {
+            "episodes": self.episodes,
+            "transitions": self.transitions,
+            "episode_return": _statistics(self.episode_returns),
+            "episode_length": _statistics(self._lengths),
+            "action": action,
+            "observation": map_leaves(_of_columns, rows.observation),
+            "bytes": self._bytes,
+            "streams": self.streams,
+        }
 
     @property
     def in_words(self) -> str:
@@ -309,31 +405,33 @@ class OfflineDataset(RoundDataset):
 
     def settings(self) -> dict[str, Any]:
         """Returns the arguments of the constructor, for people to read."""
-        return {**super().settings(), "source": self._recorded.name}
+        return {**super().settings(), "source": self._name}
 
-    def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
+    def get_state(self, log: SegmentLog | None = None) -> dict[str, Any]:
         """Returns the state that later draws depend on, without the data.
 
         Args:
-            log: `StateLog` or None. Not used. Defaults to `None`.
+            log: `SegmentLog` or None. Not used. Defaults to `None`.
         """
         return {
             "generator": self._generator.bit_generator.state,
-            "store": {} if self._store is None else self._store.get_state(),
+            "store": self._store.get_state()
+            if isinstance(self._store, BlockPool)
+            else {},
         }
 
     def set_state(
-        self, state: dict[str, Any], log: StateLog | None = None
+        self, state: dict[str, Any], log: SegmentLog | None = None
     ) -> None:
         """Restores the state from `get_state`, if bound to an agent.
 
         Args:
             state: dict, as returned by `get_state`.
-            log: `StateLog` or None. Not used. Defaults to `None`.
+            log: `SegmentLog` or None. Not used. Defaults to `None`.
         """
         self._generator.bit_generator.state = state["generator"]
         # States of earlier releases have no "store".
-        if self._store is not None and state.get("store"):
+        if isinstance(self._store, BlockPool) and state.get("store"):
             self._store.set_state(state["store"])
         self.ready = None
 
@@ -353,14 +451,53 @@ class OfflineDataset(RoundDataset):
         return specs
 
 
-def _generators(
-    seed: int | None,
-) -> tuple[np.random.Generator, np.random.SeedSequence]:
-    """Returns the generator of draws, and the seed that shuffles pieces."""
-    draws, pool = seeds.sequence(seed).spawn(2)
-    return np.random.default_rng(draws), pool
+def _choose(
+    returns: np.ndarray, best: float | None, min_return: float | None
+) -> np.ndarray:
+    """Returns the numbers of the episodes to learn from, in order."""
+    chosen = np.ones(len(returns), np.bool_)
+    if best is not None:
+        count = max(round(best * len(returns)), 1)
+        # Among equal returns the earlier episodes come first.
+        ranked = np.argsort(-returns, kind="stable")
+        chosen[ranked[count:]] = False
+    if min_return is not None:
+        chosen &= returns >= min_return
+    if not chosen.any():
+        raise ValueError(
+            f"Expected an episode of a return of at least {min_return}. "
+            f"Received: {len(returns)} episodes, of {returns.min():g} to "
+            f"{returns.max():g}"
+        )
+    return np.flatnonzero(chosen)
 
 
-def _divisor(number: int, most: int) -> int:
-    """Returns the largest divisor of a number up to a bound."""
-    return next(k for k in range(min(number, most), 0, -1) if number % k == 0)
+def _shares(action: np.ndarray, space: Discrete) -> dict[int, float]:
+    """Returns the relative frequency of each action."""
+    first = int(space.start)
+    counts = np.bincount(
+        action.astype(np.int64) - first, minlength=int(space.n)
+    )
+    return {
+        first + index: float(count / len(action))
+        for index, count in enumerate(counts)
+    }
+
+
+def _statistics(values: np.ndarray, axis: int | None = None) -> dict[str, Any]:
+    """Returns mean, standard deviation and bounds, as plain numbers."""
+    found = {
+        "mean": values.mean(axis, np.float64),
+        "std": values.std(axis, np.float64),
+        "min": values.min(axis),
+        "max": values.max(axis),
+    }
+    return {
+        key: each.astype(np.float64).tolist() for key, each in found.items()
+    }
+
+
+def _of_columns(array: np.ndarray) -> dict[str, list[float]]:
+    """Returns statistics of each column of `[N, ...]`."""
+    # [N, ...] -> [N, numbers]
+    return _statistics(array.reshape(len(array), -1), 0)

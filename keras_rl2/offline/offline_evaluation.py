@@ -4,26 +4,44 @@ from collections.abc import Callable
 from typing import Any
 from typing import Protocol
 
+import keras
 import numpy as np
 import tensorflow as tf
+from gymnasium.spaces import Box
+from gymnasium.spaces import Discrete
+from keras import ops
 
 from keras_rl2 import returns
+from keras_rl2.basics import seeds
 from keras_rl2.basics.arguments import check_at_least
 from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.offline.fitted_q import FittedQ
+from keras_rl2.networks.builder import NetworkBuilder
+from keras_rl2.networks.network_copies import copy_of
 from keras_rl2.offline.offline import OfflineDataset
-from keras_rl2.offline.recorded_episodes import RecordedEpisodes
+from keras_rl2.offline.transition_block import TransitionBlock
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.policy import ModelPolicy
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.updates import critics
+from keras_rl2.updates.target_networks import TargetUpdate
+from keras_rl2.updates.updater import apply_gradients
 
 _BATCH_SIZE = 256
 # Rows of one call of a network.
 _ROWS = 16384
+# Of the Q network: two hidden layers, or the convolutions of `for_env`.
+_HIDDEN = (64, 64)
+_OPTIONS = {
+    "hidden": None,
+    "activation": "relu",
+    "normalize_observations": False,
+    "normalization": "none",
+    "initialization": "fan_in",
+}
 
 
 class EvaluatedAgent(ModelPolicy, CollectingAgent, Protocol):
@@ -32,16 +50,7 @@ class EvaluatedAgent(ModelPolicy, CollectingAgent, Protocol):
     def values_of_taken(
         self, observation: Tree[Tensor], action: Tensor, training: bool = False
     ) -> list[Tensor]:
-        """Returns the Q-values of actions, `[B]` of each critic.
-
-        Args:
-            observation: `[B, ...]`. Raw observations.
-            action: `[B, ...]`. The policy's own actions.
-            training: bool. Passed on to the critics. Defaults to `False`.
-
-        Returns:
-            list of `[B]` float32; empty if there is no critic.
-        """
+        """Returns the Q-values of actions, `[B]` of each critic, if any."""
 
 
 class OfflineEvaluation:
@@ -120,34 +129,56 @@ class OfflineEvaluation:
         Raises:
             ValueError: If the dataset streams, or does not fit the agent.
         """
-        episodes = RecordedEpisodes(self.offline, agent)
-        to_go = _returns_to_go(episodes, _after_last(agent, episodes))
-        found = {"behavior_value": float(np.mean(to_go[episodes.first]))}
-        taken = _in_pieces(
-            lambda each: _taken(agent, each), episodes.transitions
+        block, lengths = self._transitions(agent)
+        last = np.cumsum(lengths) - 1
+        first = last + 1 - lengths
+        steps = block.take(np.arange(len(block)))
+        after = _in_pieces(
+            lambda each: _greedy(agent, each["next_observation"]),
+            block.take(last),
         )
+        bootstrap = np.zeros(len(lengths)) if after is None else after
+        to_go = _returns_to_go(steps, lengths, bootstrap)
+        found = {"behavior_value": float(np.mean(to_go[first]))}
+        taken = _in_pieces(lambda each: _taken(agent, each), steps)
         if taken is not None:
             found["q_overestimation"] = float(np.mean(taken - to_go))
         if self.updates:
             fitted = FittedQ(agent, self.deterministic, self.seed)
-            fitted.fit(episodes, self.updates, _BATCH_SIZE)
-            first = episodes.take(episodes.first)["observation"]
-            found["fqe_value"] = float(np.mean(fitted.values(first)))
+            fitted.fit(block, self.updates, _BATCH_SIZE)
+            value = fitted.values(block.take(first)["observation"])
+            found["fqe_value"] = float(np.mean(value))
         return found
 
+    def _transitions(
+        self, agent: EvaluatedAgent
+    ) -> tuple[TransitionBlock, np.ndarray]:
+        """Returns all single steps in order, and the lengths of episodes.
 
-def _after_last(
-    agent: EvaluatedAgent, episodes: RecordedEpisodes
-) -> np.ndarray:
-    """Returns the policy's values after the last steps, `[E]`."""
+        Neither the dataset's binding nor the agent's statistics change: an
+        evaluation must not change the evaluated agent.
+        """
+        rows = self.offline.rows
+        if rows is None:
+            raise ValueError(
+                "Expected a dataset that fits into memory: raise "
+                "`memory_limit`, or choose some episodes by `best`. "
+                f"Received: {self.offline!r}, which streams"
+            )
+        if self.offline.observation_space and self.offline.action_space:
+            agent.bind(
+                self.offline.observation_space, self.offline.action_space
+            )
+        block = TransitionBlock(rows, rows.steps, agent, 1, "the dataset")
+        return block, rows.steps
 
-    def value(each: dict[str, Any]) -> np.ndarray | None:
-        seen = each["next_observation"]
-        taken = {"observation": seen, "action": agent.greedy_action(seen)}
-        return _taken(agent, taken)
 
-    found = _in_pieces(value, episodes.take(episodes.last))
-    return np.zeros(len(episodes.lengths)) if found is None else found
+def _greedy(
+    agent: EvaluatedAgent, observation: Tree[Tensor]
+) -> np.ndarray | None:
+    """Returns the critics' values of the policy's own actions, `[B]`."""
+    action = agent.greedy_action(observation)
+    return _taken(agent, {"observation": observation, "action": action})
 
 
 def _taken(agent: EvaluatedAgent, batch: dict[str, Any]) -> np.ndarray | None:
@@ -176,14 +207,117 @@ def _in_pieces(
 
 
 def _returns_to_go(
-    episodes: RecordedEpisodes, bootstrap: np.ndarray
+    steps: dict[str, Any], lengths: np.ndarray, bootstrap: np.ndarray
 ) -> np.ndarray:
     """Returns the return from each step on, `[N]`."""
-    steps = episodes.transitions
+    # [E, T], where T is the length of the longest episode.
+    held = np.arange(lengths.max()) < lengths[:, None]
+
+    def padded(values: np.ndarray, fill: float) -> np.ndarray:
+        """Stacks episodes along a new axis: `[N]` -> `[T, E]`."""
+        rows = np.full(held.shape, fill)
+        rows[held] = values
+        return rows.T
+
     to_go = returns.discounted_returns(
-        episodes.padded(steps["reward"], 0.0),
+        padded(steps["reward"], 0.0),
         # The bootstrap passes the padding of shorter episodes undiminished.
-        episodes.padded(steps["discount"], 1.0),
+        padded(steps["discount"], 1.0),
         bootstrap,
     )
-    return episodes.flat(np.array(to_go))
+    found: np.ndarray = np.array(to_go).T[held]
+    return found
+
+
+class FittedQ:
+    """Values of a fixed policy, learned from the steps of another one.
+
+    A separate network learns the action values of the policy,
+
+        Q(s, a) = r + discount Q'(s', a'),    a' ~ π(s')
+
+    with a target network Q'. It does not share the errors of the agent's
+    critic.
+
+    Args:
+        agent: `keras_rl2.Agent`. Of Box or Discrete actions.
+        deterministic: bool. See `OfflineEvaluation`.
+        seed: int or None. Seeds weights, minibatches and actions.
+    """
+
+    def __init__(
+        self, agent: ModelPolicy, deterministic: bool, seed: int | None
+    ) -> None:
+        space, head = agent.action_space, agent.policy_head
+        if not isinstance(space, Box | Discrete):
+            raise ValueError(
+                "Expected an agent of Box or Discrete actions for fitted Q "
+                "evaluation; without it, pass `updates=0`. Received: "
+                f"{space}"
+            )
+        self._agent = agent
+        self._deterministic = deterministic
+        build = NetworkBuilder(
+            agent.observation_space, head, _OPTIONS, _HIDDEN, None, seed
+        )
+        if isinstance(space, Discrete):
+            self._network = build.network("fitted_q", int(space.n), seed)
+        else:
+            self._network = build.critic_of_actions("fitted_q", seed)
+        self._target = copy_of(self._network, "target_fitted_q")
+        self._target_update = TargetUpdate(
+            self._target, self._network.weights, tau=0.01, every=1
+        )
+        self._optimizer = keras.optimizers.Adam(1e-3)
+        self._optimizer.build(self._network.trainable_variables)
+        self._generator = seeds.generator(seed)
+        self._update = tf.function(self._updated)
+
+    def fit(
+        self, block: TransitionBlock, updates: int, batch_size: int
+    ) -> None:
+        """Updates the network by minibatches that are drawn uniformly."""
+        for _ in range(updates):
+            index = self._generator.integers(len(block), size=batch_size)
+            batch = map_leaves(tf.convert_to_tensor, block.take(index))
+            self._update(batch, *self._noise(batch_size))
+
+    def values(self, observation: Tree[Tensor]) -> np.ndarray:
+        """Returns the estimated values `[B]` of raw observations."""
+        noise = self._noise(len(leaves(observation)[0]))
+        return np.array(self._value(self._network, observation, *noise))
+
+    def _noise(self, count: int) -> tuple[Any, ...]:
+        """Returns noise for a stochastic policy, else nothing."""
+        if self._deterministic:
+            return ()
+        return (self._agent.draw_noise(self._generator, (count,))[0],)
+
+    def _value(
+        self, network: keras.Model, observation: Tree[Tensor], *noise: Tensor
+    ) -> Tensor:
+        """Returns the values `[B]` of the policy's actions."""
+        act = self._agent.sample_action if noise else self._agent.greedy_action
+        return self._of_taken(network, observation, act(observation, *noise))
+
+    def _of_taken(
+        self, network: keras.Model, observation: Tree[Tensor], action: Tensor
+    ) -> Tensor:
+        """Returns the values `[B]` of actions."""
+        encoded = self._agent.task.encode(observation)
+        discrete = isinstance(self._agent.action_space, Discrete)
+        return critics.values_of_taken([network], encoded, action, discrete)[0]
+
+    def _updated(self, batch: dict[str, Any], *noise: Tensor) -> None:
+        """Makes one gradient step on the TD errors of a minibatch."""
+        following = self._value(self._target, batch["next_observation"], *noise)
+        target = batch["reward"] + batch["discount"] * following
+        with tf.GradientTape() as tape:
+            taken = self._of_taken(
+                self._network, batch["observation"], batch["action"]
+            )
+            loss = ops.mean(0.5 * ops.square(target - taken))
+        variables = self._network.trainable_variables
+        gradients = tape.gradient(loss, variables)
+        apply_gradients(self._optimizer, gradients, variables)
+        self._target_update.move()

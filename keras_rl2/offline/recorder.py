@@ -1,5 +1,6 @@
 """Recording a dataset by playing in an environment."""
 
+import operator
 import os
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -7,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 
 from keras_rl2.basics import seeds
@@ -16,9 +16,9 @@ from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import refusing_unknown
-from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.collector import Collector
 from keras_rl2.collecting.policy_actor import Actions
+from keras_rl2.collecting.policy_actor import Actor
 from keras_rl2.collecting.random_actor import MaskedRandomActor
 from keras_rl2.collecting.random_actor import random_actions
 from keras_rl2.collecting.random_actor import random_actor
@@ -31,8 +31,8 @@ from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.offline.array_source import ArraySource
-from keras_rl2.offline.minari_writing import check_new
-from keras_rl2.offline.minari_writing import write_minari
+from keras_rl2.offline.minari_files import check_new
+from keras_rl2.offline.minari_files import write_minari
 from keras_rl2.offline.offline import OfflineDataset
 from keras_rl2.policies.actors import ActorSnapshot
 from keras_rl2.policies.policy import Policy
@@ -62,9 +62,6 @@ def record(
     updates_per_epoch: int = 1000,
     best: float | None = None,
     min_return: float | None = None,
-    observation_space: gymnasium.Space[Any] | None = None,
-    action_space: gymnasium.Space[Any] | None = None,
-    memory_limit: int = 2**29,
 ) -> OfflineDataset:
     """Plays in an environment, and returns the transitions as a dataset.
 
@@ -101,13 +98,6 @@ def record(
             to `None`.
         min_return: float or None. Lowest return of an episode to learn from;
             None for any. Defaults to `None`.
-        observation_space: `gymnasium.Space` or None. The space of
-            observations; None for that of the source, or else of the agent.
-            Defaults to `None`.
-        action_space: `gymnasium.Space` or None. The space of actions; None for
-            that of the source, or else of the agent. Defaults to `None`.
-        memory_limit: int. Bytes of data that are held in memory, apart from a
-            minimum of a few steps. Defaults to `2 ** 29`, half a GiB.
 
     Returns:
         `OfflineDataset` of the recorded steps.
@@ -141,7 +131,13 @@ def record(
             made.action_space,
         )
         if path is not None:
-            write_minari(source, Path(path), getattr(made.env, "spec", None))
+            write_minari(
+                map(source.read, source.whole_episodes()),
+                made.observation_space,
+                made.action_space,
+                Path(path),
+                getattr(made.env, "spec", None),
+            )
     finally:
         if is_maker(env):
             made.close()
@@ -153,19 +149,14 @@ def record(
         updates_per_epoch=updates_per_epoch,
         best=best,
         min_return=min_return,
-        observation_space=observation_space,
-        action_space=action_space,
-        memory_limit=memory_limit,
     )
 
 
 class _Player:
-    """A uniformly random policy, which acts for some steps at a time.
+    """A uniformly random policy, which acts for some steps at a time."""
 
-    Args:
-        env: `VectorEnvAdapter`. The environment to play in.
-        seed: int or None. Seeds the environment and the actions.
-    """
+    #: Whether the policy is recurrent.
+    is_recurrent = False
 
     def __init__(self, env: VectorEnvAdapter, seed: int | None) -> None:
         env_seed, acting = seeds.sequence(seed).spawn(2)
@@ -173,21 +164,14 @@ class _Player:
         self.generator = np.random.default_rng(acting)
         self.env = env
         self.head = policy_head(env.action_space)
-        #: Whether the policy is recurrent.
-        self.is_recurrent = False
 
-    def actor(self) -> Any:
-        """Returns the actor for the next steps."""
-        if is_masked(self.env.observation_space):
-            return MaskedRandomActor(self.head, self.generator)
-        return random_actor
-
-    def noise(self, horizon: int) -> Any:
-        """Returns the actor's noise for each step."""
+    def turn(self, horizon: int) -> tuple[Actor, Any]:
+        """Returns the actor of the next steps, and its noise for each."""
         shape = (horizon, self.env.num_envs)
         if is_masked(self.env.observation_space):
-            return np.zeros(shape)
-        return random_actions(self.head, self.generator, shape)
+            actor = MaskedRandomActor(self.head, self.generator)
+            return actor, np.zeros(shape)
+        return random_actor, random_actions(self.head, self.generator, shape)
 
     def taken(self, trajectory: Trajectory) -> Any:
         """Returns the actions in the environment's form, `[T, B, ...]`."""
@@ -207,24 +191,19 @@ class _AgentPlayer(_Player):
         super().__init__(env, seed)
         agent.bind(env.observation_space, env.action_space)
         self._agent = agent
-        self._deterministic = deterministic
         self._actor = ActorSnapshot(agent, env.num_envs, deterministic)
         self._state: Any = None
         self.head = agent.policy_head
         self.is_recurrent = bool(agent.initial_state(1))
 
-    def actor(self) -> Any:
-        """Returns the agent's policy."""
-        return self._actor
-
-    def noise(self, horizon: int) -> Any:
-        """Returns the noise of each step."""
-        if self._deterministic:
-            return [None] * horizon
+    def turn(self, horizon: int) -> tuple[Actor, Any]:
+        """Returns the agent's policy, and the noise of each step."""
+        if self._actor.deterministic:
+            return self._actor, [None] * horizon
         noise, self._state = self._agent.draw_noise(
             self.generator, (horizon, self.env.num_envs), self._state
         )
-        return noise
+        return self._actor, noise
 
 
 class _FunctionPlayer(_Player):
@@ -241,49 +220,39 @@ class _FunctionPlayer(_Player):
         self._spec = action_spec(env.action_space)
         self._given: list[Any] = []
 
-    def actor(self) -> Any:
-        """Returns itself."""
+    def turn(self, horizon: int) -> tuple[Actor, Any]:
+        """Returns itself, without noise."""
         self._given = []
-        return self
+        return self, [None] * horizon
 
-    def __call__(self, observation: Tree[Tensor], noise: object) -> Actions:
+    def __call__(self, observation: Tree[np.ndarray], noise: object) -> Actions:
         """Calls the function once for each environment."""
         actions = []
         for index in range(self.env.num_envs):
-            seen = map_leaves(lambda each, i=index: each[i], observation)
+            seen = map_leaves(operator.itemgetter(index), observation)
             actions.append(self._checked(self._function(seen)))
         together = map_leaves(lambda *each: np.stack(each), *actions)
         self._given.append(together)
-        own = np.zeros(
-            (self.env.num_envs, *self.head.action_shape), self.head.action_dtype
-        )
-        return own, together
+        # The policy's own actions are not looked at.
+        shape = (self.env.num_envs, *self.head.action_shape)
+        return np.zeros(shape, self.head.action_dtype), together
 
     def _checked(self, action: object) -> Any:
         """Returns one action with the dtype of its space; checks it."""
         try:
             cast = map_leaves(
-                lambda spec, each: np.asarray(each).astype(spec.dtype),
+                lambda spec, each: np.asarray(each, spec.dtype)[()],
                 self._spec,
                 action,
             )
-            inside = self.env.action_space.contains(
-                cast
-                if not isinstance(cast, np.ndarray) or cast.ndim
-                else cast[()]
-            )
+            if self.env.action_space.contains(cast):
+                return cast
         except (TypeError, ValueError, KeyError, IndexError):
-            inside = False
-        if not inside:
-            raise ValueError(
-                "Expected the policy to return a member of "
-                f"{self.env.action_space}. Received: {action!r}"
-            )
-        return cast
-
-    def noise(self, horizon: int) -> Any:
-        """Returns None for each step."""
-        return [None] * horizon
+            pass
+        raise ValueError(
+            "Expected the policy to return a member of "
+            f"{self.env.action_space}. Received: {action!r}"
+        )
 
     def taken(self, trajectory: Trajectory) -> Any:
         """Returns the actions of the function, `[T, B, ...]`."""
@@ -297,7 +266,7 @@ def _player(
     deterministic: bool,
 ) -> _Player:
     """Returns the player for a policy."""
-    if policy is None or (isinstance(policy, str) and policy == "random"):
+    if policy is None or policy == "random":
         return _Player(env, seed)
     if hasattr(policy, "sample_action"):
         return _AgentPlayer(policy, env, seed, deterministic)
@@ -314,14 +283,11 @@ def _play(player: _Player, env: VectorEnvAdapter, steps: int) -> dict[str, Any]:
     horizon = min(-(-steps // env.num_envs), _MOST_STEPS)
     collector = Collector(env, horizon, player.head.format)
     collector.sequence_length = horizon if player.is_recurrent else None
-    actor = player.actor()
     collector.reset(seed=player.env_seed)
-    if isinstance(actor, ActorSnapshot):
-        actor.begin(np.ones(env.num_envs, np.bool_))
     parts: list[dict[str, Any]] = []
     count = 0
     while count < steps:
-        trajectory = collector.collect(player.actor(), player.noise(horizon))
+        trajectory = collector.collect(*player.turn(horizon))
         parts.append(_steps(trajectory, player.taken(trajectory)))
         count += int(np.count_nonzero(trajectory.valid))
     joined = {

@@ -1,6 +1,5 @@
 """Transitions made of episodes in memory."""
 
-import dataclasses
 from collections import deque
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -10,8 +9,8 @@ import numpy as np
 
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.replay_buffer import complete_windows
-from keras_rl2.distributions import PolicyHead
 from keras_rl2.offline.episode_rows import EpisodeRows
+from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
@@ -19,23 +18,6 @@ from keras_rl2.spaces.trees import named_leaves
 
 # Rows of a trajectory for an agent's statistics.
 _SHOWN_ROWS = 16384
-
-
-@dataclasses.dataclass(frozen=True)
-class TransitionForm:
-    """The form of transitions for one agent.
-
-    Attributes:
-        observation: tree of `ArraySpec`. Of one observation.
-        head: `PolicyHead`. Normalizes actions.
-        n_step: int. Rewards of a transition, n.
-        gamma: float. Discount factor.
-    """
-
-    observation: Tree[ArraySpec]
-    head: PolicyHead
-    n_step: int
-    gamma: float
 
 
 class TransitionBlock:
@@ -49,7 +31,9 @@ class TransitionBlock:
         rows: `EpisodeRows`.
         drawn: `[P]` int64. Number of the first steps of each piece that may
             be drawn; the later ones only complete windows.
-        form: `TransitionForm`.
+        agent: `keras_rl2.Agent`, bound to its spaces. Its observations and
+            normalized actions are returned, discounted by its `gamma`.
+        n_step: int. Rewards of a transition, n.
         name: str. The name of the source of the rows.
 
     Raises:
@@ -60,35 +44,42 @@ class TransitionBlock:
         self,
         rows: EpisodeRows,
         drawn: np.ndarray,
-        form: TransitionForm,
+        agent: CollectingAgent,
+        n_step: int,
         name: str,
     ) -> None:
         self._rows = rows
-        self._drawable = _drawable(rows, drawn)
-        self._observation = _cast(rows.observation, form.observation, name)
+        before = np.cumsum(drawn) - drawn
+        # [P] of pieces -> [D] of their steps
+        row = np.repeat(rows.start - before, drawn)
+        self._drawable: np.ndarray = row + np.arange(len(row))
+        self._observation = _cast(
+            rows.observation, agent.observation_spec, name
+        )
         taken = map_leaves(
             lambda array: array.take(self._drawable, axis=0), rows.action
         )
-        self._action = np.asarray(form.head.from_environment(taken))
+        self._action = np.asarray(agent.policy_head.from_environment(taken))
         self._span, self._reward, self._discount = _windows(
-            rows, self._drawable, form
+            rows, self._drawable, n_step, agent.gamma
         )
 
     def __len__(self) -> int:
         """Returns the number of transitions."""
         return len(self._drawable)
 
-    def get_state(self) -> dict[str, Any]:
-        """Returns an empty dict, since the data never changes."""
-        return {}
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Does nothing; see `get_state`."""
-
     def sample(
         self, generator: np.random.Generator, count: int
     ) -> dict[str, Any]:
-        """Draws transitions; see `TransitionStore`."""
+        """Draws transitions uniformly, with replacement.
+
+        Args:
+            generator: NumPy generator.
+            count: int. M.
+
+        Returns:
+            dict; see `take`.
+        """
         return self.take(generator.integers(len(self), size=count))
 
     def take(self, index: np.ndarray) -> dict[str, Any]:
@@ -123,30 +114,26 @@ class TransitionBlock:
             are not valid.
         """
         rows = self._rows
-        valid = np.zeros(len(rows.reward), np.bool_)
+        valid = np.zeros((len(rows.reward), 1), np.bool_)
         valid[self._drawable] = True
-        action = np.zeros(
-            (len(valid), *self._action.shape[1:]), self._action.dtype
-        )
-        action[self._drawable] = self._action
-        none = map_leaves(
-            lambda array: np.empty((0, *array.shape[1:]), array.dtype),
-            self._observation,
-        )
+        shape = (len(valid), 1, *self._action.shape[1:])
+        action = np.zeros(shape, self._action.dtype)
+        action[self._drawable, 0] = self._action
+        none = map_leaves(lambda array: array[:0], self._observation)
         for start in range(0, len(valid) - 1, _SHOWN_ROWS):
             stop = min(start + _SHOWN_ROWS, len(valid) - 1)
-            steps = slice(start, stop)
+            steps, seen = slice(start, stop), slice(start, stop + 1)
             yield Trajectory(
                 # [T + 1, ...] -> [T + 1, 1, ...]
                 observation=map_leaves(
-                    lambda array, a=start, b=stop: array[a : b + 1, None],
+                    lambda array, seen=seen: array[seen, None],
                     self._observation,
                 ),
-                action=action[steps, None],
+                action=action[steps],
                 reward=rows.reward[steps, None],
-                terminated=rows.terminated[steps, None] & valid[steps, None],
-                truncated=rows.truncated[steps, None] & valid[steps, None],
-                valid=valid[steps, None],
+                terminated=rows.terminated[steps, None] & valid[steps],
+                truncated=rows.truncated[steps, None] & valid[steps],
+                valid=valid[steps],
                 final_observation=none,
                 final_index=np.empty(0, np.int32),
             )
@@ -165,8 +152,8 @@ def _cast(
     )
     if not fit:
         raise ValueError(
-            f"Expected observations {_words(wanted)} in {name}. Received: "
-            f"{_words(given)}"
+            f"Expected observations of shapes and dtypes {wanted} in {name}. "
+            f"Received: {given}"
         )
     cast: Tree[np.ndarray] = map_leaves(
         lambda one, array: array.astype(one.dtype, copy=False),
@@ -176,31 +163,15 @@ def _cast(
     return cast
 
 
-def _words(specs: dict[str, Any]) -> str:
-    """Returns shapes and dtypes in words."""
-    return ", ".join(
-        f"{f'{path}: ' if path else ''}{shape} {dtype}"
-        for path, (shape, dtype) in specs.items()
-    )
-
-
-def _drawable(rows: EpisodeRows, drawn: np.ndarray) -> np.ndarray:
-    """Returns the rows of the steps that may be drawn, `[D]`."""
-    before = np.cumsum(drawn) - drawn
-    # [P] of pieces -> [D] of their steps
-    row: np.ndarray = np.repeat(rows.start - before, drawn)
-    return row + np.arange(len(row))
-
-
 def _windows(
-    rows: EpisodeRows, drawable: np.ndarray, form: TransitionForm
+    rows: EpisodeRows, drawable: np.ndarray, n_step: int, gamma: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns steps, rewards and discounts of transitions, `[D]` each."""
     ended = rows.terminated | rows.truncated
     # A piece ends with its episode, or later than its last window.
     ended = ended & rows.is_step
     ended[rows.start + rows.steps - 1] = True
-    if form.n_step == 1:
+    if n_step == 1:
         span = np.ones(len(drawable), np.int64)
         reward = rows.reward.take(drawable)
     else:
@@ -210,12 +181,12 @@ def _windows(
             rows.reward[:, None],
             ended[:, None],
             waiting,
-            form.n_step,
-            form.gamma,
+            n_step,
+            gamma,
         )
         span = length[drawable, 0]
         reward = total[drawable, 0].astype(np.float32)
-    discount = (form.gamma ** np.arange(form.n_step + 1.0)).take(span)
+    discount = (gamma ** np.arange(n_step + 1.0)).take(span)
     discount[rows.terminated.take(drawable + span - 1)] = 0.0
     return span, reward, discount.astype(np.float32)
 
@@ -263,7 +234,7 @@ class BlockPool:
         self._lengths = lengths
         # One more block is in memory while it is read.
         self._rows = max(rows // (_BLOCKS + 2), 1)
-        self._pieces = cut(
+        self._pieces = _cut(
             lengths[episodes], episodes, max(self._rows // _PIECES, 1)
         )
         self._generator = np.random.default_rng(seed)
@@ -276,19 +247,18 @@ class BlockPool:
     def sample(
         self, generator: np.random.Generator, count: int
     ) -> dict[str, Any]:
-        """Draws transitions; see `TransitionStore`."""
+        """Draws transitions; see `TransitionBlock.sample`."""
         self._refill()
         ends = np.cumsum([len(block) for block in self._blocks])
         index = generator.integers(ends[-1], size=count)
         which = np.searchsorted(ends, index, "right")
-        parts, places = [], []
-        for number, block in enumerate(self._blocks):
-            (place,) = np.nonzero(which == number)
-            if place.size:
-                first = ends[number] - len(block)
-                parts.append(block.take(index[place] - first))
-                places.append(place)
-        order = np.argsort(np.concatenate(places))
+        parts = [
+            block.take(index[which == number] - (end - len(block)))
+            for number, (block, end) in enumerate(
+                zip(self._blocks, ends, strict=True)
+            )
+        ]
+        order = np.argsort(np.argsort(which, kind="stable"))
         self._drawn += count
         mixed: dict[str, Any] = map_leaves(
             lambda *each: np.concatenate(each).take(order, axis=0), *parts
@@ -296,7 +266,7 @@ class BlockPool:
         return mixed
 
     def trajectories(self) -> Iterator[Trajectory]:
-        """Yields the steps in memory; see `TransitionStore`."""
+        """Yields the steps in memory; see `TransitionBlock`."""
         self._refill()
         for block in self._blocks:
             yield from block.trajectories()
@@ -352,29 +322,14 @@ class BlockPool:
         """Reads some pieces as a block."""
         pieces = self._pieces[chosen]
         drawn = pieces[:, 2] - pieces[:, 1]
-        ahead = np.minimum(
+        pieces[:, 2] = np.minimum(
             pieces[:, 2] + self._ahead, self._lengths[pieces[:, 0]]
         )
-        pieces[:, 2] = ahead
         return self._read(pieces, drawn)
 
 
-def cut(lengths: np.ndarray, episodes: np.ndarray, most: int) -> np.ndarray:
-    """Cuts episodes into pieces.
-
-    Args:
-        lengths: `[K]` int64. Steps of each of the episodes.
-        episodes: `[K]` int64. Numbers of the episodes.
-        most: int. Steps of a piece at most.
-
-    Returns:
-        `[P, 3]` int64. Episode, first step, and the step to stop at.
-
-    Example:
-
-    >>> cut(np.array([5, 2]), np.array([7, 8]), 3).tolist()
-    [[7, 0, 3], [7, 3, 5], [8, 0, 2]]
-    """
+def _cut(lengths: np.ndarray, episodes: np.ndarray, most: int) -> np.ndarray:
+    """Cuts episodes into pieces `[P, 3]` of at most so many steps."""
     counts = -(-lengths // most)
     before = np.cumsum(counts) - counts
     number = np.arange(counts.sum()) - np.repeat(before, counts)

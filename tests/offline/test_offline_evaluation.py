@@ -7,8 +7,7 @@ import tensorflow as tf
 
 import keras_rl2 as rl
 from keras_rl2.agents import OfflineEvaluation
-from keras_rl2.offline.fitted_q import FittedQ
-from keras_rl2.offline.recorded_episodes import RecordedEpisodes
+from keras_rl2.offline.offline_evaluation import FittedQ
 from support.errors import raises
 
 GAMMA = 0.9
@@ -91,8 +90,9 @@ def test_fitted_values_follow_a_target_of_their_own():
         weights = [np.zeros(w.shape) for w in network.get_weights()]
         weights[-1] = np.full(2, value)
         network.set_weights(weights)
-    episodes = RecordedEpisodes(recorded(terminated=False), agent)
-    fitted.fit(episodes, updates=1, batch_size=32)
+    offline = recorded(terminated=False)
+    offline.bind(agent)
+    fitted.fit(offline._store, updates=1, batch_size=32)
     # To 9 or 10 by the target; by itself, what pays nothing would fall to 4.5.
     assert (fitted._network.get_weights()[-1] > 5.0).all()
 

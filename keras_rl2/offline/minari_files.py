@@ -1,5 +1,7 @@
-"""Episodes in the folder of a Minari dataset."""
+"""Episodes in the folder of a Minari dataset: reading and writing."""
 
+import re
+from collections.abc import Iterable
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -7,11 +9,14 @@ from typing import Any
 import gymnasium
 import h5py
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 
 from keras_rl2.offline.episode_rows import EpisodeRows
-from keras_rl2.offline.episode_rows import piece_starts
+from keras_rl2.offline.episode_rows import first_rows
 from keras_rl2.offline.episode_rows import stored_dtype
-from keras_rl2.spaces.trees import leaves
+from keras_rl2.saving.atomic_files import replacing
+from keras_rl2.spaces.supported import space_tree
+from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 
 #: The file of the episodes.
@@ -26,6 +31,10 @@ class MinariFolder:
         episodes: Sequence of int or None. Numbers of the episodes to read;
             None for all. Defaults to `None`.
 
+    Attributes:
+        lengths: `[E]` int64. Transitions of each episode.
+        returns: `[E]` float64. Sum of the rewards of each episode.
+
     Raises:
         ImportError: If Minari is not installed.
         ValueError: If files are missing or damaged, hold no numbers, or an
@@ -35,7 +44,7 @@ class MinariFolder:
     def __init__(
         self, path: Path, episodes: Sequence[int] | None = None
     ) -> None:
-        storage = import_storage()
+        storage = _import_storage()
         folder = path if (path / MAIN_FILE).exists() else path / "data"
         self.name = str(path)
         try:
@@ -49,12 +58,12 @@ class MinariFolder:
             ) from error
         self.observation_space = found.observation_space
         self.action_space = found.action_space
-        if episodes is None:
-            episodes = range(found.total_episodes)
-        self._episodes = episodes
-        if not len(episodes):
+        self._episodes = (
+            range(found.total_episodes) if episodes is None else episodes
+        )
+        if not len(self._episodes):
             raise ValueError(f"Expected episodes in {path}. Received: none")
-        self._paths: dict[str, Any] = {
+        self._paths = {
             "observation": _paths(self.observation_space, "observations"),
             "action": _paths(self.action_space, "actions"),
             "reward": "rewards",
@@ -67,8 +76,6 @@ class MinariFolder:
         ]
         self.lengths = np.array([*map(len, rewards)], np.int64)
         self.returns = np.array([np.sum(each, dtype=float) for each in rewards])
-        row = leaves(self._empty_rows(1))
-        self.row_bytes = sum(each.nbytes for each in row)
 
     def _array(self, number: int, path: str) -> Any:
         """Returns an array of an episode, in its file."""
@@ -82,26 +89,26 @@ class MinariFolder:
             )
         return found
 
-    def _empty_rows(self, count: int) -> Any:
-        """Returns arrays of zeros for a number of rows, as a tree."""
+    def read(self, pieces: np.ndarray) -> EpisodeRows:
+        """Reads pieces of episodes.
 
-        def empty(path: str) -> np.ndarray:
+        Args:
+            pieces: `[P, 3]` int64. See `EpisodeRows`.
+
+        Raises:
+            ValueError: If an array is missing, or too short.
+        """
+        starts = first_rows(pieces).tolist()
+        count = int((pieces[:, 2] - pieces[:, 1] + 1).sum())
+
+        def rows_of(path: str) -> np.ndarray:
             array = self._array(0, path)
             dtype = stored_dtype(array.dtype)
-            return np.zeros((count, *array.shape[1:]), dtype)
-
-        return map_leaves(empty, self._paths)
-
-    def read(self, pieces: np.ndarray) -> EpisodeRows:
-        """Reads pieces of episodes; see `EpisodeSource`."""
-        starts, count = piece_starts(pieces)
-        episode, first, stop = pieces.T
-        rows = self._empty_rows(count)
-        for path, out in zip(leaves(self._paths), leaves(rows), strict=True):
+            out = np.zeros((count, *array.shape[1:]), dtype)
             # There is an observation after the last step.
             more = path.startswith("observations")
             for start, (number, begin, end) in zip(
-                starts.tolist(), pieces.tolist(), strict=True
+                starts, pieces.tolist(), strict=True
             ):
                 part = self._array(number, path)[begin : end + more]
                 if len(part) != end - begin + more:
@@ -110,16 +117,16 @@ class MinariFolder:
                         f"episode {number} of {self.name}"
                     )
                 out[start : start + len(part)] = part
+            return out
+
+        rows = map_leaves(rows_of, self._paths)
         return EpisodeRows(
+            pieces=pieces,
             observation=rows["observation"],
             action=rows["action"],
             reward=rows["reward"].astype(np.float32),
             terminated=rows["terminated"].astype(np.bool_),
             truncated=rows["truncated"].astype(np.bool_),
-            episode=episode,
-            first=first,
-            start=starts,
-            steps=stop - first,
         )
 
     def close(self) -> None:
@@ -127,7 +134,7 @@ class MinariFolder:
         self._file.close()
 
 
-def import_storage() -> Any:
+def _import_storage() -> Any:
     """Returns Minari's class of datasets on disk."""
     try:
         from minari.dataset.minari_storage import MinariStorage
@@ -150,3 +157,84 @@ def _paths(space: gymnasium.Space[Any], path: str) -> Any:
             for index, each in enumerate(space)
         )
     return path
+
+
+def check_new(path: Path) -> None:
+    """Raises an error for a folder that is not empty, or without Minari.
+
+    Args:
+        path: path.
+    """
+    _import_storage()
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise ValueError(
+            "Expected a folder that is new, or empty, for a dataset: pass "
+            "another path, or read the existing data with OfflineDataset. "
+            f"Received: {path}, which exists"
+        )
+
+
+def write_minari(
+    episodes: Iterable[EpisodeRows],
+    observation_space: gymnasium.Space[Any],
+    action_space: gymnasium.Space[Any],
+    path: Path,
+    env_spec: object,
+) -> None:
+    """Writes a dataset atomically.
+
+    Args:
+        episodes: Iterable of `EpisodeRows`, each of one whole episode.
+        observation_space: `gymnasium.Space`.
+        action_space: `gymnasium.Space`.
+        path: path. A new folder. Minari finds it by its name, if that ends in
+            a version, e.g. `-v0`.
+        env_spec: `gymnasium.envs.registration.EnvSpec`. Specifies the
+            environment of the recording; anything else is left out.
+    """
+    import minari
+    from minari.data_collector import EpisodeBuffer
+
+    def buffer(rows: EpisodeRows) -> EpisodeBuffer:
+        # An interrupted episode counts as truncated for readers.
+        truncated = rows.truncated[:-1].copy()
+        truncated[-1] |= not rows.terminated[-2]
+        return EpisodeBuffer(
+            observations=_declared(observation_space, rows.observation),
+            actions=map_leaves(
+                lambda array: array[:-1], _declared(action_space, rows.action)
+            ),
+            rewards=rows.reward[:-1],
+            terminations=rows.terminated[:-1],
+            truncations=truncated,
+        )
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    plain = re.sub(r"[^-\w]", "_", path.name)
+    versioned = re.search(r"-v\d+$", plain)
+    with replacing(path) as unfinished:
+        unfinished.mkdir()
+        storage = _import_storage().new(
+            unfinished / "data",
+            observation_space,
+            action_space,
+            env_spec if isinstance(env_spec, EnvSpec) else None,
+            # Images are written as plain numbers.
+            jpeg_encoding=False,
+        )
+        storage.update_episodes(map(buffer, episodes))
+        storage.update_metadata(
+            {
+                "dataset_id": plain if versioned else f"{plain}-v0",
+                "minari_version": minari.__version__,
+            }
+        )
+
+
+def _declared(space: gymnasium.Space[Any], tree: Tree[np.ndarray]) -> Any:
+    """Returns arrays with the dtypes of their spaces."""
+    return map_leaves(
+        lambda each, array: array.astype(each.dtype, copy=False),
+        space_tree(space),
+        tree,
+    )
