@@ -26,8 +26,11 @@ MADE = {
     *("actor", "critic", "networks", "q_network", "value_network"),
     *("observation_space", "action_space"),
 }
-# What a recording in memory has from its environment.
-OF_A_SOURCE = ("source", "observation_space", "action_space", "memory_limit")
+# What is asked of a source, and not of a recording.
+OF_A_SOURCE = (
+    *("source", "observation_space", "action_space", "memory_limit"),
+    *("best", "min_return"),
+)
 AGENTS = [*ALGORITHMS, "BoxCQL", "DiscreteCQL"]
 
 

@@ -92,7 +92,9 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         gamma: float = 0.99,
         seed: int | None = None,
     ) -> None:
-        check_priorities(alpha, beta)
+        check_in_range(alpha=(alpha, 0.0, 1e6))
+        if not callable(beta):
+            check_in_range(beta=(beta, 0.0, 1.0))
         check_above_zero(epsilon=epsilon)
         self.alpha = float(alpha)
         self.beta = beta
@@ -232,20 +234,3 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         newest = self.largest_priority**self.alpha
         drawable = self._is_drawable(place)
         self._tree.update(place, np.where(drawable, newest, 0.0))
-
-
-def check_priorities(
-    alpha: float, beta: float | Callable[[int], SupportsFloat]
-) -> None:
-    """Checks the exponents of priorities.
-
-    Args:
-        alpha: float. See `PrioritizedReplayBuffer`.
-        beta: float or Callable. See `PrioritizedReplayBuffer`.
-
-    Raises:
-        ValueError: If an exponent is not a number, or out of bounds.
-    """
-    check_in_range(alpha=(alpha, 0.0, 1e6))
-    if not callable(beta):
-        check_in_range(beta=(beta, 0.0, 1.0))

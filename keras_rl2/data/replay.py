@@ -30,9 +30,7 @@ from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.collecting_dataset import CollectingDataset
 from keras_rl2.data.collecting_dataset import EnvironmentArguments
 from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
-from keras_rl2.data.prioritized_replay_buffer import check_priorities
 from keras_rl2.data.replay_buffer import ReplayBuffer
-from keras_rl2.data.replay_buffer import check_replay_sizes
 from keras_rl2.data.replay_buffer import into_minibatches
 from keras_rl2.data.ring import StateLog
 from keras_rl2.data.round_dataset import Round
@@ -209,7 +207,6 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             **present(burn_in=self.burn_in),
         )
         check_flag(prioritized=self.prioritized)
-        check_priorities(self.alpha, self.beta)
         if asked.rounds_ahead and workers is None:
             raise ValueError(
                 "Expected `rounds_ahead` to be at least 0, and more only with "
@@ -232,13 +229,12 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         auto = asked.batch_size == "auto"
         self.batch_size = 0 if auto else int(asked.batch_size)
         self.updates_per_round = given_or(asked.updates_per_round, 0)
-        check_replay_sizes(
-            envs,
-            capacity=self.capacity,
-            batch_size=self.batch_size,
-            steps_per_round=self.steps_per_round,
-            n_step=self.n_step,
-        )
+        if self.steps_per_round % envs:
+            raise ValueError(
+                "Expected `steps_per_round` to be a multiple of the number of "
+                f"environments, {envs}. "
+                f"Received: steps_per_round={self.steps_per_round}"
+            )
 
     def own_settings(self) -> dict[str, Any]:
         """Returns the settings that the algorithm chose."""

@@ -10,7 +10,6 @@ import numpy.typing as npt
 from keras_rl2.basics import seeds
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import check_positive
-from keras_rl2.basics.arguments import check_seed
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.ring import Ring
 from keras_rl2.saving.segment_log import SegmentLog
@@ -98,7 +97,6 @@ class ReplayBuffer:
         gamma: float = 0.99,
         seed: int | None = None,
     ) -> None:
-        check_seed(seed)
         check_positive(capacity=capacity, num_envs=num_envs, n_step=n_step)
         check_in_range(gamma=(gamma, 0.0, 1.0))
         if capacity < num_envs * n_step:
@@ -322,9 +320,8 @@ class ReplayBuffer:
             return
         broken_off = np.zeros(self.num_envs, np.bool_)
         for key in ring.observation:
-            stored = ring.arrays[key]
-            expected = stored[ring.row]
-            first = given[key][0].astype(stored.dtype, copy=False)
+            expected = ring.arrays[key][ring.row]
+            first = given[key][0].astype(expected.dtype, copy=False)
             if not np.array_equal(expected, first):
                 # [B, ...] -> [B, numbers of one observation]
                 differs = (expected != first).reshape(self.num_envs, -1)
@@ -616,14 +613,12 @@ def transition_spec(
     ['action', 'discount', 'next_observation', 'observation', 'reward',
      'weight']
     """
-    scalar = ArraySpec((), "float32")
+    numbers = ("reward", "discount", "weight")
     return {
         "observation": observation,
         "action": action,
-        "reward": scalar,
-        "discount": scalar,
         "next_observation": observation,
-        "weight": scalar,
+        **dict.fromkeys(numbers, ArraySpec((), "float32")),
     }
 
 
@@ -645,44 +640,6 @@ def into_minibatches(
     [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
     """
     cut: dict[str, Tree[np.ndarray]] = map_leaves(
-        lambda each: each.reshape(
-            updates, len(each) // updates, *each.shape[1:]
-        ),
-        drawn,
+        lambda each: each.reshape(updates, -1, *each.shape[1:]), drawn
     )
     return cut
-
-
-def check_replay_sizes(
-    num_envs: int,
-    *,
-    capacity: int,
-    batch_size: int,
-    steps_per_round: int,
-    n_step: int,
-) -> None:
-    """Checks that whole minibatches can be drawn from a dataset.
-
-    Args:
-        num_envs: int. Environments.
-        capacity: int. Transitions that are held.
-        batch_size: int. Transitions of one minibatch; 0 if unknown.
-        steps_per_round: int. Environment steps of one round.
-        n_step: int. Rewards of one transition.
-
-    Raises:
-        ValueError: If the numbers do not fit each other.
-    """
-    if steps_per_round % num_envs:
-        raise ValueError(
-            "Expected `steps_per_round` to be a multiple of the number of "
-            f"environments, {num_envs}. "
-            f"Received: steps_per_round={steps_per_round}"
-        )
-    needed = max(n_step * num_envs, batch_size)
-    if capacity < needed:
-        raise ValueError(
-            f"Expected `capacity` to be at least {needed}, a minibatch and a "
-            f"window of n_step={n_step} in each of {num_envs} environments. "
-            f"Received: capacity={capacity}"
-        )

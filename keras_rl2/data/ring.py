@@ -458,7 +458,7 @@ class LateRows:
     >>> late = LateRows(ring, 3, 4)
     >>> late.keep(0, 2)
     >>> ring[:2] = -1
-    >>> np.concatenate([each.copy() for each in late.chunks()]).tolist()
+    >>> np.concatenate([*late.chunks()]).tolist()
     [3, 4, 0, 1]
     """
 
@@ -494,19 +494,15 @@ class LateRows:
         """Yields the rows once, some at a time.
 
         Yields:
-            `[n, ...]`, valid until the next iteration.
+            `[n, ...]`, copied.
         """
-        count = self.shape[0]
         row_bytes = max(1, self._array[:1].nbytes)
-        size = max(1, min(count, _CHUNK_BYTES // row_bytes))
-        buffer = np.empty((size, *self.shape[1:]), self.dtype)
-        while self._read < count:
-            first = self._read
-            stop = min(first + size, count)
-            chunk = buffer[: stop - first]
+        size = max(1, _CHUNK_BYTES // row_bytes)
+        while self._read < self.shape[0]:
+            first, stop = self._read, min(self._read + size, self.shape[0])
             with self._lock:
                 rows = np.arange(first, stop) + self._first
-                self._array.take(rows, 0, chunk, mode="wrap")
+                chunk = self._array.take(rows, 0, mode="wrap")
                 for index in range(first, stop) if self._kept else ():
                     if index in self._kept:
                         chunk[index - first] = self._kept.pop(index)

@@ -84,13 +84,7 @@ class SequenceReplayBuffer(ReplayBuffer):
         gamma: float = 0.99,
         seed: int | None = None,
     ) -> None:
-        check_positive(
-            capacity=capacity,
-            num_envs=num_envs,
-            sequence_length=sequence_length,
-            stride=stride,
-            n_step=n_step,
-        )
+        check_positive(sequence_length=sequence_length, stride=stride)
         check_at_least(0, burn_in=burn_in)
         self.sequence_length = sequence_length
         self.burn_in = burn_in

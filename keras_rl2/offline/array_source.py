@@ -17,8 +17,7 @@ import numpy.typing as npt
 
 from keras_rl2.data.replay import ReplayDataset
 from keras_rl2.offline.episode_rows import EpisodeRows
-from keras_rl2.offline.episode_rows import first_rows
-from keras_rl2.offline.episode_rows import stored_dtype
+from keras_rl2.offline.episode_rows import stacked
 from keras_rl2.offline.minari_files import MAIN_FILE
 from keras_rl2.offline.minari_files import MinariFolder
 from keras_rl2.spaces.trees import leaves
@@ -126,30 +125,26 @@ class ArraySource:
         Args:
             pieces: `[P, 3]` int64. See `EpisodeRows`.
         """
-        episode, first, stop = pieces.T
-        starts, steps = first_rows(pieces), stop - first
-        count = int((steps + 1).sum())
-        begins = self._begin[episode] + first
-        spans = np.stack([starts, begins, steps], axis=1).tolist()
-        followed = (stop < self._whole[episode]).tolist()
 
         def steps_of(array: np.ndarray) -> np.ndarray:
-            out = np.zeros((count, *array.shape[1:]), stored_dtype(array.dtype))
-            for row, begin, length in spans:
-                out[row : row + length] = array[begin : begin + length]
-            return out
+            def part(number: int, first: int, stop: int) -> np.ndarray:
+                begin = self._begin[number]
+                return array[begin + first : begin + stop]
+
+            return stacked(pieces, part)
 
         def observations_of(
             array: np.ndarray, following: np.ndarray
         ) -> np.ndarray:
-            out = steps_of(array)
-            for (row, begin, length), inside in zip(
-                spans, followed, strict=True
-            ):
-                end = begin + length
-                last = array[end] if inside else following[end - 1]
-                out[row + length] = last
-            return out
+            def part(number: int, first: int, stop: int) -> np.ndarray:
+                begin = self._begin[number]
+                end = begin + stop
+                if stop < self._whole[number]:
+                    return array[begin + first : end + 1]
+                last = following[end - 1 : end]
+                return np.concatenate([array[begin + first : end], last])
+
+            return stacked(pieces, part)
 
         return EpisodeRows(
             pieces=pieces,
@@ -292,36 +287,32 @@ def _check(given: Mapping[str, Any], name: str) -> None:
             f"Expected {', '.join(_NEEDED)} and optionally {_NEXT} in {name}. "
             f"Received: {', '.join(sorted(given)) or 'nothing'}"
         )
-    arrays = dict(named_leaves(given))
-    shapes = {path: array.shape for path, array in arrays.items()}
-    received = ", ".join(f"{path} {shape}" for path, shape in shapes.items())
-    for path, array in arrays.items():
+    shapes = {}
+    for path, array in named_leaves(given):
+        shapes[path] = array.shape
         if array.dtype.kind not in "biuf":
             raise ValueError(
                 f"Expected arrays of numbers in {name}. Received: {path} "
                 f"of dtype {array.dtype}"
             )
-    lengths = {shape[:1] for shape in shapes.values()}
-    if len(lengths) != 1 or lengths & {(), (0,)}:
+    count = shapes["rewards"][:1] if "rewards" in shapes else (0,)
+    following = {
+        path.replace(_NEXT, "observations"): shape
+        for path, shape in shapes.items()
+        if path.startswith(_NEXT)
+    }
+    if (
+        count in ((), (0,))
+        or any(shape[:1] != count for shape in shapes.values())
+        or any(shapes.get(key) != count for key in _COLUMNS)
+        or not following.items() <= shapes.items()
+    ):
         raise ValueError(
-            f"Expected arrays of one length, of at least one step, in {name}. "
-            f"Received: {received}"
+            "Expected arrays of one length, of at least one step, in "
+            f"{name}, with one number per step in {', '.join(_COLUMNS)}, and "
+            f"{_NEXT} of the shapes of observations. Received: "
+            f"{', '.join(f'{path} {shape}' for path, shape in shapes.items())}"
         )
-    if any(len(shapes.get(key, ())) != 1 for key in _COLUMNS):
-        raise ValueError(
-            f"Expected {', '.join(_COLUMNS)} of one number per step in {name}. "
-            f"Received: {received}"
-        )
-    if _NEXT in given:
-        here, following = (
-            {path: array.shape for path, array in named_leaves(given[key])}
-            for key in ("observations", _NEXT)
-        )
-        if here != following:
-            raise ValueError(
-                f"Expected {_NEXT} of the shapes of observations in {name}. "
-                f"Received: {received}"
-            )
 
 
 def _as_array(array: npt.ArrayLike) -> Any:

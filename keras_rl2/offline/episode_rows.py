@@ -1,6 +1,7 @@
 """Episodes in memory, with each next observation in the next row."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -49,7 +50,9 @@ class EpisodeRows:
     @property
     def start(self) -> np.ndarray:
         """The first row of each piece, `[P]` int64."""
-        return first_rows(self.pieces)
+        rows = self.steps + 1
+        start: np.ndarray = np.cumsum(rows) - rows
+        return start
 
     @property
     def is_step(self) -> np.ndarray:
@@ -59,27 +62,29 @@ class EpisodeRows:
         return is_step
 
 
-def first_rows(pieces: np.ndarray) -> np.ndarray:
-    """Returns the first row of each piece.
+def stacked(
+    pieces: np.ndarray, part: Callable[[int, int, int], np.ndarray]
+) -> np.ndarray:
+    """Stacks the rows of pieces; rows that are missing in the end are 0.
 
     Args:
         pieces: `[P, 3]` int64. See `EpisodeRows`.
+        part: Callable. Returns the steps of a piece, and perhaps one more.
 
     Returns:
-        `[P]` int64.
+        `[R, ...]`, float32 for float64.
     """
-    rows = pieces[:, 2] - pieces[:, 1] + 1
-    first: np.ndarray = np.cumsum(rows) - rows
-    return first
-
-
-def stored_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Returns the dtype of numbers in memory: float32 for float64.
-
-    Args:
-        dtype: NumPy dtype. Of the source.
-    """
-    return np.dtype(np.float32) if dtype == np.float64 else dtype
+    row, out = 0, None
+    for number, first, stop in pieces.tolist():
+        rows = part(number, first, stop)
+        if out is None:
+            count = int((pieces[:, 2] - pieces[:, 1] + 1).sum())
+            dtype = np.float32 if rows.dtype == np.float64 else rows.dtype
+            out = np.zeros((count, *rows.shape[1:]), dtype)
+        out[row : row + len(rows)] = rows
+        row += stop - first + 1
+    assert out is not None
+    return out
 
 
 def check_finite(rows: EpisodeRows, name: str) -> None:

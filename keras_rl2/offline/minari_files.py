@@ -12,8 +12,7 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
 from keras_rl2.offline.episode_rows import EpisodeRows
-from keras_rl2.offline.episode_rows import first_rows
-from keras_rl2.offline.episode_rows import stored_dtype
+from keras_rl2.offline.episode_rows import stacked
 from keras_rl2.saving.atomic_files import replacing
 from keras_rl2.spaces.supported import space_tree
 from keras_rl2.spaces.trees import Tree
@@ -98,26 +97,21 @@ class MinariFolder:
         Raises:
             ValueError: If an array is missing, or too short.
         """
-        starts = first_rows(pieces).tolist()
-        count = int((pieces[:, 2] - pieces[:, 1] + 1).sum())
 
         def rows_of(path: str) -> np.ndarray:
-            array = self._array(0, path)
-            dtype = stored_dtype(array.dtype)
-            out = np.zeros((count, *array.shape[1:]), dtype)
             # There is an observation after the last step.
             more = path.startswith("observations")
-            for start, (number, begin, end) in zip(
-                starts, pieces.tolist(), strict=True
-            ):
-                part = self._array(number, path)[begin : end + more]
-                if len(part) != end - begin + more:
+
+            def part(number: int, first: int, stop: int) -> np.ndarray:
+                found = self._array(number, path)[first : stop + more]
+                if len(found) != stop - first + more:
                     raise ValueError(
                         f"Expected {path} of all steps. Received: fewer in "
                         f"episode {number} of {self.name}"
                     )
-                out[start : start + len(part)] = part
-            return out
+                return found
+
+            return stacked(pieces, part)
 
         rows = map_leaves(rows_of, self._paths)
         return EpisodeRows(

@@ -8,7 +8,6 @@ import numpy as np
 
 from keras_rl2.basics.arguments import is_number
 from keras_rl2.basics.arguments import refusing_unknown
-from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.replay import ReplayDataset
 from keras_rl2.data.replay_buffer import into_minibatches
@@ -64,13 +63,6 @@ class MixedDataset(RoundDataset):
         replay: ReplayDataset,
         ratio: float = 0.5,
     ) -> None:
-        if not isinstance(offline, OfflineDataset) or not isinstance(
-            replay, ReplayDataset
-        ):
-            raise ValueError(
-                "Expected an `OfflineDataset` and a `ReplayDataset`. "
-                f"Received: offline={offline!r}, replay={replay!r}"
-            )
         if not is_number(ratio) or not 0.0 < ratio < 1.0:
             raise ValueError(
                 "Expected `ratio` to be between 0 and 1; otherwise pass one "
@@ -87,36 +79,18 @@ class MixedDataset(RoundDataset):
                 "Expected a `ReplayDataset` that draws uniformly, as the "
                 "recorded part does. Received: prioritized=True"
             )
-        # Before `super` sets attributes that belong to the replay.
+        super().__init__(replay.rounds_per_epoch)
         self.offline = offline
         self.replay = replay
         self.ratio = ratio
         self.env = replay.env
-        super().__init__(replay.rounds_per_epoch)
+        self._take_sizes()
 
-    @property
-    def stopwatch(self) -> Stopwatch | None:
-        """The stopwatch that measures the sections of a round."""
-        return self.replay.stopwatch
-
-    @stopwatch.setter
-    def stopwatch(self, stopwatch: Stopwatch | None) -> None:
-        self.replay.stopwatch = stopwatch
-
-    @property
-    def steps_per_round(self) -> int:  # type: ignore[override]
-        """Steps of a round, of all environments together."""
-        return self.replay.steps_per_round
-
-    @property
-    def updates_per_round(self) -> int:  # type: ignore[override]
-        """Updates of a round."""
-        return self.replay.updates_per_round
-
-    @property
-    def batch_size(self) -> int:  # type: ignore[override]
-        """Transitions of a minibatch, of both kinds together."""
-        return self.replay.batch_size
+    def _take_sizes(self) -> None:
+        """Takes over the sizes of the replay, which depend on the agent."""
+        self.steps_per_round = self.replay.steps_per_round
+        self.updates_per_round = self.replay.updates_per_round
+        self.batch_size = self.replay.batch_size
 
     @property
     def recorded_rows(self) -> int:
@@ -143,7 +117,7 @@ class MixedDataset(RoundDataset):
         """
         self.replay.bind(agent)
         self.offline.bind(agent)
-        _check_both_kinds(self.batch_size)
+        self._take_sizes()
         if agent is not self.agent:
             self.agent = agent
             self.ready = None
@@ -155,6 +129,7 @@ class MixedDataset(RoundDataset):
 
     def collect(self) -> Trajectory | None:
         """Stores the steps of a round; see `ReplayDataset`."""
+        self.replay.stopwatch = self.stopwatch
         return self.replay.collect()
 
     def prepare(self, trajectory: Trajectory | None) -> Round:
@@ -197,7 +172,6 @@ class MixedDataset(RoundDataset):
             ValueError: If the datasets are not bound to an agent, or nothing
                 has been stored yet.
         """
-        _check_both_kinds(batch_size)
         batch: dict[str, Any] = map_leaves(
             operator.itemgetter(0), self._draw(1, batch_size)
         )
@@ -212,7 +186,8 @@ class MixedDataset(RoundDataset):
         return {
             **{f"replay.{k}": v for k, v in self.replay.settings().items()},
             **{f"offline.{k}": v for k, v in self.offline.settings().items()},
-            **super().settings(),
+            "ratio": self.ratio,
+            "rounds_per_epoch": self.rounds_per_epoch,
         }
 
     def get_state(self, log: SegmentLog | None = None) -> dict[str, Any]:
@@ -253,12 +228,3 @@ class MixedDataset(RoundDataset):
         leading = (self.updates_per_round, self.batch_size)
         specs: dict[str, Any] = tensor_specs(self.replay.buffer.spec, *leading)
         return specs
-
-
-def _check_both_kinds(batch_size: int) -> None:
-    """Raises an error for a minibatch too small for both kinds."""
-    if batch_size < 2:
-        raise ValueError(
-            "Expected minibatches of at least two transitions, one of each "
-            f"kind. Received: batch_size={batch_size}"
-        )

@@ -11,7 +11,6 @@ from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import given_or
-from keras_rl2.basics.arguments import present
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.replay_buffer import into_minibatches
@@ -140,9 +139,8 @@ class OfflineDataset(RoundDataset):
             memory_limit=memory_limit,
         )
         check_seed(seed)
-        ranges = {"best": (1e-12, 1.0), "min_return": (-np.inf, np.inf)}
-        for name, value in present(best=best, min_return=min_return).items():
-            check_in_range(**{name: (value, *ranges[name])})
+        if best is not None:
+            check_in_range(best=(best, 1e-12, 1.0))
         super().__init__(rounds_per_epoch=1)
         self.batch_size = int(batch_size)
         self.n_step = int(n_step)
@@ -161,10 +159,6 @@ class OfflineDataset(RoundDataset):
         self.action_space = self._agreed(
             "action", action_space, self._source.action_space
         )
-        if self.observation_space is not None:
-            spaces.check_observation_space(self.observation_space)
-        if self.action_space is not None:
-            spaces.check_action_space(self.action_space)
         self._chosen = _choose(self._source.returns, best, min_return)
         self._lengths = self._source.lengths[self._chosen]
         self.episode_returns = self._source.returns[self._chosen]
@@ -370,14 +364,12 @@ class OfflineDataset(RoundDataset):
             lengths = np.minimum(self._lengths, room - before)
             rows = self._read_first(lengths[lengths > 0])
         is_step = rows.is_step
-        action: Any
+        taken = map_leaves(lambda each: each[is_step], rows.action)
+        action = map_leaves(_of_columns, taken)
         if isinstance(self.action_space, Discrete):
-            assert isinstance(rows.action, np.ndarray)
-            action = _shares(rows.action[is_step], self.action_space)
-        else:
-            action = map_leaves(
-                lambda each: _of_columns(each[is_step]), rows.action
-            )
+            low, count = int(self.action_space.start), int(self.action_space.n)
+            counts = np.bincount(taken.astype(int) - low, minlength=count)
+            action = dict(enumerate((counts / len(taken)).tolist(), low))
         return {
             "episodes": self.episodes,
             "transitions": self.transitions,
@@ -430,7 +422,6 @@ class OfflineDataset(RoundDataset):
             log: `SegmentLog` or None. Not used. Defaults to `None`.
         """
         self._generator.bit_generator.state = state["generator"]
-        # States of earlier releases have no "store".
         if isinstance(self._store, BlockPool) and state.get("store"):
             self._store.set_state(state["store"])
         self.ready = None
@@ -470,18 +461,6 @@ def _choose(
             f"{returns.max():g}"
         )
     return np.flatnonzero(chosen)
-
-
-def _shares(action: np.ndarray, space: Discrete) -> dict[int, float]:
-    """Returns the relative frequency of each action."""
-    first = int(space.start)
-    counts = np.bincount(
-        action.astype(np.int64) - first, minlength=int(space.n)
-    )
-    return {
-        first + index: float(count / len(action))
-        for index, count in enumerate(counts)
-    }
 
 
 def _statistics(values: np.ndarray, axis: int | None = None) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Evaluation of a policy by recorded episodes, without an environment."""
 
-from collections.abc import Callable
 from typing import Any
 from typing import Protocol
 
@@ -33,8 +32,7 @@ from keras_rl2.updates.updater import apply_gradients
 _BATCH_SIZE = 256
 # Rows of one call of a network.
 _ROWS = 16384
-# Of the Q network: two hidden layers, or the convolutions of `for_env`.
-_HIDDEN = (64, 64)
+# Of the Q network.
 _OPTIONS = {
     "hidden": None,
     "activation": "relu",
@@ -107,11 +105,6 @@ class OfflineEvaluation:
         check_at_least(0, updates=updates)
         check_flag(deterministic=deterministic)
         check_seed(seed)
-        if not isinstance(offline, OfflineDataset):
-            raise ValueError(
-                "Expected `offline` to be an `OfflineDataset`. "
-                f"Received: offline={offline!r}"
-            )
         self.offline = offline
         self.updates = updates
         self.deterministic = deterministic
@@ -129,18 +122,26 @@ class OfflineEvaluation:
         Raises:
             ValueError: If the dataset streams, or does not fit the agent.
         """
-        block, lengths = self._transitions(agent)
+        rows, known = self.offline.rows, self.offline
+        if rows is None:
+            raise ValueError(
+                "Expected a dataset that fits into memory: raise "
+                "`memory_limit`, or choose some episodes by `best`. "
+                f"Received: {self.offline!r}, which streams"
+            )
+        # Neither the dataset's binding nor the agent's statistics change.
+        if known.observation_space and known.action_space:
+            agent.bind(known.observation_space, known.action_space)
+        block = TransitionBlock(rows, rows.steps, agent, 1, "the dataset")
+        lengths = rows.steps
         last = np.cumsum(lengths) - 1
         first = last + 1 - lengths
         steps = block.take(np.arange(len(block)))
-        after = _in_pieces(
-            lambda each: _greedy(agent, each["next_observation"]),
-            block.take(last),
-        )
+        after = _values(agent, block.take(last)["next_observation"])
         bootstrap = np.zeros(len(lengths)) if after is None else after
         to_go = _returns_to_go(steps, lengths, bootstrap)
         found = {"behavior_value": float(np.mean(to_go[first]))}
-        taken = _in_pieces(lambda each: _taken(agent, each), steps)
+        taken = _values(agent, steps["observation"], steps["action"])
         if taken is not None:
             found["q_overestimation"] = float(np.mean(taken - to_go))
         if self.updates:
@@ -150,60 +151,32 @@ class OfflineEvaluation:
             found["fqe_value"] = float(np.mean(value))
         return found
 
-    def _transitions(
-        self, agent: EvaluatedAgent
-    ) -> tuple[TransitionBlock, np.ndarray]:
-        """Returns all single steps in order, and the lengths of episodes.
 
-        Neither the dataset's binding nor the agent's statistics change: an
-        evaluation must not change the evaluated agent.
-        """
-        rows = self.offline.rows
-        if rows is None:
-            raise ValueError(
-                "Expected a dataset that fits into memory: raise "
-                "`memory_limit`, or choose some episodes by `best`. "
-                f"Received: {self.offline!r}, which streams"
-            )
-        if self.offline.observation_space and self.offline.action_space:
-            agent.bind(
-                self.offline.observation_space, self.offline.action_space
-            )
-        block = TransitionBlock(rows, rows.steps, agent, 1, "the dataset")
-        return block, rows.steps
-
-
-def _greedy(
-    agent: EvaluatedAgent, observation: Tree[Tensor]
+def _values(
+    agent: EvaluatedAgent,
+    observation: Tree[np.ndarray],
+    action: np.ndarray | None = None,
 ) -> np.ndarray | None:
-    """Returns the critics' values of the policy's own actions, `[B]`."""
-    action = agent.greedy_action(observation)
-    return _taken(agent, {"observation": observation, "action": action})
+    """Returns the critics' mean Q-values of actions, `[N]`.
 
-
-def _taken(agent: EvaluatedAgent, batch: dict[str, Any]) -> np.ndarray | None:
-    """Returns the critics' mean Q-values of actions; None without critics."""
-    values = agent.values_of_taken(batch["observation"], batch["action"])
-    return np.mean(np.array(values), axis=0) if values else None
-
-
-def _in_pieces(
-    function: Callable[[dict[str, Any]], Any],
-    batch: dict[str, Any],
-) -> np.ndarray | None:
-    """Applies a function to `_ROWS` rows at a time; returns None if it does."""
-    count = len(leaves(batch["observation"])[0])
+    Without actions, they are those of the policy. None without critics.
+    """
     found = []
-    for start in range(0, count, _ROWS):
+    for start in range(0, len(leaves(observation)[0]), _ROWS):
         rows = slice(start, start + _ROWS)
-        piece = {
-            key: map_leaves(
-                lambda array, rows=rows: tf.convert_to_tensor(array[rows]), tree
-            )
-            for key, tree in batch.items()
-        }
-        found.append(function(piece))
-    return None if found[0] is None else np.concatenate(found)
+        seen = map_leaves(
+            lambda array, rows=rows: tf.convert_to_tensor(array[rows]),
+            observation,
+        )
+        if action is None:
+            taken = agent.greedy_action(seen)
+        else:
+            taken = tf.convert_to_tensor(action[rows])
+        values = agent.values_of_taken(seen, taken)
+        if not values:
+            return None
+        found.append(np.mean(np.array(values), axis=0))
+    return np.concatenate(found)
 
 
 def _returns_to_go(
@@ -258,7 +231,7 @@ class FittedQ:
         self._agent = agent
         self._deterministic = deterministic
         build = NetworkBuilder(
-            agent.observation_space, head, _OPTIONS, _HIDDEN, None, seed
+            agent.observation_space, head, _OPTIONS, (64, 64), None, seed
         )
         if isinstance(space, Discrete):
             self._network = build.network("fitted_q", int(space.n), seed)

@@ -12,7 +12,6 @@ import numpy as np
 
 from keras_rl2.basics import seeds
 from keras_rl2.basics.arguments import check_flag
-from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import refusing_unknown
@@ -60,8 +59,6 @@ def record(
     batch_size: int = 256,
     n_step: int = 1,
     updates_per_epoch: int = 1000,
-    best: float | None = None,
-    min_return: float | None = None,
 ) -> OfflineDataset:
     """Plays in an environment, and returns the transitions as a dataset.
 
@@ -93,11 +90,6 @@ def record(
         n_step: int. Rewards that a transition adds up before it bootstraps.
             Defaults to `1`.
         updates_per_epoch: int. Updates of one Keras epoch. Defaults to `1000`.
-        best: float or None. Share of the episodes to learn from, over 0 and at
-            most 1, those of the highest return; None for all of them. Defaults
-            to `None`.
-        min_return: float or None. Lowest return of an episode to learn from;
-            None for any. Defaults to `None`.
 
     Returns:
         `OfflineDataset` of the recorded steps.
@@ -117,7 +109,6 @@ def record(
     check_flag(deterministic=deterministic)
     check_seed(seed)
     if path is not None:
-        check_path(path=path)
         check_new(Path(path))
     made = as_vector_env(
         env, num_envs, env_kwargs=env_kwargs, wrappers=wrappers
@@ -147,8 +138,6 @@ def record(
         n_step,
         seed,
         updates_per_epoch=updates_per_epoch,
-        best=best,
-        min_return=min_return,
     )
 
 
@@ -230,29 +219,18 @@ class _FunctionPlayer(_Player):
         actions = []
         for index in range(self.env.num_envs):
             seen = map_leaves(operator.itemgetter(index), observation)
-            actions.append(self._checked(self._function(seen)))
+            actions.append(
+                map_leaves(
+                    lambda spec, each: np.asarray(each, spec.dtype),
+                    self._spec,
+                    self._function(seen),
+                )
+            )
         together = map_leaves(lambda *each: np.stack(each), *actions)
         self._given.append(together)
         # The policy's own actions are not looked at.
         shape = (self.env.num_envs, *self.head.action_shape)
         return np.zeros(shape, self.head.action_dtype), together
-
-    def _checked(self, action: object) -> Any:
-        """Returns one action with the dtype of its space; checks it."""
-        try:
-            cast = map_leaves(
-                lambda spec, each: np.asarray(each, spec.dtype)[()],
-                self._spec,
-                action,
-            )
-            if self.env.action_space.contains(cast):
-                return cast
-        except (TypeError, ValueError, KeyError, IndexError):
-            pass
-        raise ValueError(
-            "Expected the policy to return a member of "
-            f"{self.env.action_space}. Received: {action!r}"
-        )
 
     def taken(self, trajectory: Trajectory) -> Any:
         """Returns the actions of the function, `[T, B, ...]`."""
@@ -290,12 +268,7 @@ def _play(player: _Player, env: VectorEnvAdapter, steps: int) -> dict[str, Any]:
         trajectory = collector.collect(*player.turn(horizon))
         parts.append(_steps(trajectory, player.taken(trajectory)))
         count += int(np.count_nonzero(trajectory.valid))
-    joined = {
-        key: map_leaves(
-            lambda *each: np.concatenate(each), *(part[key] for part in parts)
-        )
-        for key in parts[0]
-    }
+    joined = map_leaves(lambda *each: np.concatenate(each), *parts)
     return _in_order(joined, steps)
 
 
@@ -330,10 +303,7 @@ def _in_order(joined: dict[str, Any], steps: int) -> dict[str, Any]:
     t, b = t[:steps], b[:steps]
     order = np.lexsort((t, b))
     t, b = t[order], b[order]
-    record: dict[str, Any] = {
-        key: map_leaves(lambda array: array[t, b], tree)
-        for key, tree in joined.items()
-    }
+    record: dict[str, Any] = map_leaves(lambda array: array[t, b], joined)
     last = np.append(b[1:] != b[:-1], True)
     record["truncations"] |= last & ~record["terminations"]
     return record

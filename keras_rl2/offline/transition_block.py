@@ -93,17 +93,16 @@ class TransitionBlock:
             `next_observation`, `[M, ...]`, copied.
         """
         row = self._drawable.take(index)
-        following = row + self._span.take(index)
+
+        def seen(row: np.ndarray) -> Any:
+            return map_leaves(lambda a: a.take(row, axis=0), self._observation)
+
         return {
-            "observation": map_leaves(
-                lambda array: array.take(row, axis=0), self._observation
-            ),
+            "observation": seen(row),
             "action": self._action.take(index, axis=0),
             "reward": self._reward.take(index),
             "discount": self._discount.take(index),
-            "next_observation": map_leaves(
-                lambda array: array.take(following, axis=0), self._observation
-            ),
+            "next_observation": seen(row + self._span.take(index)),
         }
 
     def trajectories(self) -> Iterator[Trajectory]:
@@ -143,20 +142,18 @@ def _cast(
     observation: Tree[np.ndarray], spec: Tree[ArraySpec], name: str
 ) -> Tree[np.ndarray]:
     """Returns observations with the dtypes of the agent; checks the form."""
-    given = {p: (a.shape[1:], a.dtype) for p, a in named_leaves(observation)}
-    wanted = {p: (s.shape, np.dtype(s.dtype)) for p, s in named_leaves(spec)}
-    fit = [*given] == [*wanted] and all(
-        given[path][0] == shape
-        and np.can_cast(given[path][1], dtype, "same_kind")
-        for path, (shape, dtype) in wanted.items()
-    )
-    if not fit:
+    given = {p: array.shape[1:] for p, array in named_leaves(observation)}
+    wanted = {p: one.shape for p, one in named_leaves(spec)}
+    if given != wanted:
         raise ValueError(
-            f"Expected observations of shapes and dtypes {wanted} in {name}. "
+            f"Expected observations of shapes {wanted} in {name}. "
             f"Received: {given}"
         )
     cast: Tree[np.ndarray] = map_leaves(
-        lambda one, array: array.astype(one.dtype, copy=False),
+        # Floats, e.g., are not made whole numbers.
+        lambda one, each: each.astype(
+            one.dtype, casting="same_kind", copy=False
+        ),
         spec,
         observation,
     )
@@ -171,21 +168,13 @@ def _windows(
     # A piece ends with its episode, or later than its last window.
     ended = ended & rows.is_step
     ended[rows.start + rows.steps - 1] = True
-    if n_step == 1:
-        span = np.ones(len(drawable), np.int64)
-        reward = rows.reward.take(drawable)
-    else:
-        waiting = np.zeros((len(ended), 1), np.bool_)
-        waiting[drawable] = True
-        _, total, length = complete_windows(
-            rows.reward[:, None],
-            ended[:, None],
-            waiting,
-            n_step,
-            gamma,
-        )
-        span = length[drawable, 0]
-        reward = total[drawable, 0].astype(np.float32)
+    waiting = np.zeros((len(ended), 1), np.bool_)
+    waiting[drawable] = True
+    _, total, length = complete_windows(
+        rows.reward[:, None], ended[:, None], waiting, n_step, gamma
+    )
+    span = length[drawable, 0]
+    reward = total[drawable, 0].astype(np.float32)
     discount = (gamma ** np.arange(n_step + 1.0)).take(span)
     discount[rows.terminated.take(drawable + span - 1)] = 0.0
     return span, reward, discount.astype(np.float32)

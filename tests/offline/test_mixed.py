@@ -108,7 +108,5 @@ def test_what_cannot_be_mixed():
         parts(n_step=3)
     with pytest.raises(ValueError, match="prioritized=True"):
         parts(prioritized=True)
-    with pytest.raises(ValueError, match="batch_size=1"):
-        dqn().fit(parts(batch_size=1))
     with pytest.raises(ValueError, match="PPO"):
         rl.PPO.for_env("CartPole-v1", seed=0).fit(parts())

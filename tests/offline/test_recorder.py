@@ -85,13 +85,11 @@ def test_masks_are_heeded():
 
 
 def test_bad_arguments_are_refused():
-    for policy, text in [
-        (lambda observation: 2, r"member of Discrete\(2\).*Received: 2"),
-        (lambda observation: None, "member of Discrete.*None"),
-        ("best", "'random'. Received: policy='best'"),
-    ]:
-        with pytest.raises(ValueError, match=text):
-            rl.record(policy, "CartPole-v1", 5)
+    with pytest.raises(ValueError, match=r"'random'.*policy='best'"):
+        rl.record("best", "CartPole-v1", 5)
+    # Pendulum takes it, and clips it.
+    with pytest.raises(ValueError, match=r"within Box.*Received: \[9.\]"):
+        rl.record(lambda observation: [9.0], "Pendulum-v1", 5)
     with pytest.raises(ValueError, match="steps=0"):
         rl.record("random", "CartPole-v1", 0)
 

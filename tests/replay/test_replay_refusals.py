@@ -43,11 +43,6 @@ def test_numbers_that_do_not_fit():
     env = make_env("act_discrete")
     for arguments, expected, received in (
         (
-            {"n_step": 5, "capacity": 9},
-            "`capacity` to be at least 10, .*n_step=5 in each of 2",
-            "capacity=9",
-        ),
-        (
             {"steps_per_round": 15},
             "a multiple of the number of environments, 2",
             "steps_per_round=15",
@@ -57,10 +52,11 @@ def test_numbers_that_do_not_fit():
             make_replay(env, **arguments)
     agent = make_eager_agent(DQN, env)
     for arguments, received in (
+        ({"n_step": 5, "capacity": 9}, "capacity=9"),
         ({"alpha": float("nan")}, "alpha=nan"),
         ({"beta": -0.1}, "beta=-0.1"),
     ):
-        with raises("(finite )?number", received):
+        with raises("number|capacity of at least", received):
             agent.fit(
                 make_replay(env, prioritized=True, **arguments), verbose=0
             )
