@@ -119,7 +119,6 @@ def test_every_argument_has_a_type():
 def test_defaults_are_those_of_the_function_called():
     for what, given in (
         (rl.Agent.evaluate, parameters(rl.EvaluationDataset, "env")),
-        (rl.EvaluationDataset.of, parameters(rl.EvaluationDataset, "env")),
         (rl.record, parameters(rl.OfflineDataset, *OF_A_SOURCE)),
         (rl.data.PrioritizedReplayBuffer, parameters(rl.data.ReplayBuffer)),
     ):

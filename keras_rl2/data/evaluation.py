@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from keras_rl2.basics import seeds
-from keras_rl2.basics.arguments import changed
 from keras_rl2.basics.arguments import check_above_zero
 from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import check_positive
@@ -104,67 +103,6 @@ class EvaluationDataset:
         self._generator = seeds.generator(seed)
         self._agent: Policy | None = None
         self._actor: ActorSnapshot | None = None
-
-    @classmethod
-    @refusing_unknown
-    def of(
-        cls,
-        x: "GivenEnv | EvaluationDataset",
-        *,
-        episodes: int = 10,
-        deterministic: bool = True,
-        num_envs: int = 1,
-        seed: int | None = None,
-        env_kwargs: Mapping[str, Any] | None = None,
-        wrappers: Sequence[EnvWrapper] = (),
-        step_timeout: float | None = None,
-    ) -> "EvaluationDataset":
-        """Returns the dataset to evaluate on, or makes it from an environment.
-
-        Args:
-            x: `EvaluationDataset`, or an environment or id string.
-            episodes: int. Episodes to play. Defaults to `10`.
-            deterministic: bool. Whether the mode of the policy is taken
-                instead of a sample. Defaults to `True`.
-            num_envs: int. Environments to make when `env` is an id or a
-                function. Defaults to `1`.
-            seed: int or None. Seeds environments and sampling, the same for
-                every evaluation; None for other episodes each time. Defaults
-                to `None`.
-            env_kwargs: dict or None. Arguments of the environments that are
-                made of an id, as `gymnasium.make` takes them. Defaults to
-                `None`.
-            wrappers: sequence of functions from a `gymnasium.Env` to another
-                one, applied to each environment that is made of an id.
-                Defaults to `()`.
-            step_timeout: float or None. Seconds that a step of a
-                `gymnasium.vector.AsyncVectorEnv` may take. A step in this
-                process cannot be interrupted. Defaults to `None`: no limit.
-
-        Returns:
-            `EvaluationDataset`.
-
-        Raises:
-            ValueError: If arguments are set that the dataset already has.
-        """
-        settings: dict[str, Any] = {
-            "episodes": episodes,
-            "deterministic": deterministic,
-            "num_envs": num_envs,
-            "seed": seed,
-            "env_kwargs": env_kwargs,
-            "wrappers": wrappers,
-            "step_timeout": step_timeout,
-        }
-        if not isinstance(x, EvaluationDataset):
-            return cls(x, **settings)
-        given = changed(settings, cls)
-        if given:
-            raise ValueError(
-                "Expected no further arguments with an `EvaluationDataset`, "
-                f"which already has them. Received: {sorted(given)}"
-            )
-        return x
 
     def play(
         self, agent: Policy, actor: PolicyActor | None = None

@@ -438,23 +438,38 @@ class ReplayBuffer:
         Returns:
             dict with the keys of `sample` except `index`, copied.
         """
+        outcome, length, _, slot = self._outcome(place)
+        following = place + length * self.num_envs
+        return {
+            "observation": self._ring.observations(place),
+            **outcome,
+            "next_observation": self._ring.observations(following, slot),
+        }
+
+    def _outcome(
+        self, place: np.ndarray
+    ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray]:
+        """Returns what followed on steps, by their places of any shape.
+
+        Returns:
+            dict of `action`, `reward` and `discount`; the lengths of windows;
+            whether these were terminated; and their `slot`.
+        """
         ring, arrays = self._ring, self._ring.arrays
         # `take` indexes places in the ring if no axis is passed: [rows, B] ->
         # [M].
-        length = arrays["span"].take(place).astype(np.int64)
-        following = place + length * self.num_envs
-        last = following - self.num_envs
+        length = arrays["span"].take(place, mode="wrap").astype(np.int64)
+        last = place + (length - 1) * self.num_envs
         terminated = arrays["terminated"].take(last, mode="wrap")
-        slot = arrays["slot"].take(last, mode="wrap")
         discount = self._discounts.take(length)
         discount[terminated] = 0.0
-        return {
-            "observation": ring.observations(place),
-            "action": ring.flat("action").take(place, axis=0),
-            "reward": arrays["reward"].take(place),
+        outcome = {
+            "action": ring.flat("action").take(place, 0, mode="wrap"),
+            "reward": arrays["reward"].take(place, mode="wrap"),
             "discount": discount.astype(np.float32),
-            "next_observation": ring.observations(following, slot),
         }
+        slot = arrays["slot"].take(last, mode="wrap")
+        return outcome, length, terminated, slot
 
     def record(self) -> dict[str, Any]:
         """Returns the stored steps, one environment after the other.

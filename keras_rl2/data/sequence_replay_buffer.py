@@ -247,19 +247,12 @@ class SequenceReplayBuffer(ReplayBuffer):
         `weight` is 0 if there is no transition, or if its next observation is
         stored separately.
         """
-        ring, arrays = self._ring, self._ring.arrays
-        length = arrays["span"].take(place, mode="wrap").astype(np.int64)
-        last = place + (length - 1) * self.num_envs
-        terminated = arrays["terminated"].take(last, mode="wrap")
-        apart = arrays["slot"].take(last, mode="wrap") >= 0
-        discount = self._discounts.take(length)
-        discount[terminated] = 0.0
+        outcome, length, terminated, slot = self._outcome(place)
+        learned = (length > 0) & (terminated | (slot < 0))
         return {
-            "action": ring.flat("action").take(place, 0, mode="wrap"),
-            "reward": arrays["reward"].take(place, mode="wrap"),
-            "discount": discount.astype(np.float32),
+            **outcome,
             "span": length.astype(np.int32),
-            "weight": ((length > 0) & (terminated | ~apart)).astype(np.float32),
+            "weight": learned.astype(np.float32),
         }
 
     def _settings(self) -> dict[str, float]:

@@ -120,11 +120,7 @@ class ArraySource:
         return broken
 
     def read(self, pieces: np.ndarray) -> EpisodeRows:
-        """Reads pieces of episodes.
-
-        Args:
-            pieces: `[P, 3]` int64. See `EpisodeRows`.
-        """
+        """Reads pieces of episodes, `[P, 3]` int64; see `EpisodeRows`."""
 
         def steps_of(array: np.ndarray) -> np.ndarray:
             def part(number: int, first: int, stop: int) -> np.ndarray:
@@ -185,17 +181,7 @@ GivenSource: TypeAlias = Union[
 
 
 def open_source(source: GivenSource) -> EpisodeSource:
-    """Opens recorded episodes.
-
-    Args:
-        source: See `keras_rl2.OfflineDataset`.
-
-    Returns:
-        `ArraySource` or `MinariFolder`.
-
-    Raises:
-        ValueError: If `source` is of no supported form.
-    """
+    """Opens recorded episodes; see `keras_rl2.OfflineDataset`."""
     if isinstance(source, ArraySource):
         return source
     if isinstance(source, ReplayDataset):
@@ -222,8 +208,9 @@ def _open_path(path: Path) -> EpisodeSource:
         return ArraySource(_nested(arrays), str(path))
     if path.is_file() and path.suffix == ".npz":
         return ArraySource(_nested(_load(path)), str(path))
-    if any((path / part / MAIN_FILE).is_file() for part in ("", "data")):
-        return MinariFolder(path)
+    for folder in (path, path / "data"):
+        if (folder / MAIN_FILE).is_file():
+            return MinariFolder(folder)
     raise ValueError(
         "Expected the path of an .npz file, of a folder of .npy files, or of a "
         f"Minari dataset with data/main_data.hdf5. Received: {path} "
@@ -244,19 +231,16 @@ def _load(path: Path, **kwargs: Any) -> Any:
 
 def _nested(arrays: dict[str, Any]) -> Any:
     """Makes trees of arrays with dots in their names, and tuples of numbers."""
-    tree: dict[str, Any] = {}
+    groups: dict[str, dict[str, Any]] = {}
     for key, array in arrays.items():
         name, _, rest = key.partition(".")
-        if rest:
-            tree.setdefault(name, {})[rest] = array
-        else:
-            tree[name] = array
+        groups.setdefault(name, {})[rest] = array
     tree = {
-        name: _nested(each) if isinstance(each, dict) else each
-        for name, each in tree.items()
+        name: each[""] if "" in each else _nested(each)
+        for name, each in groups.items()
     }
     counted = [str(index) for index in range(len(tree))]
-    if sorted(tree) == sorted(counted):
+    if {*tree} == {*counted}:
         return tuple(tree[name] for name in counted)
     return tree
 

@@ -11,6 +11,7 @@ import h5py
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
+from keras_rl2.basics.arguments import given_or
 from keras_rl2.offline.episode_rows import EpisodeRows
 from keras_rl2.offline.episode_rows import stacked
 from keras_rl2.saving.atomic_files import replacing
@@ -26,7 +27,7 @@ class MinariFolder:
     """A dataset in Minari's format on disk, whose rows h5py reads.
 
     Args:
-        path: path. The folder of the dataset, or `data` within it.
+        path: path. The folder `data` of the dataset.
         episodes: Sequence of int or None. Numbers of the episodes to read;
             None for all. Defaults to `None`.
 
@@ -35,20 +36,17 @@ class MinariFolder:
         returns: `[E]` float64. Sum of the rewards of each episode.
 
     Raises:
-        ImportError: If Minari is not installed.
-        ValueError: If files are missing or damaged, hold no numbers, or an
-            episode's arrays do not fit together.
+        ValueError: If files are damaged, or hold no numbers.
     """
 
     def __init__(
         self, path: Path, episodes: Sequence[int] | None = None
     ) -> None:
         storage = _import_storage()
-        folder = path if (path / MAIN_FILE).exists() else path / "data"
         self.name = str(path)
         try:
-            found = storage.read(folder)
-            self._file = h5py.File(folder / MAIN_FILE, "r")
+            found = storage.read(path)
+            self._file = h5py.File(path / MAIN_FILE, "r")
         # Of any type, by what is missing in its metadata.
         except Exception as error:
             raise ValueError(
@@ -57,11 +55,7 @@ class MinariFolder:
             ) from error
         self.observation_space = found.observation_space
         self.action_space = found.action_space
-        self._episodes = (
-            range(found.total_episodes) if episodes is None else episodes
-        )
-        if not len(self._episodes):
-            raise ValueError(f"Expected episodes in {path}. Received: none")
+        self._episodes = given_or(episodes, range(found.total_episodes))
         self._paths = {
             "observation": _paths(self.observation_space, "observations"),
             "action": _paths(self.action_space, "actions"),
@@ -89,14 +83,7 @@ class MinariFolder:
         return found
 
     def read(self, pieces: np.ndarray) -> EpisodeRows:
-        """Reads pieces of episodes.
-
-        Args:
-            pieces: `[P, 3]` int64. See `EpisodeRows`.
-
-        Raises:
-            ValueError: If an array is missing, or too short.
-        """
+        """Reads pieces of episodes, `[P, 3]` int64; see `EpisodeRows`."""
 
         def rows_of(path: str) -> np.ndarray:
             # There is an observation after the last step.
@@ -154,11 +141,7 @@ def _paths(space: gymnasium.Space[Any], path: str) -> Any:
 
 
 def check_new(path: Path) -> None:
-    """Raises an error for a folder that is not empty, or without Minari.
-
-    Args:
-        path: path.
-    """
+    """Raises an error for a folder that is not empty, or without Minari."""
     _import_storage()
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise ValueError(

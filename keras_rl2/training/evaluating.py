@@ -34,10 +34,15 @@ def evaluate(agent: Any, x: Any, **settings: Any) -> dict[str, float]:
     if isinstance(x, OfflineDataset):
         refuse_unknown("`evaluate`", given, _names(OfflineEvaluation))
         return OfflineEvaluation(x, **given).play(agent)
-    if not isinstance(x, EvaluationDataset):
-        refuse_unknown("`evaluate`", given, _names(EvaluationDataset))
-    results: dict[str, float] = EvaluationDataset.of(x, **given).play(agent)
-    return results
+    if isinstance(x, EvaluationDataset):
+        if given:
+            raise ValueError(
+                "Expected no further arguments with an `EvaluationDataset`, "
+                f"which already has them. Received: {sorted(given)}"
+            )
+        return x.play(agent)
+    refuse_unknown("`evaluate`", given, _names(EvaluationDataset))
+    return EvaluationDataset(x, **given).play(agent)
 
 
 def _names(kind: type) -> set[str]:
