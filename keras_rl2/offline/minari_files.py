@@ -13,6 +13,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from keras_rl2.basics.arguments import given_or
 from keras_rl2.offline.episode_rows import EpisodeRows
+from keras_rl2.offline.episode_rows import check_actions
 from keras_rl2.offline.episode_rows import stacked
 from keras_rl2.saving.atomic_files import replacing
 from keras_rl2.spaces.supported import space_tree
@@ -173,6 +174,7 @@ def write_minari(
     from minari.data_collector import EpisodeBuffer
 
     def buffer(rows: EpisodeRows) -> EpisodeBuffer:
+        check_actions(rows, action_space, str(path))
         # An interrupted episode counts as truncated for readers.
         truncated = rows.truncated[:-1].copy()
         truncated[-1] |= not rows.terminated[-2]

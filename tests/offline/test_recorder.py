@@ -84,12 +84,14 @@ def test_masks_are_heeded():
     assert offline.transitions == 40
 
 
-def test_bad_arguments_are_refused():
+def test_bad_arguments_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"'random'.*policy='best'"):
         rl.record("best", "CartPole-v1", 5)
     # Pendulum takes it, and clips it.
-    with pytest.raises(ValueError, match=r"within Box.*Received: \[9.\]"):
-        rl.record(lambda observation: [9.0], "Pendulum-v1", 5)
+    for path in (None, tmp_path / "data"):
+        with pytest.raises(ValueError, match=r"within Box.*Received: \[9.\]"):
+            rl.record(lambda observation: [9.0], "Pendulum-v1", 5, path)
+    assert not [*tmp_path.iterdir()]
     with pytest.raises(ValueError, match="steps=0"):
         rl.record("random", "CartPole-v1", 0)
 
