@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
+from keras_rl2.spaces.array_spec import ArraySpec
 
 pytestmark = pytest.mark.usefixtures("as_users_run")
 
@@ -43,7 +44,13 @@ def fill(buffer, chunk=100_000):
 def make(make_buffer, **settings):
     return fill(
         make_buffer(
-            COUNT, 1, (17,), np.float32, (6,), np.float32, seed=0, **settings
+            COUNT,
+            1,
+            ArraySpec((17,), "float32"),
+            (6,),
+            np.float32,
+            seed=0,
+            **settings,
         )
     )
 
