@@ -10,7 +10,7 @@ import numpy as np
 
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.layers import ObservationNormalization
-from keras_rl2.migrate.torch_arrays import Array
+from keras_rl2.migrate.sb3_file import Array
 from keras_rl2.networks.building import DATA_FORMAT
 from keras_rl2.spaces.supported import ACTION
 from keras_rl2.spaces.supported import network_shape

@@ -7,7 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from keras_rl2.migrate.torch_arrays import read_torch_arrays
+from keras_rl2.migrate.sb3_file import read_torch_arrays
 from support.torch_files import number
 from support.torch_files import packed
 from support.torch_files import program
