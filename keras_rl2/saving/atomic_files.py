@@ -59,47 +59,32 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     ['numbers.txt']
     """
     path = Path(os.path.abspath(path))
-    with _folder_beside(path) as beside:
-        unfinished = beside / path.name
+    _remove_abandoned(path.parent)
+    # Files cannot be renamed from one disk to another. The lock tells other
+    # processes that the folder is not abandoned.
+    beside, lock = _locked_folder(path)
+    unfinished, replaced = beside / path.name, beside / (path.name + _REPLACED)
+    try:
         yield unfinished
         if os.path.lexists(unfinished):
             _check_kind(unfinished, path)
-            sync(unfinished)
-            _rename(unfinished, path, beside / f"{path.name}{_REPLACED}")
+            _sync(unfinished)
+            _rename(unfinished, path, replaced)
             _sync_entry(path.parent)
-
-
-def sync(path: Path) -> None:
-    """Flushes a file, or all files of a folder, to the disk.
-
-    Args:
-        path: Path. A file or a folder.
-    """
-    if path.is_dir():
-        for each in path.iterdir():
-            sync(each)
-    _sync_entry(path)
-
-
-@contextlib.contextmanager
-def _folder_beside(path: Path) -> Iterator[Path]:
-    """Makes a temporary folder next to a path.
-
-    It is next to the path because files cannot be renamed from one disk to
-    another. A running process holds a lock on its folder: an unlocked folder is
-    abandoned.
-    """
-    _remove_abandoned(path.parent)
-    beside, lock = _locked_folder(path)
-    try:
-        yield beside
     finally:
         # An old file that could not be renamed back is the only copy.
-        replaced = beside / f"{path.name}{_REPLACED}"
         if os.path.lexists(path) or not os.path.lexists(replaced):
             shutil.rmtree(beside, ignore_errors=True)
         if lock is not None:
             os.close(lock)
+
+
+def _sync(path: Path) -> None:
+    """Flushes a file, or all files of a folder, to the disk."""
+    if path.is_dir():
+        for each in path.iterdir():
+            _sync(each)
+    _sync_entry(path)
 
 
 def _locked_folder(path: Path) -> tuple[Path, int | None]:
@@ -136,9 +121,9 @@ def _lock(folder: Path) -> int | None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         flock(descriptor, LOCK_EX | LOCK_NB)
-    except BaseException as error:
+    except OSError as error:
         os.close(descriptor)
-        if isinstance(error, BlockingIOError) or not isinstance(error, OSError):
+        if isinstance(error, BlockingIOError):
             raise
         # The disk does not support locks.
         return None
@@ -154,33 +139,25 @@ def _remove_abandoned(parent: Path) -> None:
             if lock is None and time.time() < beside.stat().st_mtime + _DAY:
                 continue
             try:
-                _remove(beside)
+                for replaced in beside.glob(f"*{_REPLACED}"):
+                    # Possibly killed between the two steps of replacing a
+                    # folder: the old one is restored.
+                    path = parent / replaced.name.removesuffix(_REPLACED)
+                    if not os.path.lexists(path):
+                        os.rename(replaced, path)
+                shutil.rmtree(beside)
             finally:
                 if lock is not None:
                     os.close(lock)
-
-
-def _remove(beside: Path) -> None:
-    """Removes the unfinished files of one killed process."""
-    for replaced in beside.glob(f"*{_REPLACED}"):
-        # Possibly killed between the two steps: the old file is restored.
-        path = beside.parent / replaced.name.removesuffix(_REPLACED)
-        if not os.path.lexists(path):
-            os.rename(replaced, path)
-    shutil.rmtree(beside)
 
 
 def _check_kind(unfinished: Path, path: Path) -> None:
     """Raises an error if a file would replace a folder, or the reverse."""
     if not os.path.lexists(path) or path.is_symlink():
         return
-    if path.is_dir() and not unfinished.is_dir():
-        code = errno.EISDIR
-    elif unfinished.is_dir() and not path.is_dir():
-        code = errno.ENOTDIR
-    else:
-        return
-    raise OSError(code, os.strerror(code), str(path))
+    if path.is_dir() != unfinished.is_dir():
+        code = errno.EISDIR if path.is_dir() else errno.ENOTDIR
+        raise OSError(code, os.strerror(code), str(path))
 
 
 def _rename(unfinished: Path, path: Path, replaced: Path) -> None:

@@ -4,9 +4,12 @@ import contextlib
 import json
 import os
 import re
-import threading
 import warnings
+from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
+from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from typing import NamedTuple
@@ -14,15 +17,111 @@ from typing import NamedTuple
 import filelock
 import numpy as np
 
-from keras_rl2.saving import array_files
 from keras_rl2.saving import plain_data
-from keras_rl2.saving.segment_log import SegmentLog
+from keras_rl2.saving.sealing import Arrays
+from keras_rl2.saving.sealing import check_arrays
+from keras_rl2.saving.sealing import read_arrays
+from keras_rl2.saving.sealing import write_arrays
 
 _PREFIX, _SEGMENTS = "checkpoint-", "segments"
 # Names as written, unlike `checkpoint-7.npz` and `checkpoint-00000007.old.npz`.
 _NAME = re.compile(rf"{_PREFIX}(0[0-9]{{7}}|[1-9][0-9]{{7,}})\.npz")
 # The member with all that is no array, as UTF-8.
 _TEXT = "text"
+# Name of a file, and the row at the end of the log when it was written.
+Segment = tuple[str, int]
+
+
+class SegmentLog:
+    """Logs of rows by name, each in segments from old to new.
+
+    A replay buffer is too large to be written again and again: each checkpoint
+    adds a segment with the new rows, and earlier segments stay.
+
+    Args:
+        directory: Path. Where the files are.
+        segments: dict of lists of `(file, stop)` by the name of a log: the
+            existing segments. Defaults to `None`: none.
+
+    Example:
+
+    >>> import tempfile
+    >>> log = SegmentLog(Path(tempfile.mkdtemp()))
+    >>> log.append("replay", 2, {"reward": np.ones(2)})
+    >>> log.segments = log.write("00000000")
+    >>> log.stop("replay"), [len(each["reward"]) for each in log.read("replay")]
+    (2, [2])
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        segments: Mapping[str, Iterable[Segment]] | None = None,
+    ) -> None:
+        self.directory = directory
+        self.segments = {
+            name: [(file, stop) for file, stop in each]
+            for name, each in (segments or {}).items()
+        }
+        self._pending: dict[str, tuple[int, Arrays]] = {}
+
+    def stop(self, name: str) -> int:
+        """Returns the row after the last one of a log; 0 if there is none."""
+        segments = self.segments.get(name)
+        return segments[-1][1] if segments else 0
+
+    def append(self, name: str, stop: int, arrays: Arrays) -> None:
+        """Adds rows, which `write` puts into a file.
+
+        Args:
+            name: str. Name of the log.
+            stop: int. Row at the end of the log after adding them.
+            arrays: dict of arrays or chunks, see `write_arrays`. They are held
+                until then, and not copied.
+        """
+        self._pending[name] = stop, arrays
+
+    def forget(self, name: str, before: int) -> None:
+        """Drops segments that only hold rows before a given one, to be kept."""
+        if name in self.segments:
+            # The last segment stays, since the log continues at its end.
+            kept = [each for each in self.segments[name] if each[1] >= before]
+            self.segments[name] = kept
+
+    def read(self, name: str) -> list[dict[str, np.ndarray]]:
+        """Reads the segments of a log, from old to new, each a dict."""
+        files = [self.directory / file for file, _ in self.segments[name]]
+        return [*map(read_arrays, files)]
+
+    def check(self) -> None:
+        """Raises a `ValueError` for files that are missing or have changed."""
+        for segments in self.segments.values():
+            for file, _ in segments:
+                check_arrays(self.directory / file)
+
+    def write(self, label: str) -> dict[str, list[Segment]]:
+        """Writes the rows added since, each log to its own file.
+
+        Logs without new rows are skipped. The log is unchanged until the result
+        becomes its `segments`; without that, its rows must be added again.
+
+        Args:
+            label: str. Part of the new files' names.
+
+        Returns:
+            dict of all segments by the name of a log.
+
+        Raises:
+            OSError: If they cannot be written.
+        """
+        pending, self._pending = self._pending, {}
+        segments = {}
+        for name, (stop, arrays) in pending.items():
+            self.directory.mkdir(exist_ok=True)
+            path = self.directory / f"{name}-{label}.npz"
+            write_arrays(path, arrays)
+            segments[name] = [*self.segments.get(name, []), (path.name, stop)]
+        return segments
 
 
 class Saved(NamedTuple):
@@ -69,9 +168,7 @@ class CheckpointFolder:
         self._lock = filelock.FileLock(
             self.directory / "writer.lock", blocking=False, thread_local=False
         )
-        self._thread: threading.Thread | None = None
-        # Of the thread, for the main one.
-        self._error: Exception | None = None
+        self._writing: Future[None] | None = None
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -151,12 +248,12 @@ class CheckpointFolder:
         Raises:
             ValueError: If it is missing, or has changed since.
         """
-        array_files.check(path)
+        check_arrays(path)
         content = _content(path)
         log = SegmentLog(self.directory / _SEGMENTS, content["segments"])
         if with_rows:
             log.check()
-        arrays = array_files.read(path)
+        arrays = read_arrays(path)
         return Saved(path, plain_data.from_json(content["state"], arrays), log)
 
     def write(self, state: object) -> None:
@@ -177,7 +274,7 @@ class CheckpointFolder:
         path = self.directory / f"{_PREFIX}{number:08d}.npz"
         segments = self.log.write(f"{number:08d}")
         text = json.dumps({"segments": segments, "state": taken}).encode()
-        array_files.write(path, {**arrays, _TEXT: np.frombuffer(text, "u1")})
+        write_arrays(path, {**arrays, _TEXT: np.frombuffer(text, "u1")})
         # Not before: after a failed write, the next one writes to the same
         # files.
         self.log.segments = segments
@@ -194,15 +291,10 @@ class CheckpointFolder:
         # Training changes the arrays; rows of the log are copies already.
         copy = plain_data.copied(state)
 
-        def write() -> None:
-            try:
-                self.write(copy)
-            except Exception as error:
-                self._error = error
-
         self.wait()
-        self._thread = threading.Thread(target=write, name="checkpoint")
-        self._thread.start()
+        thread = ThreadPoolExecutor(1, "checkpoint")
+        self._writing = thread.submit(self.write, copy)
+        thread.shutdown(wait=False)
 
     def wait(self) -> None:
         """Waits for unfinished writing, and warns if the disk has failed.
@@ -210,8 +302,7 @@ class CheckpointFolder:
         Raises:
             Exception: Any other error of the thread that has written.
         """
-        self._join()
-        error, self._error = self._error, None
+        error = self._join()
         if isinstance(error, OSError):
             newest = max(self.paths(), key=_number, default="There is none")
             warnings.warn(
@@ -224,10 +315,9 @@ class CheckpointFolder:
 
     def add_notes(self, error: Exception) -> None:
         """Adds notes on the newest checkpoint to an error that ends a `fit`."""
-        self._join()
-        if self._error is not None:
-            error.add_note(f"No checkpoint could be written: {self._error}")
-            self._error = None
+        failed = self._join()
+        if failed is not None:
+            error.add_note(f"No checkpoint could be written: {failed}")
         if paths := self.paths():
             # Its weights are finite, whether or not the present ones are.
             error.add_note(
@@ -250,11 +340,10 @@ class CheckpointFolder:
             with contextlib.suppress(OSError):
                 (self.directory / _SEGMENTS).rmdir()
 
-    def _join(self) -> None:
-        """Waits for the thread that writes."""
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+    def _join(self) -> BaseException | None:
+        """Waits for the thread that writes, and returns its error, once."""
+        writing, self._writing = self._writing, None
+        return None if writing is None else writing.exception()
 
     def _tidy(self) -> None:
         """Removes old checkpoints, and segments of no checkpoint."""
@@ -264,22 +353,20 @@ class CheckpointFolder:
         needed: set[str] = set()
         for path in paths[-self.keep :]:
             try:
-                segments = _content(path)["segments"]
+                segments = _content(path)["segments"].values()
+                needed.update(file for each in segments for file, _ in each)
             except OSError:
                 raise
             except Exception:
                 # Damaged: its segments will not be read.
                 continue
-            needed.update(
-                file for each in segments.values() for file, _ in each
-            )
         for file in (self.directory / _SEGMENTS).glob("*.npz"):
             if file.name not in needed:
                 file.unlink()
 
 
 def _number(path: Path) -> int:
-    """Returns the number of a checkpoint by its file."""
+    """Returns the number in the name of a checkpoint."""
     return int(path.stem.removeprefix(_PREFIX))
 
 

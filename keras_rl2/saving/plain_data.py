@@ -16,7 +16,7 @@ _ARRAY, _SCALAR, _TUPLE, _DICT = "$array", "$scalar", "$tuple", "$dict"
 _DEQUE, _GENERATOR = "$deque", "$generator"
 _SET, _FROZEN_SET = "$set", "$frozenset"
 _KINDS = "biufcSU"
-_DEEPEST = 100
+_BIT_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 
 
 def to_json(value: object) -> tuple[Any, dict[str, np.ndarray]]:
@@ -39,7 +39,7 @@ def to_json(value: object) -> tuple[Any, dict[str, np.ndarray]]:
     ({'steps': 3, 'mean': {'$array': '0'}}, {'0': array([0., 0.])})
     """
     arrays: dict[str, np.ndarray] = {}
-    return _taken_apart(value, arrays, 0), arrays
+    return _taken_apart(value, arrays), arrays
 
 
 def from_json(value: object, arrays: Mapping[str, np.ndarray]) -> Any:
@@ -51,9 +51,6 @@ def from_json(value: object, arrays: Mapping[str, np.ndarray]) -> Any:
 
     Returns:
         The value, with the same arrays.
-
-    Raises:
-        ValueError: If the data is not of that form.
     """
     if isinstance(value, list):
         return [from_json(each, arrays) for each in value]
@@ -62,53 +59,8 @@ def from_json(value: object, arrays: Mapping[str, np.ndarray]) -> Any:
     if len(value) == 1:
         ((key, inner),) = value.items()
         if key in _PUT_TOGETHER:
-            try:
-                return _PUT_TOGETHER[key](inner, arrays)
-            except (KeyError, TypeError, AttributeError) as error:
-                raise ValueError(
-                    f"Expected a result of `to_json`. Received: {key} of "
-                    f"{inner!r:.200} ({error!r})"
-                ) from error
+            return _PUT_TOGETHER[key](inner, arrays)
     return {key: from_json(each, arrays) for key, each in value.items()}
-
-
-def plain_attributes(owner: object) -> dict[str, Any]:
-    """Returns the attributes of an object that are plain data.
-
-    Args:
-        owner: Any object.
-
-    Returns:
-        dict of values by name, not copied. Objects of other classes, and
-        values that hold one, are left out.
-
-    Example:
-
-    >>> import types
-    >>> plain_attributes(types.SimpleNamespace(best=2.0, model=object()))
-    {'best': 2.0}
-    """
-    return {
-        name: value
-        for name, value in getattr(owner, "__dict__", {}).items()
-        if is_plain(value)
-    }
-
-
-def is_plain(value: object) -> bool:
-    """Returns whether `to_json` supports a value.
-
-    Args:
-        value: Any object.
-
-    Returns:
-        bool.
-    """
-    try:
-        to_json(value)
-    except TypeError:
-        return False
-    return True
 
 
 def copied(value: object) -> Any:
@@ -123,26 +75,23 @@ def copied(value: object) -> Any:
     )
 
 
-def _taken_apart(value: Any, arrays: dict[str, np.ndarray], depth: int) -> Any:
+def _taken_apart(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     """Returns the JSON data of a value, and moves its arrays to a dict."""
-    if depth > _DEEPEST:
-        raise TypeError(f"Expected a tree of at most {_DEEPEST} levels.")
 
     def inner(each: object) -> Any:
-        return _taken_apart(each, arrays, depth + 1)
+        return _taken_apart(each, arrays)
 
     # Exactly these types: a subclass may hold more than its value.
     kind = type(value)
     if value is None or kind in (bool, int, float, str):
         return value
-    if kind is np.ndarray and value.dtype.kind in _KINDS:
+    is_array = kind is np.ndarray
+    if (is_array or isinstance(value, np.generic)) and (
+        value.dtype.kind in _KINDS
+    ):
         name = str(len(arrays))
-        arrays[name] = value
-        return {_ARRAY: name}
-    if isinstance(value, np.generic) and value.dtype.kind in _KINDS:
-        name = str(len(arrays))
-        arrays[name] = np.array(value)
-        return {_SCALAR: name}
+        arrays[name] = np.asarray(value)
+        return {_ARRAY if is_array else _SCALAR: name}
     if kind is list:
         return [inner(each) for each in value]
     if kind is tuple:
@@ -155,35 +104,22 @@ def _taken_apart(value: Any, arrays: dict[str, np.ndarray], depth: int) -> Any:
     if isinstance(value, np.random.Generator):
         return {_GENERATOR: inner(value.bit_generator.state)}
     if kind is dict:
-        return _dict_taken_apart(value, inner)
+        if all(type(key) is str and not key.startswith("$") for key in value):
+            return {key: inner(each) for key, each in value.items()}
+        return {_DICT: [[inner(k), inner(each)] for k, each in value.items()]}
     raise TypeError(
         "Expected numbers, strings, arrays, and lists, tuples, sets, deques "
         f"and dicts of them. Received: {kind.__name__}"
     )
 
 
-def _dict_taken_apart(value: dict[Any, Any], inner: Callable[..., Any]) -> Any:
-    """Returns a JSON object, or pairs if keys are not strings."""
-    if all(type(key) is str and not key.startswith("$") for key in value):
-        return {key: inner(each) for key, each in value.items()}
-    return {_DICT: [[inner(k), inner(each)] for k, each in value.items()]}
-
-
 def _generator(state: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     """Returns a random generator that continues from a state."""
     state = from_json(state, arrays)
-    kinds = {"PCG64": np.random.PCG64, "PCG64DXSM": np.random.PCG64DXSM}
-    kinds |= {"MT19937": np.random.MT19937, "Philox": np.random.Philox}
-    kinds |= {"SFC64": np.random.SFC64}
+    kinds = {name: getattr(np.random, name) for name in _BIT_GENERATORS}
     bits = kinds[state["bit_generator"]]()
     bits.state = state
     return np.random.Generator(bits)
-
-
-def _deque(value: list[Any], arrays: Mapping[str, np.ndarray]) -> deque[Any]:
-    """Returns a deque of a maximum length."""
-    maxlen, items = value
-    return deque(from_json(items, arrays), maxlen=maxlen)
 
 
 _PUT_TOGETHER: dict[str, Callable[[Any, Mapping[str, np.ndarray]], Any]] = {
@@ -192,7 +128,7 @@ _PUT_TOGETHER: dict[str, Callable[[Any, Mapping[str, np.ndarray]], Any]] = {
     _TUPLE: lambda items, arrays: tuple(from_json(items, arrays)),
     _SET: lambda items, arrays: set(from_json(items, arrays)),
     _FROZEN_SET: lambda items, arrays: frozenset(from_json(items, arrays)),
-    _DEQUE: _deque,
+    _DEQUE: lambda value, arrays: deque(from_json(value[1], arrays), value[0]),
     _GENERATOR: _generator,
     _DICT: lambda pairs, arrays: {
         from_json(key, arrays): from_json(each, arrays) for key, each in pairs

@@ -1,48 +1,38 @@
-"""Files of plain data, of which sizes are checked before they are read."""
+"""Files of plain data."""
 
 import json
 import os
 from pathlib import Path
 from typing import Any
 
-#: More than any file of settings needs.
-MOST_BYTES = 2**20
 
-
-def require_file(path: str | os.PathLike[str]) -> int:
+def require_file(path: str | os.PathLike[str]) -> None:
     """Raises an error for a path that is not a file: a folder, device or pipe.
 
     Args:
         path: str or path.
 
-    Returns:
-        int: its size in bytes.
-
     Raises:
         FileNotFoundError: If it does not exist.
         ValueError: If it is no file.
     """
-    size = os.stat(path).st_size
+    os.stat(path)
     if not os.path.isfile(path):
         raise ValueError(f"Expected a file. Received: {path}, which is none")
-    return size
 
 
-def read_json(
-    path: str | os.PathLike[str], most_bytes: int = MOST_BYTES
-) -> Any:
+def read_json(path: str | os.PathLike[str]) -> Any:
     """Reads a file of JSON.
 
     Args:
         path: str or path.
-        most_bytes: int. How large it may be. Defaults to `2**20`.
 
     Returns:
         Its content, as plain data.
 
     Raises:
         FileNotFoundError: If it does not exist.
-        ValueError: If it is no file, a larger one, or no JSON.
+        ValueError: If it is no file, or no JSON.
 
     Example:
 
@@ -52,20 +42,15 @@ def read_json(
     >>> read_json(path)
     {'num_envs': 8}
     """
-    size = require_file(path)
-    if size > most_bytes:
-        raise ValueError(
-            f"Expected a file of at most {most_bytes:,} bytes. Received: "
-            f"{path}, of {size:,}"
-        )
+    require_file(path)
     return parse_json(Path(path).read_bytes(), str(path))
 
 
-def parse_json(content: bytes, name: str) -> Any:
+def parse_json(content: bytes | str, name: str) -> Any:
     """Parses JSON.
 
     Args:
-        content: bytes.
+        content: bytes or str.
         name: str. Origin of the content, for messages.
 
     Returns:

@@ -1,6 +1,6 @@
-"""A seal on the file of a saved agent, which detects damage.
+"""Seals on the files of saved agents and arrays, which detect damage.
 
-It is the comment of the zip archive, at the end of the file: JSON with the
+A seal is the comment of the zip archive, at the end of the file: JSON with the
 library, its version, the version of the format, and the SHA-256 of the whole
 file, computed with 64 zeros in place of the hash. Thus it also covers headers
 and directory, unlike the checksum of a member. It is not a further member,
@@ -13,9 +13,19 @@ import json
 import os
 import struct
 import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO
+from typing import Any
 from typing import BinaryIO
 
+import numpy as np
+
+from keras_rl2.saving.atomic_files import replacing
 from keras_rl2.version import __version__
+
+# Of arrays, or of those with a method `chunks` that yields their rows.
+Arrays = Mapping[str, Any]
 
 _LIBRARY = "keras_rl2"
 _FORMAT = 1
@@ -95,6 +105,51 @@ def is_sealed(file: BinaryIO) -> bool:
     return True
 
 
+def write_arrays(path: Path, arrays: Arrays) -> None:
+    """Writes a file like `numpy.savez`, of arrays or chunks, and seals it.
+
+    Args:
+        path: Path. The file, of extension `.npz`; an existing one is replaced.
+        arrays: dict of arrays, or of objects with `shape`, `dtype` and a
+            method `chunks()` that yields their rows, some at a time.
+
+    Raises:
+        OSError: If it cannot be written; the existing file stays.
+    """
+    with replacing(path) as unfinished:
+        with zipfile.ZipFile(unfinished, "w") as file:
+            for name, array in arrays.items():
+                with file.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    _write_array(member, array)
+        seal(unfinished)
+
+
+def check_arrays(path: Path) -> None:
+    """Raises an error for a file that is missing or has changed.
+
+    Args:
+        path: Path. A file written by `write_arrays`.
+
+    Raises:
+        ValueError: If it is missing, or has changed.
+    """
+    try:
+        with path.open("rb") as file:
+            intact = is_sealed(file)
+    except FileNotFoundError as error:
+        raise ValueError(f"{path} is missing.") from error
+    except (ValueError, zipfile.BadZipFile, NotImplementedError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+    if not intact:
+        raise ValueError(f"{path} is damaged: it has no seal.")
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Returns the arrays of a file by name; see `check_arrays`."""
+    with np.load(path, allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}
+
+
 def _comment(digest: str) -> bytes:
     """Returns the comment of the archive."""
     manifest = {
@@ -115,3 +170,18 @@ def _digest(file: BinaryIO, size: int, comment: bytes) -> str:
         size -= len(block)
     digest.update(comment)
     return digest.hexdigest()
+
+
+def _write_array(member: IO[bytes], array: Any) -> None:
+    """Writes one array, or its chunks, in the format of `numpy.save`."""
+    if isinstance(array, np.ndarray):
+        np.lib.format.write_array(member, array, allow_pickle=False)
+        return
+    header = {
+        "descr": np.lib.format.dtype_to_descr(array.dtype),
+        "fortran_order": False,
+        "shape": array.shape,
+    }
+    np.lib.format.write_array_header_1_0(member, header)
+    for chunk in array.chunks():
+        member.write(chunk.data)

@@ -2,7 +2,6 @@
 
 import json
 import math
-import types
 from collections import Counter
 from collections import OrderedDict
 from collections import deque
@@ -107,33 +106,14 @@ def test_what_is_more_than_its_value_is_refused():
         *(np.zeros(1, [("a", int)]), np.random.RandomState(0)),
         *({"a": [(object(),)]}, {object(): 1}),
     ):
-        assert not plain_data.is_plain(value), value
         with pytest.raises(TypeError, match="Received"):
             plain_data.to_json(value)
 
 
-def test_depth():
-    value = []
-    for _ in range(100):
-        value = [value]
-    assert round_trip(value) == value
-    with pytest.raises(TypeError, match="at most 100 levels"):
-        plain_data.to_json([value])
-    endless = []
-    endless.append(endless)
-    assert not plain_data.is_plain(endless)
-
-
-def test_malformed_values_are_refused():
-    for value in (
-        *({"$array": "7"}, {"$array": ["0"]}, {"$scalar": "7"}, {"$tuple": 3}),
-        *({"$deque": [1]}, {"$deque": ["a", []]}, {"$set": [[1]]}),
-        *({"$dict": [[[1], 2]]}, {"$dict": [1]}, {"$generator": 1}),
-        {"$generator": {"bit_generator": "os.system"}},
-        {"$generator": {"bit_generator": "PCG64"}},
-    ):
-        with pytest.raises(ValueError, match=r"Expected|unpack"):
-            plain_data.from_json(value, {"0": np.zeros(1)})
+def test_no_class_is_made_by_its_name():
+    for name in ("os.system", "RandomState"):
+        with pytest.raises(KeyError):
+            plain_data.from_json({"$generator": {"bit_generator": name}}, {})
 
 
 def test_copies_share_nothing():
@@ -145,9 +125,3 @@ def test_copies_share_nothing():
     np.testing.assert_array_equal(copied["a"], [0, 0])
     assert copied["b"] == [1]
     assert copied["c"].random() == np.random.default_rng(0).random()
-
-
-def test_attributes():
-    owner = types.SimpleNamespace(a=1, b=np.zeros(1), c=object(), d=[object()])
-    assert plain_data.plain_attributes(owner).keys() == {"a", "b"}
-    assert plain_data.plain_attributes(3) == {}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_rl2.saving.segment_log import SegmentLog
+from keras_rl2.saving.checkpoint_folder import SegmentLog
 from support.full_disks import room_for
 
 

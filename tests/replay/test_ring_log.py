@@ -7,7 +7,7 @@ import pytest
 
 from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
 from keras_rl2.data.replay_buffer import ReplayBuffer
-from keras_rl2.saving.segment_log import SegmentLog
+from keras_rl2.saving.checkpoint_folder import SegmentLog
 from keras_rl2.spaces.array_spec import ArraySpec
 from support.replay_reference import part
 from support.replay_reference import stream

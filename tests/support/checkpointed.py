@@ -130,7 +130,7 @@ def outcome_of(agent, data, history):
 def wait_for_checkpoint():
     """Waits for one that is being written beside training."""
     for thread in threading.enumerate():
-        if thread.name == "checkpoint":
+        if thread.name.startswith("checkpoint"):
             thread.join()
 
 
