@@ -4,7 +4,6 @@ import contextlib
 import inspect
 from collections.abc import Mapping
 from typing import Any
-from typing import Protocol
 
 import keras
 
@@ -13,18 +12,8 @@ from keras_rl2.networks.network_copies import NetworkCopy
 from keras_rl2.networks.network_copies import is_wholly_described
 
 
-class Configured(Protocol):
-    """A model that is made from its constructor's arguments."""
-
-    #: Attributes that keep arguments under another name, by argument.
-    argument_attributes: Mapping[str, str]
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor as plain data."""
-
-
 def to_config(
-    agent: Configured, base: type, given: Mapping[str, object]
+    agent: keras.Model, base: type, given: Mapping[str, object]
 ) -> dict[str, Any]:
     """Returns the constructor arguments of an agent as plain data.
 
@@ -33,7 +22,7 @@ def to_config(
     Keras cannot serialize, are left out.
 
     Args:
-        agent: `Configured`. The agent.
+        agent: `keras_rl2.Agent`.
         base: class. The class whose `get_config` calls this function.
         given: Mapping. Arguments that are not read from attributes: networks,
             each a `keras.Model`, a list of them or None, and plain data.
@@ -57,13 +46,13 @@ def to_config(
     return config
 
 
-def check_is_complete(agent: Configured, base: type) -> None:
+def check_is_complete(agent: keras.Model, base: type) -> None:
     """Checks that `to_config` has found all arguments of an agent.
 
     A class with a `get_config` of its own answers for its arguments itself.
 
     Args:
-        agent: `Configured`. The agent.
+        agent: `keras_rl2.Agent`.
         base: class. See `to_config`.
 
     Raises:
@@ -120,8 +109,10 @@ def from_config(
 
     def made(value: object) -> Any:
         if isinstance(value, dict) and "class_name" in value:
+            inner = value.get("config")
+            name = inner.get("name") if isinstance(inner, dict) else None
             # Paths distinguish the variables of two networks.
-            with keras.name_scope(_name(value)):
+            with keras.name_scope(str(name or value["class_name"])):
                 return keras.saving.deserialize_keras_object(
                     value, custom_objects=custom_objects
                 )
@@ -130,13 +121,6 @@ def from_config(
         return value
 
     return {key: made(value) for key, value in config.items()}
-
-
-def _name(config: Mapping[str, Any]) -> str:
-    """Returns the name of the object that a config describes."""
-    inner = config.get("config")
-    name: str | None = inner.get("name") if isinstance(inner, dict) else None
-    return str(name or config["class_name"])
 
 
 def _described(value: object) -> Any:
@@ -156,43 +140,36 @@ def check_can_be_loaded(networks: Mapping[str, Any]) -> None:
     Raises:
         ValueError: If Keras could not make a network from its config.
     """
-    network: keras.Model | None
     for network in keras.tree.flatten(dict(networks)):
         is_copy = isinstance(network, NetworkCopy)
         if network is None or is_copy or is_wholly_described(network):
             continue
-        _check_made_again(network)
+        problem = _difference_when_made_again(network)
+        if problem is not None:
+            raise ValueError(
+                f"Expected {type(network).__name__} to have a `get_config` "
+                "that returns all arguments of its constructor, which takes "
+                "`**kwargs` for those of Keras: a saved agent makes its "
+                "networks from it. `save_weights` does not need it. "
+                f"Received: {network.name!r}, {problem}"
+            )
 
 
-def _check_made_again(network: keras.Model) -> None:
-    """Raises an error if the config of a network makes another one."""
+def _difference_when_made_again(network: keras.Model) -> str | None:
+    """Returns the difference of a network made from its config, in words."""
     try:
         made = type(network).from_config(network.get_config())
         if network.built and not made.built:
             made.build_from_config(network.get_build_config())
-        problem = _difference(network, made)
+        if not made.built:
+            # Its shapes are unknown until the first call.
+            return None
+        ours, theirs = (
+            [tuple(each.shape) for each in model.weights]
+            for model in (network, made)
+        )
     except Exception as error:
-        problem = f"{type(error).__name__}: {error}"
-    if problem is None:
-        return
-    raise ValueError(
-        f"Expected {type(network).__name__} to have a `get_config` that "
-        "returns all arguments of its constructor, which takes `**kwargs` for "
-        "those of Keras: a saved agent makes its networks from it. "
-        "`save_weights` does not need it. "
-        f"Received: {network.name!r}, {problem}"
-    )
-
-
-def _difference(network: keras.Model, made: keras.Model) -> str | None:
-    """Returns the difference of a network made from a config, in words."""
-    if not made.built:
-        # Its shapes are unknown until the first call.
-        return None
-    ours, theirs = (
-        [tuple(each.shape) for each in model.weights]
-        for model in (network, made)
-    )
+        return f"{type(error).__name__}: {error}"
     if ours == theirs:
         return None
     return f"with weights of {ours}, restored as {theirs}"

@@ -1,5 +1,6 @@
 """Loading a saved agent."""
 
+import json
 import os
 import textwrap
 from collections.abc import Mapping
@@ -12,8 +13,6 @@ from keras_rl2.agents import Agent
 from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.saving.checkpoint_folder import CheckpointFolder
-from keras_rl2.saving.checkpoint_folder import Saved
-from keras_rl2.saving.plain_files import parse_json
 from keras_rl2.saving.sealing import is_sealed
 from keras_rl2.updates import agent_state
 
@@ -65,11 +64,6 @@ def load(
     'PPO'
     """
     check_path(path=path)
-    if not isinstance(custom_objects, Mapping | None):
-        raise ValueError(
-            "Expected `custom_objects` to be a dict of classes and functions "
-            f"by their names. Received: custom_objects={custom_objects!r}"
-        )
     if not os.path.exists(path):
         raise FileNotFoundError(2, "No such file", os.fspath(path))
     objects = dict(custom_objects or {})
@@ -99,11 +93,10 @@ def load(
 def _of_checkpoint(path: Path, custom_objects: dict[str, Any]) -> object:
     """Returns the agent of a folder of checkpoints, or of one checkpoint."""
     # The rows of a replay buffer may be damaged, or left behind.
-    saved: Saved | None
-    if path.is_file():
-        saved = CheckpointFolder(path.parent).read(path, with_rows=False)
-    else:
+    if path.is_dir():
         saved = CheckpointFolder(path).newest(with_rows=False)
+    else:
+        saved = CheckpointFolder(path.parent).read(path, with_rows=False)
     if saved is None:
         raise ValueError("a folder without a checkpoint")
     if saved.state["model"] is None:
@@ -112,7 +105,7 @@ def _of_checkpoint(path: Path, custom_objects: dict[str, Any]) -> object:
             "has no `get_config`. The program that trains it resumes it"
         )
     agent = keras.saving.deserialize_keras_object(
-        parse_json(saved.state["model"].encode(), saved.path.name),
+        json.loads(saved.state["model"]),
         custom_objects=custom_objects,
         safe_mode=True,
     )

@@ -5,13 +5,11 @@ import os
 from collections.abc import Callable
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
 from keras_rl2.saving.atomic_files import replacing
 from keras_rl2.saving.sealing import seal
 
-_ARCHIVE = ".keras"
-_FILES = (_ARCHIVE, ".h5", ".hdf5")
+_HDF5 = (".h5", ".hdf5")
 _WEIGHTS = ".weights.h5"
 # The files of an archive that Keras writes as a folder.
 _UNPACKED = frozenset(
@@ -24,38 +22,32 @@ def save(
     filepath: str | os.PathLike[str],
     overwrite: bool = True,
     zipped: bool | None = None,
-    **kwargs: Any,
 ) -> None:
     """Saves an agent, replacing an existing file at once, and seals it.
 
     Remote paths (`gs://`, `hf://`), paths that Keras does not accept, and
     questions before a file is replaced (`overwrite=False`) are left to Keras.
 
-    Args:
-        keras_save: Callable. `keras.Model.save` of the agent.
-        filepath: str or path. See `keras.Model.save`.
-        overwrite: bool. See `keras.Model.save`. Defaults to `True`.
-        zipped: bool or None. See `keras.Model.save`. Defaults to `None`.
-        **kwargs: See `keras.Model.save`.
+    The arguments are `keras.Model.save` of the agent, and its own.
     """
     path = str(filepath)
-    if path.endswith((".h5", ".hdf5")):
+    if path.endswith(_HDF5):
         raise ValueError(
             "Expected a path that ends in `.keras`: no other file of an agent "
             f"can be loaded. Received: filepath={path}"
         )
-    packed = path.endswith(_ARCHIVE)
+    packed = path.endswith(".keras")
     if (
-        _is_elsewhere(path)
+        "://" in path
         or (not overwrite and os.path.exists(path))
-        or (packed if zipped is False else not path.endswith(_FILES))
+        or packed == (zipped is False)
     ):
-        keras_save(filepath, overwrite=overwrite, zipped=zipped, **kwargs)
+        keras_save(filepath, overwrite=overwrite, zipped=zipped)
         return
     if zipped is False:
         require_replaceable(path, _UNPACKED)
     with replacing(path) as unfinished:
-        keras_save(unfinished, zipped=zipped, **kwargs)
+        keras_save(unfinished, zipped=zipped)
         if packed:
             seal(unfinished)
 
@@ -72,16 +64,11 @@ def save_weights(
     is full. Weights in several files (`max_shard_size`), remote paths, and
     questions before a file is replaced are left to Keras.
 
-    Args:
-        keras_save_weights: Callable. `keras.Model.save_weights` of the agent.
-        filepath: str or path. See `keras.Model.save_weights`.
-        overwrite: bool. See `keras.Model.save_weights`. Defaults to `True`.
-        max_shard_size: float or None. See `keras.Model.save_weights`. Defaults
-            to `None`.
+    The arguments are `keras.Model.save_weights` of the agent, and its own.
     """
     path = str(filepath)
     if (
-        _is_elsewhere(path)
+        "://" in path
         or max_shard_size is not None
         or (not overwrite and os.path.exists(path))
         or not path.endswith(_WEIGHTS)
@@ -107,11 +94,8 @@ def require_replaceable(
         ValueError: If there are others in it.
     """
     folder = Path(path)
-    others = (
-        sorted(each.name for each in folder.iterdir() if each.name not in names)
-        if folder.is_dir()
-        else []
-    )
+    present = os.listdir(folder) if folder.is_dir() else []
+    others = sorted(name for name in present if name not in names)
     if others:
         raise ValueError(
             "Expected a folder that is new, empty, or written in the same "
@@ -129,8 +113,3 @@ class _WeightsInMemory(io.BytesIO):
 
     def __str__(self) -> str:
         return f"memory{_WEIGHTS}"
-
-
-def _is_elsewhere(path: str) -> bool:
-    """Returns whether a path is remote."""
-    return "://" in path

@@ -2,50 +2,16 @@
 
 from collections.abc import Mapping
 from typing import Any
-from typing import Protocol
 
 import keras
 import numpy as np
 
-from keras_rl2.updates.observing import Normalizing
-from keras_rl2.updates.skipped_updates import SkippedUpdates
 
-
-class Optimized(Protocol):
-    """A model with optimizers; see `keras_rl2.Agent`."""
-
-    @property
-    def variables(self) -> list[keras.Variable]:
-        """All variables of its networks."""
-
-    @property
-    def optimizer(self) -> keras.optimizers.Optimizer:
-        """The optimizer that it was compiled with."""
-
-    @property
-    def metrics(self) -> list[keras.metrics.Metric]:
-        """Metrics that Keras resets at each epoch."""
-
-
-class Stateful(Optimized, Protocol):
-    """A model that counts its steps; see `keras_rl2.Agent`."""
-
-    env_steps: int
-
-    @property
-    def skipped(self) -> SkippedUpdates:
-        """Updates that were not made."""
-
-    @property
-    def normalizing(self) -> Normalizing:
-        """Statistics of observations."""
-
-
-def variables_of(agent: Optimized) -> list[keras.Variable]:
+def variables_of(agent: keras.Model) -> list[keras.Variable]:
     """Returns the variables of an agent and its optimizers, each once.
 
     Args:
-        agent: `Optimized`, bound and compiled.
+        agent: `keras_rl2.Agent`, bound and compiled.
 
     Returns:
         list, in the same order for all agents with the same arguments.
@@ -56,11 +22,11 @@ def variables_of(agent: Optimized) -> list[keras.Variable]:
     return list({id(each): each for each in found}.values())
 
 
-def read(agent: Stateful) -> dict[str, Any]:
+def read(agent: keras.Model) -> dict[str, Any]:
     """Returns the state of an agent.
 
     Args:
-        agent: `Stateful`, bound and compiled.
+        agent: `keras_rl2.Agent`, bound and compiled.
 
     Returns:
         dict of plain data, copied.
@@ -76,11 +42,11 @@ def read(agent: Stateful) -> dict[str, Any]:
     }
 
 
-def write(agent: Stateful, state: Mapping[str, Any]) -> None:
+def write(agent: keras.Model, state: Mapping[str, Any]) -> None:
     """Restores the state of an agent that `read` returned.
 
     Args:
-        agent: `Stateful`, bound and compiled; made as the other was.
+        agent: `keras_rl2.Agent`, bound and compiled; made as the other was.
         state: dict, as returned by `read`.
 
     Raises:
@@ -91,11 +57,17 @@ def write(agent: Stateful, state: Mapping[str, Any]) -> None:
     given = [(a.shape, a.dtype.name) for a in state["variables"]]
     own = [(tuple(v.shape), _stored_dtype(v.dtype)) for v in variables]
     if state["class"] != type(agent).__name__ or given != own:
+        paths = [each.path for each in variables]
+        rows = zip(paths, own, state["paths"], given, strict=False)
+        differing = (
+            f"; {path} is {mine}, {other} was {its}"
+            for path, mine, other, its in rows
+            if mine != its
+        )
         raise ValueError(
             f"Expected the state of a {type(agent).__name__} with "
             f"{len(own)} variables of the same shapes. Received: that of a "
-            f"{state['class']} with {len(given)}"
-            + _difference(variables, own, given, state["paths"])
+            f"{state['class']} with {len(given)}{next(differing, '')}"
         )
     for variable, array in zip(variables, state["variables"], strict=True):
         variable.assign(array)
@@ -114,18 +86,3 @@ def _stored(array: np.ndarray) -> np.ndarray:
 def _stored_dtype(dtype: str) -> str:
     """Returns a dtype of NumPy that holds the values of another exactly."""
     return "float32" if dtype == "bfloat16" else dtype
-
-
-def _difference(
-    variables: list[keras.Variable],
-    own: list[tuple[Any, str]],
-    given: list[tuple[Any, str]],
-    paths: list[str],
-) -> str:
-    """Returns the first variable that differs, in words."""
-    for variable, mine, its, path in zip(
-        variables, own, given, paths, strict=False
-    ):
-        if mine != its:
-            return f"; {variable.path} is {mine}, {path} was {its}"
-    return ""
