@@ -23,8 +23,7 @@ from keras_rl2.spaces.supported import space_tree
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
 
-# Tolerated differences of an action: by the order of operations, and by weights
-# in 16 bits.
+# Differences by the order of operations, and by weights in 16 bits.
 _TOLERANCES = {None: 1e-4, "float16": 1e-2}
 # Upper bound of `loss` and `tolerance`, which are shares and differences.
 _MOST = 1e9
@@ -37,13 +36,11 @@ class ExportCheck:
     Attributes:
         manifest: dict. The manifest of the file.
         observations: int. Number of observations on which both acted.
-        difference: float. The largest difference of a number of an action;
-            0.0 for discrete actions.
-        disagreements: float. The share of observations with different discrete
-            actions; 0.0 for continuous ones.
+        difference: float. The largest difference of continuous actions.
+        disagreements: float. The share of observations with other discrete
+            actions.
         episode_return: float. Mean return of the agent.
-        file_episode_return: float. Mean return of the file, in environments
-            with the same seeds.
+        file_episode_return: float. That of the file, with the same seeds.
         tolerance: float or None. Largest `difference` and `disagreements` that
             pass; None if the file is judged by its return.
         loss: float. Largest relative drop in return that passes.

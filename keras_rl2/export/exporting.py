@@ -6,36 +6,31 @@ import os
 import warnings
 from collections.abc import Callable
 from collections.abc import Iterator
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 from keras import ops
 
-from keras_rl2.basics.arguments import check_choice
-from keras_rl2.basics.arguments import check_positive
-from keras_rl2.basics.arguments import refuse_unknown
+from keras_rl2.basics import arguments
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.litert import for_environment
 from keras_rl2.export import formats
-from keras_rl2.export.export_manifest import manifest_of
-from keras_rl2.export.export_manifest import name_batch_axes
-from keras_rl2.export.export_manifest import names_in_file
-from keras_rl2.export.export_manifest import policy_inputs
-from keras_rl2.export.export_manifest import run_once
-from keras_rl2.export.manifest import write_manifest
-from keras_rl2.export.quantizing import check_bits
-from keras_rl2.export.quantizing import converter_arguments
 from keras_rl2.policies.policy import ModelPolicy
+from keras_rl2.policies.policy_function import input_specs
 from keras_rl2.saving.atomic_files import replacing
 from keras_rl2.saving.saving import require_replaceable
+from keras_rl2.spaces.batches import as_batch
+from keras_rl2.spaces.space_configs import space_to_config
 from keras_rl2.spaces.supported import action_spec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import is_leaf
+from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import named_leaves
+from keras_rl2.version import __version__
 
 # The files of a SavedModel.
 _SAVED_MODEL = frozenset(
@@ -47,30 +42,15 @@ _SAVED_MODEL = frozenset(
         "variables",
     }
 )
+# Name of a policy's only output in a SavedModel.
+_ONLY_OUTPUT = "output_0"
 # Arguments of the formats that ignore unknown ones silently.
 _TAKEN = {
     formats.SAVED_MODEL: ("input_signature", "verbose"),
     formats.ONNX: ("input_signature", "opset_version", "verbose"),
 }
-# Arguments of `Agent.export` itself, suggested for a misspelt one.
-_OWN = (
-    "accept",
-    "batch_size",
-    "deterministic",
-    "format",
-    "quantize",
-    "representative",
-)
-# TensorFlow's errors for a disk that is full, read-only or gone.
-_DISK_ERRORS = (
-    tf.errors.FailedPreconditionError,
-    tf.errors.NotFoundError,
-    tf.errors.OutOfRangeError,
-    tf.errors.PermissionDeniedError,
-    tf.errors.ResourceExhaustedError,
-    tf.errors.UnavailableError,
-    tf.errors.UnknownError,
-)
+# Most representative observations that are used.
+_MOST = 2048
 
 
 class ExportedPolicy(keras.Model):
@@ -134,43 +114,32 @@ def export(
     accept: Callable[[Path], None] | None = None,
     **kwargs: Any,
 ) -> None:
-    """Writes the policy in a format of `keras.Model.export`.
+    """Writes the policy of an agent; see `Agent.export`.
 
     An existing file is replaced once the new one is complete.
-
-    Args:
-        agent: `ModelPolicy`. The agent with the policy.
-        filepath: str or path. The file or folder to write.
-        format: str. A format of `keras.Model.export`.
-        deterministic: bool. Whether the most probable action is taken; if not,
-            noise is a second input.
-        quantize: str or None. One of `formats.QUANTIZATIONS`. Defaults
-            to `None`.
-        representative: See `Agent.export`. Defaults to `None`.
-        batch_size: int or None. See `Agent.export`. Defaults to `None`.
-        accept: Callable or None. See `Agent.export`. Defaults to `None`.
-        **kwargs: Further arguments of `keras.Model.export`.
-
-    Raises:
-        ImportError: If the converter of the format is not installed.
-        OSError: If it cannot be written.
-        TypeError: If the converter does not support an argument.
-        ValueError: If the format does not support such a policy, or a folder
-            with other files would be replaced.
     """
     require_replaceable(filepath, _SAVED_MODEL)
-    check_arguments(filepath, format, quantize, representative)
-    _check_of_writer(format, kwargs)
-    if batch_size is not None:
-        check_positive(batch_size=batch_size)
-    check_bits(agent, deterministic, quantize)
-    inputs = policy_inputs(agent, deterministic, batch_size)
+    _check_arguments(filepath, format, quantize, representative)
+    if format in _TAKEN:
+        arguments.refuse_unknown(
+            f"`export` to {format}", kwargs, _TAKEN[format]
+        )
+    arguments.check_choice(verbose=(kwargs.get("verbose"), (None, False, True)))
+    arguments.check_positive(**arguments.present(batch_size=batch_size))
+    inputs = _inputs(agent, deterministic, batch_size)
     # Users who choose the operations know the runtimes that have them.
-    asked = frozenset(kwargs)
+    is_run = "target_spec" not in kwargs
     kwargs = {
         "verbose": False,
-        "input_signature": inputs,
-        **converter_arguments(agent, deterministic, quantize, representative),
+        "input_signature": [
+            keras.InputSpec(
+                shape=tuple(each["shape"]),
+                dtype=each["dtype"],
+                name=each["name"],
+            )
+            for each in inputs
+        ],
+        **_quantization(agent, deterministic, quantize, representative),
         **kwargs,
     }
     policy = ExportedPolicy(agent, deterministic)
@@ -181,45 +150,28 @@ def export(
             # Keras uses an alias of NumPy before it calls tf2onnx.
             warnings.filterwarnings("ignore", ".*np.object", FutureWarning)
             policy.export(str(unfinished), format=format, **kwargs)
-            if format == formats.ONNX:
-                name_batch_axes(unfinished)
             if format in formats.ENDINGS:
-                names = names_in_file(agent, unfinished, format, deterministic)
-                described = manifest_of(
-                    agent, names, deterministic, quantize, batch_size
-                )
-                if "target_spec" not in asked:
-                    run_once(unfinished, format, described)
+                outputs = _outputs(agent, deterministic, batch_size)
+                manifest = {
+                    **_description(agent, deterministic, quantize, inputs),
+                    **_in_file(unfinished, format, inputs, outputs),
+                }
+                if is_run:
+                    _run_once(unfinished, format, manifest["inputs"])
         if format in formats.ENDINGS:
-            write_manifest(unfinished, format, described)
+            formats.write_manifest(unfinished, format, manifest)
         if accept is not None:
             accept(unfinished)
 
 
-def check_arguments(
+def _check_arguments(
     filepath: str | os.PathLike[str],
     format: str,
     quantize: str | None,
     representative: Tree[npt.ArrayLike] | None,
 ) -> None:
-    """Checks the arguments of an export before anything is written.
-
-    Args:
-        filepath: str or path. The file or folder to write.
-        format: str. See `Agent.export`.
-        quantize: str or None. See `Agent.export`.
-        representative: See `Agent.export`.
-
-    Raises:
-        ImportError: If the converter of the format is not installed.
-        ValueError: If arguments do not fit each other.
-    """
-    known = [*formats.ENDINGS, "openvino"]
-    if format not in known:
-        raise ValueError(
-            f"Expected `format` to be one of {known}. "
-            f"Received: format={format!r}"
-        )
+    """Checks arguments against each other, before anything is written."""
+    arguments.check_choice(format=(format, (*formats.ENDINGS, "openvino")))
     for kind, ending in formats.ENDINGS.items():
         if ending and format != kind and str(filepath).endswith(ending):
             raise ValueError(
@@ -232,16 +184,7 @@ def check_arguments(
             "Expected a path that ends in .tflite for LiteRT. "
             f"Received: {filepath}"
         )
-    if format == formats.ONNX and importlib.util.find_spec("tf2onnx") is None:
-        raise ImportError(
-            "Expected tf2onnx, which writes ONNX: `pip install "
-            "keras-rl2-fit[onnx]`. Received: a Python without it"
-        )
-    if quantize not in (None, *formats.QUANTIZATIONS):
-        raise ValueError(
-            "Expected `quantize` to be None or one of "
-            f"{[*formats.QUANTIZATIONS]}. Received: quantize={quantize!r}"
-        )
+    arguments.check_choice(quantize=(quantize, (None, *formats.QUANTIZATIONS)))
     if quantize is not None and format != formats.LITERT:
         raise ValueError(
             'Expected `quantize` with `format="litert"` only. '
@@ -255,14 +198,6 @@ def check_arguments(
         )
 
 
-def _check_of_writer(format: str, given: Mapping[str, Any]) -> None:
-    """Raises an error for arguments that the converter would ignore."""
-    check_choice(verbose=(given.get("verbose"), (None, False, True)))
-    if format in _TAKEN:
-        allowed = {*_OWN, *_TAKEN[format]}
-        refuse_unknown(f"`export` to {format}", given, allowed)
-
-
 @contextlib.contextmanager
 def _explained(
     agent: ModelPolicy, filepath: str | os.PathLike[str], format: str
@@ -270,7 +205,7 @@ def _explained(
     """Turns an error of a converter or the disk into one line."""
     try:
         yield
-    except _DISK_ERRORS as error:
+    except tf.errors.OpError as error:
         raise OSError(
             f"{filepath}: could not be written: {error.message}"
         ) from error
@@ -283,3 +218,213 @@ def _explained(
             f"converter; nothing was written. Received: {type(agent).__name__}"
             f", with the error: {lines[0]}"
         ) from error
+
+
+# The manifest.
+
+
+def _description(
+    agent: ModelPolicy,
+    deterministic: bool,
+    quantize: str | None,
+    inputs: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """Returns all of a manifest that does not depend on names in the file."""
+    return {
+        "kind": formats.KIND,
+        "version": formats.NEWEST,
+        "algorithm": type(agent).__name__,
+        "keras_rl2": __version__,
+        "keras": keras.__version__,
+        "tensorflow": tf.__version__,
+        "deterministic": deterministic,
+        "quantization": quantize,
+        "observation_space": space_to_config(agent.observation_space),
+        "action_space": space_to_config(agent.action_space),
+        "states": [
+            {"shape": each["shape"], "dtype": each["dtype"]}
+            for each in inputs
+            if each["role"] == "state"
+        ],
+        "noise": [] if deterministic else agent.noise_parts,
+    }
+
+
+def _inputs(
+    agent: ModelPolicy, deterministic: bool, batch_size: int | None
+) -> list[dict[str, Any]]:
+    """Returns the inputs of a policy: observations, noise, and its state."""
+    specs = input_specs(agent.observation_spec)
+    paths = [path for path, _ in named_leaves(agent.observation_spec)]
+    inputs = [
+        _entry(str(spec.name), spec, batch_size, "observation", path=path)
+        for spec, path in zip(specs, paths, strict=True)
+    ]
+    if not deterministic:
+        noise = tf.TensorSpec((None, *agent.noise_shape), tf.float32)
+        inputs.append(_entry("noise", noise, batch_size, "noise"))
+    return inputs + [
+        _entry(f"state_{k}", each, batch_size, "state", index=k)
+        for k, each in enumerate(agent.initial_state(1))
+    ]
+
+
+def _outputs(
+    agent: ModelPolicy, deterministic: bool, batch_size: int | None
+) -> list[dict[str, Any]]:
+    """Returns the outputs of a policy: actions, and the state after them."""
+    function = agent.policy_function(deterministic).get_concrete_function()
+    tensors = [*function.structured_outputs]
+    count = len(tensors) - len(agent.initial_state(1))
+    spec = action_spec(agent.action_space)
+    actions = leaves(for_environment(spec, tensors[:count]))
+    paths = [path for path, _ in named_leaves(spec)]
+    names = [path.replace(".", "_") or "action" for path in paths]
+    return [
+        _entry(name, each, batch_size, "action", path=path)
+        for name, path, each in zip(names, paths, actions, strict=True)
+    ] + [
+        _entry(f"next_state_{k}", each, batch_size, "next_state", index=k)
+        for k, each in enumerate(tensors[count:])
+    ]
+
+
+def _entry(
+    name: str, array: Any, batch_size: int | None, role: str, **place: Any
+) -> dict[str, Any]:
+    """Describes an array, a tensor or a spec of any batch size."""
+    return {
+        "name": name,
+        "shape": [batch_size, *array.shape[1:]],
+        "dtype": array.dtype.name,
+        "role": role,
+        **place,
+    }
+
+
+def _in_file(
+    path: Path,
+    format: str,
+    inputs: list[dict[str, Any]],
+    outputs: list[dict[str, Any]],
+) -> dict[str, list[dict[str, Any]]]:
+    """Returns the inputs and outputs that a file has, by their names there.
+
+    Converters drop unused inputs, and choose the name of a single output.
+    """
+    if format == formats.SAVED_MODEL:
+        # Reading it would make a second copy of all variables.
+        taken = [each["name"] for each in inputs]
+        given = [each["name"] for each in outputs]
+        given = given if len(given) > 1 else [_ONLY_OUTPUT]
+    elif format == formats.LITERT:
+        runner = formats.litert_runner(str(path))
+        taken = [*runner.get_input_details()]
+        given = [*runner.get_output_details()]
+    else:
+        taken, given = _names_in_onnx(path)
+    by_name = {each["name"]: each for each in outputs}
+    return {
+        "inputs": [each for each in inputs if each["name"] in taken],
+        "outputs": [
+            by_name.get(name, outputs[0]) | {"name": name} for name in given
+        ],
+    }
+
+
+def _names_in_onnx(path: Path) -> tuple[list[str], list[str]]:
+    """Returns names of inputs and outputs, of which the first axis is `batch`.
+
+    The converter names axes of unknown length `unk__` and a number.
+    """
+    import onnx
+
+    model = onnx.load(path)
+    # The converter also writes operations that are not in ONNX.
+    onnx.checker.check_model(model)
+    inputs, outputs = model.graph.input, model.graph.output
+    for each in (*inputs, *outputs):
+        axes = each.type.tensor_type.shape.dim
+        if axes and axes[0].dim_param:
+            axes[0].dim_param = "batch"
+    onnx.save(model, path)
+    return [each.name for each in inputs], [each.name for each in outputs]
+
+
+def _run_once(path: Path, format: str, inputs: list[dict[str, Any]]) -> None:
+    """Runs an exported file on zeros, if its runtime is installed.
+
+    Converters also write files that cannot be run: LiteRT files that need
+    TensorFlow, and bfloat16 operations that ONNX Runtime does not have. A
+    SavedModel is not run, since TensorFlow itself has written it.
+    """
+    if format == formats.SAVED_MODEL or (
+        format == formats.ONNX
+        and importlib.util.find_spec("onnxruntime") is None
+    ):
+        return
+    zeros = {
+        each["name"]: np.zeros(
+            [each["shape"][0] or 1, *each["shape"][1:]], each["dtype"]
+        )
+        for each in inputs
+    }
+    formats.runtime_of(path, format)(zeros)
+
+
+# Weights in 16 bits, or all in 8.
+
+
+def _quantization(
+    agent: ModelPolicy,
+    deterministic: bool,
+    quantize: str | None,
+    representative: Tree[npt.ArrayLike] | None,
+) -> dict[str, Any]:
+    """Returns the attributes of `tf.lite.TFLiteConverter` for quantization."""
+    if quantize is None:
+        return {}
+    options: dict[str, Any] = {"optimizations": [tf.lite.Optimize.DEFAULT]}
+    if quantize == formats.FLOAT16:
+        options["target_spec"] = {"supported_types": [tf.float16]}
+        return options
+    assert representative is not None
+    _check_fits_8_bits(agent, deterministic)
+    batch, single = as_batch(agent.observation_spec, representative)
+    if single:
+        raise ValueError(
+            "Expected some hundreds of representative observations [N, ...]. "
+            "Received: one observation"
+        )
+    specs = input_specs(agent.observation_spec)
+    arrays = {str(s.name): a for s, a in zip(specs, leaves(batch), strict=True)}
+    count = len(leaves(batch)[0])
+    if not deterministic:
+        generator = np.random.default_rng(0)
+        arrays["noise"] = agent.draw_noise(generator, (count,))[0]
+    options["representative_dataset"] = lambda: (
+        {name: array[i : i + 1] for name, array in arrays.items()}
+        for i in range(0, count, -(-count // _MOST))
+    )
+    return options
+
+
+def _check_fits_8_bits(agent: ModelPolicy, deterministic: bool) -> None:
+    """Raises an error for a policy that 8 bits cannot represent.
+
+    The values of invalid actions, and the values that noise assigns to random
+    actions, are far from all other numbers, so that the 256 steps between them
+    would leave none for the others.
+    """
+    forced = any(part["kind"] == "epsilon_greedy" for part in agent.noise_parts)
+    for found, kind in (
+        (agent.is_masked, "a policy with action masks"),
+        (forced and not deterministic, "epsilon-greedy exploration"),
+        (agent.initial_state(1), "a recurrent policy"),
+    ):
+        if found:
+            raise ValueError(
+                'Expected a policy that fits into the 256 steps of `"int8"`; '
+                'export with `quantize="float16"`. '
+                f"Received: {kind}, of {type(agent).__name__}"
+            )

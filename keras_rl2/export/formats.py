@@ -1,9 +1,25 @@
-"""The formats of exported policies, and their detection."""
+"""The formats of exported policies: detection, manifests, and running them.
 
+The manifest of a SavedModel is a file in `assets.extra`, the folder for files
+of others; in an ONNX file it is an entry of `metadata_props`; in a LiteRT file
+an associated file, a zip archive that is appended to the model. Other programs
+that load the model are not affected.
+"""
+
+import json
 import os
 import textwrap
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from typing import TypeAlias
 
+import numpy as np
+
+from keras_rl2.basics.arguments import check_path
+from keras_rl2.saving.plain_files import parse_json
+from keras_rl2.saving.plain_files import read_json
 from keras_rl2.saving.plain_files import require_file
 
 SAVED_MODEL = "tf_saved_model"
@@ -16,9 +32,26 @@ FLOAT16, INT8 = "float16", "int8"
 #: Ways to make a LiteRT file smaller.
 QUANTIZATIONS = (FLOAT16, INT8)
 
+#: From all inputs of a file to all of its outputs, by their names.
+Runtime: TypeAlias = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
+
+#: Name of the manifest within each format.
+NAME = "keras_rl2.json"
+_EXTRA = "assets.extra"
+#: Kind of manifest, and its newest version that this release supports.
+KIND, NEWEST = "keras_rl2 policy", 1
+# The entries that are needed to run a policy.
+_REQUIRED = (
+    *("algorithm", "deterministic", "observation_space", "action_space"),
+    *("inputs", "outputs", "states"),
+)
+# The earliest date of zip archives: equal manifests make equal files.
+_FIRST_DATE = (1980, 1, 1, 0, 0, 0)
 _LONGEST_REASON = 300
 # It follows the offset of the root in each LiteRT file.
 _LITERT_IDENTIFIER = b"TFL3"
+# The signature of exported policies.
+_SIGNATURE = "serving_default"
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
@@ -47,15 +80,187 @@ def format_of(path: str | os.PathLike[str]) -> str:
 
 
 def no_policy(path: str | os.PathLike[str], reason: object) -> ValueError:
-    """Returns the error for a file that holds no exported policy.
-
-    Args:
-        path: str or path. The file or folder.
-        reason: str or exception. The reason for the error.
-    """
+    """Returns the error for a file that holds no exported policy."""
     text = str(reason) or type(reason).__name__
     return ValueError(
         "Expected an exported policy: a .tflite or .onnx file, or the folder "
         f"of a SavedModel. Received: {path}: "
         f"{textwrap.shorten(text, _LONGEST_REASON, placeholder=' ...')}"
     )
+
+
+def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Returns the manifest of an exported policy.
+
+    That of an ONNX file is read by `onnxruntime`, the others by the standard
+    library.
+
+    Args:
+        path: str or path. The result of `agent.export`: a `.tflite` or
+            `.onnx` file, or the folder of a SavedModel.
+
+    Returns:
+        dict of plain data: `algorithm`; `keras_rl2`, `keras` and `tensorflow`,
+        the versions that wrote it; `deterministic`; `quantization`, None,
+        `"float16"` or `"int8"`; `observation_space` and `action_space`;
+        `inputs` and `outputs`, for each array its `name` in the file, `shape`
+        (None for the batch), `dtype`, `role` (`"observation"`, `"noise"`,
+        `"state"`; `"action"`, `"next_state"`) and, within a Dict or Tuple,
+        its `path`; and `noise`, the distributions of the noise.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it holds no manifest, like files of releases before 0.2,
+            or an invalid one.
+
+    Example:
+
+    >>> import tempfile
+    >>> import keras_rl2 as rl
+    >>> path = tempfile.mkdtemp() + "/policy.tflite"
+    >>> agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
+    >>> agent.export(path, format="litert")
+    >>> manifest = read_manifest(path)
+    >>> manifest["algorithm"], manifest["deterministic"]
+    ('PPO', True)
+    >>> [(each["name"], each["shape"]) for each in manifest["inputs"]]
+    [('observation', [None, 4])]
+    """
+    check_path(path=path)
+    format = format_of(path)
+    content = _read(Path(path), format)
+    if content is None:
+        raise ValueError(
+            "Expected an exported policy with a manifest, as "
+            "`agent.export` of keras_rl2 0.2 or later writes. "
+            f"Received: {path}, which has none"
+        )
+    if not isinstance(content, dict) or content.get("kind") != KIND:
+        raise ValueError(
+            f"Expected a manifest of kind {KIND!r}. Received: {path}, with one "
+            "of another kind"
+        )
+    if content.get("version") != NEWEST:
+        raise ValueError(
+            f"Expected a manifest of version {NEWEST}: it may have been "
+            "written by a newer release of keras_rl2. Received: "
+            f"{path}, of version {content.get('version')!r}"
+        )
+    missing = [key for key in _REQUIRED if key not in content]
+    if missing:
+        raise ValueError(
+            f"Expected a manifest with {', '.join(_REQUIRED)}. Received: "
+            f"{path}, without {', '.join(missing)}"
+        )
+    return content
+
+
+def write_manifest(path: Path, format: str, manifest: dict[str, Any]) -> None:
+    """Adds a manifest to an exported policy.
+
+    Args:
+        path: Path. The file or folder.
+        format: str. Its format, one of `ENDINGS`.
+        manifest: dict of plain data.
+    """
+    text = json.dumps(manifest, indent=1)
+    if format == SAVED_MODEL:
+        folder = path / _EXTRA
+        folder.mkdir(exist_ok=True)
+        (folder / NAME).write_text(text, encoding="utf-8")
+    elif format == LITERT:
+        with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+            entry = zipfile.ZipInfo(NAME, _FIRST_DATE)
+            archive.writestr(entry, text, zipfile.ZIP_DEFLATED)
+    else:
+        import onnx
+
+        model = onnx.load(path)
+        kept = {each.key: each.value for each in model.metadata_props}
+        onnx.helper.set_model_props(model, {**kept, NAME: text})
+        onnx.save(model, path)
+
+
+def _read(path: Path, format: str) -> Any:
+    """Returns the content of a manifest; None for a file without one."""
+    text: str | bytes | None = None
+    if format == SAVED_MODEL:
+        file = path / _EXTRA / NAME
+        return read_json(file) if file.exists() else None
+    if format == ONNX:
+        try:
+            session = onnx_session(str(path))
+        except ImportError:
+            raise
+        except Exception as error:
+            raise no_policy(path, error) from error
+        text = session.get_modelmeta().custom_metadata_map.get(NAME)
+    elif zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            if NAME in archive.namelist():
+                text = archive.read(NAME)
+    return None if text is None else parse_json(text, str(path))
+
+
+def runtime_of(path: str | os.PathLike[str], format: str) -> Runtime:
+    """Returns the runtime of a file.
+
+    Args:
+        path: str or path. The file or folder.
+        format: str. One of `ENDINGS`.
+
+    Returns:
+        `Runtime`.
+
+    Raises:
+        ImportError: If the package that runs the format is not installed.
+        ValueError: If the file cannot be run.
+    """
+    runtimes = {LITERT: litert_runner, ONNX: _onnx, SAVED_MODEL: _saved_model}
+    try:
+        runner: Any = runtimes[format](str(path))
+    except ImportError:
+        raise
+    except Exception as error:
+        raise no_policy(path, error) from error
+    return lambda given: runner(**given)
+
+
+def litert_runner(path: str) -> Any:
+    """Returns what runs a `.tflite` file, for batches of any size."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    return Interpreter(model_path=path).get_signature_runner(_SIGNATURE)
+
+
+def onnx_session(path: str) -> Any:
+    """Returns what runs an `.onnx` file."""
+    import onnxruntime
+
+    return onnxruntime.InferenceSession(
+        path, providers=["CPUExecutionProvider"]
+    )
+
+
+def _onnx(path: str) -> Callable[..., dict[str, np.ndarray]]:
+    """Returns the runtime of an `.onnx` file."""
+    session = onnx_session(path)
+    names = [each.name for each in session.get_outputs()]
+    return lambda **given: dict(
+        zip(names, session.run(names, given), strict=True)
+    )
+
+
+def _saved_model(path: str) -> Callable[..., dict[str, np.ndarray]]:
+    """Returns the runtime of the folder of a SavedModel."""
+    import tensorflow as tf
+
+    model: Any = tf.saved_model.load(path)
+
+    def run(**given: np.ndarray) -> dict[str, np.ndarray]:
+        tensors = {key: tf.constant(each) for key, each in given.items()}
+        # A signature alone does not keep the variables alive.
+        found = model.signatures[_SIGNATURE](**tensors)
+        return {key: each.numpy() for key, each in found.items()}
+
+    return run

@@ -12,8 +12,6 @@ from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.export import formats
-from keras_rl2.export import manifest as manifests
-from keras_rl2.export.runtimes import runtime_of
 from keras_rl2.spaces.batches import as_batch
 from keras_rl2.spaces.space_configs import space_from_config
 from keras_rl2.spaces.supported import action_spec
@@ -76,7 +74,7 @@ class PolicyFile:
                 "Expected `trusted=True` for a SavedModel, which is a program "
                 f"that TensorFlow runs. Received: {path}, trusted={trusted}"
             )
-        self.manifest = manifests.read_manifest(path)
+        self.manifest = formats.read_manifest(path)
         self.observation_space = space_from_config(
             self.manifest["observation_space"]
         )
@@ -84,7 +82,7 @@ class PolicyFile:
         self._seen = observation_spec(self.observation_space)
         self._action = action_spec(self.action_space)
         self._path = path
-        self._runtime = runtime_of(path, self.format)
+        self._runtime = formats.runtime_of(path, self.format)
 
     @property
     def deterministic(self) -> bool:
@@ -139,19 +137,23 @@ class PolicyFile:
                 f"deterministic={self.deterministic}"
             )
         batch, single = as_batch(self._seen, observation)
-        memory = self._memory(state, len(leaves(batch)[0]))
+        memory = self.initial_state(len(leaves(batch)[0]))
+        if state is not None:
+            pairs = zip(state, memory, strict=True)
+            memory = tuple(np.asarray(each, own.dtype) for each, own in pairs)
         if noise is not None:
             noise = np.asarray(noise, np.float32)[None if single else ...]
-        outputs = self._run(dict(named_leaves(batch)), memory, noise)
+        given: dict[tuple[str, Any], Any] = {("noise", None): noise}
+        given |= {("state", k): each for k, each in enumerate(memory)}
+        given |= {("observation", k): v for k, v in named_leaves(batch)}
+        outputs = self._run(given)
+        rows = 0 if single else ...
         action = [
-            outputs["action", path].astype(spec.dtype, copy=False)[
-                0 if single else ...
-            ]
+            outputs["action", path].astype(spec.dtype, copy=False)[rows]
             for path, spec in named_leaves(self._action)
         ]
-        if is_leaf(self._action):
-            found = action[0]
-        else:
+        found = action[0]
+        if not is_leaf(self._action):
             found = with_leaves(self._action, action)
         if state is None:
             return found
@@ -159,35 +161,8 @@ class PolicyFile:
             outputs["next_state", index] for index in range(len(memory))
         )
 
-    def _memory(
-        self, state: Sequence[Any] | None, count: int
-    ) -> Sequence[npt.NDArray[Any]]:
-        """Returns the recurrent state; raises an error for other shapes."""
-        initial = self.initial_state(count)
-        if state is None:
-            return initial
-        expected = [each.shape for each in initial]
-        given = [*map(np.shape, state)] if isinstance(state, Sequence) else None
-        if given != expected:
-            raise ValueError(
-                f"Expected a state of arrays of shapes {expected}, like "
-                f"`initial_state({count})`. Received: {state!r:.200}"
-            )
-        return [
-            np.asarray(each, own.dtype)
-            for each, own in zip(state, initial, strict=True)
-        ]
-
-    def _run(
-        self,
-        observation: Mapping[str, npt.NDArray[Any]],
-        state: Sequence[npt.NDArray[Any]],
-        noise: npt.NDArray[Any] | None,
-    ) -> dict[tuple[str, Any], npt.NDArray[Any]]:
+    def _run(self, by_role: Mapping[tuple[str, Any], Any]) -> dict[Any, Any]:
         """Returns the outputs by their role, and path or number."""
-        by_role: dict[tuple[str, Any], Any] = {("noise", None): noise}
-        by_role |= {("state", k): each for k, each in enumerate(state)}
-        by_role |= {("observation", k): v for k, v in observation.items()}
         given = {
             each["name"]: np.ascontiguousarray(by_role[_key(each)])
             for each in self.manifest["inputs"]

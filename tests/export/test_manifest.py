@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 import keras_rl2 as rl
-from keras_rl2.export import runtimes
+from keras_rl2.export import formats
 from support.exported import ENDINGS
 from support.exported import export
 from support.structured_envs import HYBRID_ACTIONS
@@ -67,7 +67,7 @@ def test_names_shapes_and_dtypes_are_those_of_the_file(tmp_path):
     agent = rl.PPO.for_env(env, hidden=(8,), memory=cell, seed=0)
     path = export(agent, tmp_path, "litert", deterministic=False)
     manifest = rl.read_manifest(path)
-    runner = runtimes.litert_runner(str(path))
+    runner = formats.litert_runner(str(path))
     inputs = {each["name"]: each for each in manifest["inputs"]}
     outputs = {each["name"]: each for each in manifest["outputs"]}
     assert set(inputs) == set(runner.get_input_details())
