@@ -6,8 +6,8 @@ from keras_rl2.basics.lazy import lazy
 
 if TYPE_CHECKING:
     from keras_rl2.callbacks.checkpoint import Checkpoint
-    from keras_rl2.callbacks.diagnostic_rules import TrainingWarning
     from keras_rl2.callbacks.diagnostics import Diagnostics
+    from keras_rl2.callbacks.diagnostics import TrainingWarning
     from keras_rl2.callbacks.evaluation import Evaluation
     from keras_rl2.callbacks.optuna_pruning import OptunaPruning
     from keras_rl2.callbacks.progress import Progress
@@ -35,7 +35,7 @@ __getattr__, __dir__ = lazy(
     __name__,
     {
         "Checkpoint": "keras_rl2.callbacks.checkpoint",
-        "TrainingWarning": "keras_rl2.callbacks.diagnostic_rules",
+        "TrainingWarning": "keras_rl2.callbacks.diagnostics",
         "Diagnostics": "keras_rl2.callbacks.diagnostics",
         "Evaluation": "keras_rl2.callbacks.evaluation",
         "OptunaPruning": "keras_rl2.callbacks.optuna_pruning",

@@ -6,14 +6,9 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from typing import Protocol
-from typing import cast
-from typing import runtime_checkable
 
 import keras
 
@@ -40,17 +35,6 @@ KEPT = {
 _EVENTS = ("train", "validation")
 
 
-@runtime_checkable
-class Resumable(Protocol):
-    """A callback with a state that is saved and restored."""
-
-    def get_state(self) -> Any:
-        """Returns the state as plain data."""
-
-    def set_state(self, state: object) -> None:
-        """Restores the state that `get_state` returned."""
-
-
 class CallbackStates:
     """The states of the callbacks of one `fit`.
 
@@ -66,18 +50,35 @@ class CallbackStates:
 
     def __init__(
         self,
-        callbacks: Sequence[keras.callbacks.Callback],
+        callbacks: Iterable[keras.callbacks.Callback],
         states: Iterable[Any] | None = None,
         *,
         has_ended: bool = False,
     ) -> None:
-        self._callbacks = dict(_by_name(callbacks))
-        found = {each["name"]: each for each in states or ()}
+        # By their class and a number within it.
+        self._callbacks: dict[str, Any] = {}
+        seen: Counter[str] = Counter()
+        for callback in callbacks:
+            kind = type(callback).__name__
+            self._callbacks[f"{kind}/{seen[kind]}"] = callback
+            seen[kind] += 1
+        files = {each["name"]: each.get("files") for each in states or ()}
         self._opening = contextlib.ExitStack()
         for name, callback in self._callbacks.items():
-            if has_ended or "files" in found.get(name, {}):
-                files = None if has_ended else found[name]["files"]
-                self._opening.enter_context(_added_to(callback, files))
+            if isinstance(callback, keras.callbacks.CSVLogger) and (
+                has_ended
+                or (files.get(name) and _cut_table(callback, files[name]))
+            ):
+                self._append(callback)
+
+    def _append(self, table: Any) -> None:
+        """Keeps a callback from emptying its file when training begins."""
+        if not table.append:
+            # A later `fit` empties the file, and begins with a header.
+            header = table.append_header
+            self._opening.callback(setattr, table, "append_header", header)
+            self._opening.callback(setattr, table, "append", False)
+        table.append = True
 
     def begin(self) -> None:
         """Ends the opening of files, after the callbacks' `on_train_begin`."""
@@ -94,7 +95,7 @@ class CallbackStates:
             names = _kept_of(callback)
             kept = {n: v for n, v in vars(callback).items() if n in names}
             state = {"name": name, "state": kept}
-            if isinstance(callback, Resumable):
+            if hasattr(callback, "get_state"):
                 # A class derived from one of Keras has both.
                 state |= {"state": callback.get_state(), "kept": kept}
             elif not kept:
@@ -121,25 +122,14 @@ class CallbackStates:
             callback = self._callbacks.get(each["name"])
             if callback is None:
                 continue
-            is_resumable = isinstance(callback, Resumable)
-            kept = each.get("kept", {}) if is_resumable else each["state"]
+            has_state = hasattr(callback, "set_state")
+            kept = each.get("kept", {}) if has_state else each["state"]
             names = _kept_of(callback)
             vars(callback).update({n: kept[n] for n in names if n in kept})
             if "files" in each:
-                _write_files(callback, each["files"])
-            if isinstance(callback, Resumable):
+                _continue_files(callback, each["files"])
+            if has_state:
                 callback.set_state(each["state"])
-
-
-def _by_name(
-    callbacks: Iterable[keras.callbacks.Callback],
-) -> Iterator[tuple[str, keras.callbacks.Callback]]:
-    """Yields callbacks by their class and a number within it."""
-    seen: Counter[str] = Counter()
-    for callback in callbacks:
-        kind = type(callback).__name__
-        yield f"{kind}/{seen[kind]}", callback
-        seen[kind] += 1
 
 
 def _kept_of(callback: keras.callbacks.Callback) -> set[str]:
@@ -151,73 +141,54 @@ def _kept_of(callback: keras.callbacks.Callback) -> set[str]:
     return names
 
 
-def _read_files(callback: keras.callbacks.Callback) -> dict[str, Any]:
+def _read_files(callback: Any) -> dict[str, Any]:
     """Returns the present sizes of the files that a callback appends to."""
-    own = cast(Any, callback)
     if isinstance(callback, keras.callbacks.CSVLogger):
-        if hasattr(own.csv_file, "fileno") and not own.csv_file.closed:
+        if hasattr(callback.csv_file, "fileno") and (
+            not callback.csv_file.closed
+        ):
             # A checkpoint survives a power cut, so its rows must, too.
-            os.fsync(own.csv_file.fileno())
-        path = Path(own.filename)
+            os.fsync(callback.csv_file.fileno())
+        path = Path(callback.filename)
         return {"name": path.name, "size": _size(path)}
     if isinstance(callback, keras.callbacks.TensorBoard):
-        for writer in own._writers.values():
+        for writer in callback._writers.values():
             writer.flush()
         return {
-            name: EventWriter(Path(own.log_dir, name)).get_state()
+            name: EventWriter(Path(callback.log_dir, name)).get_state()
             for name in _EVENTS
         }
     return {}
 
 
-@contextlib.contextmanager
-def _added_to(
-    callback: keras.callbacks.Callback, files: Mapping[str, Any] | None
-) -> Iterator[None]:
-    """Keeps a callback from emptying its file when training begins."""
-    own = cast(Any, callback)
-    if not isinstance(callback, keras.callbacks.CSVLogger) or not _is_cut(
-        Path(own.filename), files
-    ):
-        yield
-        return
-    before = own.append, own.append_header
-    own.append = True
-    try:
-        yield
-    finally:
-        if not before[0]:
-            # A later `fit` empties the file, and begins with a header.
-            own.append, own.append_header = before
-
-
-def _write_files(
-    callback: keras.callbacks.Callback, files: Mapping[str, Any]
-) -> None:
+def _continue_files(callback: Any, files: Mapping[str, Any]) -> None:
     """Makes a callback append to its existing files, in its restored state."""
-    own = cast(Any, callback)
     if isinstance(callback, keras.callbacks.CSVLogger):
-        path = Path(own.filename)
-        if own.keys is not None and not (path.is_file() and not _size(path)):
+        path = Path(callback.filename)
+        if callback.keys is not None and (_size(path) or not path.is_file()):
             # There is a header.
-            own.writer = csv.DictWriter(
-                own.csv_file, ["epoch", *own.keys], delimiter=own.sep
+            callback.writer = csv.DictWriter(
+                callback.csv_file,
+                ["epoch", *callback.keys],
+                delimiter=callback.sep,
             )
     if isinstance(callback, keras.callbacks.TensorBoard):
         # Open writers are of this process, and are made anew on demand: their
         # events were written before the state was restored.
-        own._pop_writer()
-        own._close_writers()
-        own._writers.clear()
+        callback._pop_writer()
+        callback._close_writers()
+        callback._writers.clear()
         for name in _EVENTS:
-            EventWriter(Path(own.log_dir, name)).set_state(files.get(name, {}))
-        own._push_writer(own._train_writer, own._global_train_batch)
+            events = EventWriter(Path(callback.log_dir, name))
+            events.set_state(files.get(name, {}))
+        callback._push_writer(
+            callback._train_writer, callback._global_train_batch
+        )
 
 
-def _is_cut(path: Path, files: Mapping[str, Any] | None) -> bool:
+def _cut_table(table: Any, files: Mapping[str, Any]) -> bool:
     """Truncates a file; returns whether it is the one of the checkpoint."""
-    if files is None:
-        return True
+    path = Path(table.filename)
     is_same = bool(path.name == files["name"])
     if is_same and _size(path) > files["size"]:
         os.truncate(path, files["size"])

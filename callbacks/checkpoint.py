@@ -12,27 +12,19 @@ import warnings
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
-from typing import cast
 
 import keras
 
-from keras_rl2.basics.arguments import check_in_range
-from keras_rl2.basics.arguments import check_path
-from keras_rl2.basics.arguments import check_positive
-from keras_rl2.basics.arguments import present
-from keras_rl2.basics.arguments import refusing_unknown
+from keras_rl2.basics import arguments
 from keras_rl2.callbacks.callback_states import CallbackStates
+from keras_rl2.callbacks.protocols import Logs
 from keras_rl2.callbacks.protocols import Rounds
-from keras_rl2.callbacks.protocols import SavedAgent
-from keras_rl2.callbacks.protocols import env_steps
 from keras_rl2.callbacks.protocols import takes_steps
 from keras_rl2.callbacks.protocols import updates
 from keras_rl2.callbacks.run import Run
 from keras_rl2.callbacks.run import RunEnd
+from keras_rl2.callbacks.run import StopSignal
 from keras_rl2.callbacks.run import described
-from keras_rl2.callbacks.run import may_stop
-from keras_rl2.callbacks.run import who_stopped
-from keras_rl2.callbacks.signals import StopSignal
 from keras_rl2.collecting.checks import is_finite
 from keras_rl2.saving.checkpoint_folder import CheckpointFolder
 from keras_rl2.saving.checkpoint_folder import Saved
@@ -101,7 +93,7 @@ class Checkpoint(keras.callbacks.Callback):
     ([0, 1], [0, 1, 2])
     """
 
-    @refusing_unknown
+    @arguments.refusing_unknown
     def __init__(
         self,
         directory: str | os.PathLike[str],
@@ -111,12 +103,14 @@ class Checkpoint(keras.callbacks.Callback):
         keep: int = 3,
     ) -> None:
         super().__init__()
-        check_path(directory=directory)
-        check_positive(keep=keep, **present(every_steps=every_steps))
-        if every_seconds is not None:
-            check_in_range(every_seconds=(every_seconds, 0, math.inf))
+        arguments.check_path(directory=directory)
+        arguments.check_positive(
+            keep=keep, **arguments.present(every_steps=every_steps)
+        )
         if every_steps is None and every_seconds is None:
             every_seconds = _EVERY_SECONDS
+        if every_seconds is not None:
+            arguments.check_in_range(every_seconds=(every_seconds, 0, math.inf))
         self.directory = os.fspath(directory)
         self.every_steps = every_steps
         self.every_seconds = every_seconds
@@ -145,7 +139,7 @@ class Checkpoint(keras.callbacks.Callback):
         """Locks the directory against other processes; see `locked`."""
         return self._folder.locked()
 
-    def begin(self, agent: SavedAgent, rounds: Rounds, position: Run) -> Run:
+    def begin(self, agent: Any, rounds: Rounds, position: Run) -> Run:
         """Restores agent and dataset from the newest checkpoint, if any.
 
         Args:
@@ -193,8 +187,16 @@ class Checkpoint(keras.callbacks.Callback):
             int: `epoch`, or that of the checkpoint if nothing is left to do.
         """
         self._asked = epoch, total_steps
-        self._stops = {described(c): c for c in callbacks if may_stop(c)}
-        self._position = self._position.until(total_steps, epoch)
+        # The callbacks of this library do not stop a `fit`.
+        self._stops = {
+            described(each): each
+            for each in callbacks
+            if not type(each).__module__.startswith("keras_rl2.")
+        }
+        if total_steps is not None:
+            self._position = dataclasses.replace(
+                self._position, total_steps=total_steps, last_epoch=epoch
+            )
         end = self._end_before
         if end is None:
             return epoch
@@ -226,7 +228,7 @@ class Checkpoint(keras.callbacks.Callback):
         finally:
             self._callbacks = ()
 
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_begin(self, logs: Logs = None) -> None:
         """Prepares the states of callbacks; checks the kind of `fit`."""
         if self._position is None:
             raise ValueError(
@@ -235,14 +237,12 @@ class Checkpoint(keras.callbacks.Callback):
                 f"{type(self.model).__name__}"
             )
         self._states = CallbackStates(
-            [*self._callbacks, cast(Any, self.model).history],
+            [*self._callbacks, self.model.history],
             self._resumed and self._resumed["callbacks"],
             has_ended=self._position.is_past_all,
         )
 
-    def on_epoch_begin(
-        self, epoch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
         """Saves a checkpoint if due."""
         self._epoch = epoch
         self._states.begin()
@@ -252,16 +252,14 @@ class Checkpoint(keras.callbacks.Callback):
             self._finish_putting_back()
             if self._resumed is None:
                 # Those of the epoch before, at the end of a `fit`.
-                cast(Any, self.model).reset_metrics()
+                self.model.reset_metrics()
         elif self._stop.received is not None:
             self._leave(epoch)
         elif self._is_due():
             self._save(epoch)
         self._is_saved = False
 
-    def on_train_batch_begin(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_train_batch_begin(self, batch: int, logs: Logs = None) -> None:
         """Stops before the next round, if a signal asked for it."""
         if self._resumed is not None:
             # Within an epoch, which other callbacks have begun once more.
@@ -274,7 +272,7 @@ class Checkpoint(keras.callbacks.Callback):
         if not within:
             self._leave(self._epoch, rounds)
 
-    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_end(self, logs: Logs = None) -> None:
         """Saves the final state."""
         self._states.begin()
         if self._resumed is not None:
@@ -305,12 +303,14 @@ class Checkpoint(keras.callbacks.Callback):
             )
             return
         self._is_saved = True
-        position = self._position.at(epoch, rounds)
+        position = dataclasses.replace(
+            self._position, epoch=epoch, rounds=rounds
+        )
         self._folder.write_beside(
             {
                 "fits": self._fits,
                 "run": _identity(self._agent, self._rounds),
-                "ended": end and end.to_json(),
+                "ended": end and dataclasses.asdict(end),
                 "model": self._model_as_json,
                 "position": dataclasses.asdict(position),
                 "agent": agent,
@@ -339,7 +339,7 @@ class Checkpoint(keras.callbacks.Callback):
             f"{self._done():,} {unit}."
         )
         ended = saved.state["ended"]
-        self._end_before = None if ended is None else RunEnd.from_json(ended)
+        self._end_before = ended and RunEnd(**ended)
         return at
 
     def _tell(self, words: str) -> None:
@@ -378,20 +378,26 @@ class Checkpoint(keras.callbacks.Callback):
     def _done(self) -> int:
         """Returns the environment steps, or else updates, so far."""
         if takes_steps(self._rounds):
-            return env_steps(self._agent) or 0
+            return int(self._agent.env_steps)
         return updates(self._agent)
 
     def _end_after(self, epoch: int) -> RunEnd | None:
         """Returns the reason why a `fit` has ended before an epoch."""
         epochs, total_steps = self._asked
-        taken = (env_steps(self._agent) or 0) - self._position.env_steps
+        taken = self._agent.env_steps - self._position.env_steps
         has_steps = total_steps is not None and taken >= total_steps
         if epoch >= epochs or has_steps:
             return RunEnd("done", epochs, total_steps)
-        if self.model.stop_training:
-            stops = who_stopped(self._stops)
-            return RunEnd("stopped", epochs, total_steps, stops)
-        return None
+        if not self.model.stop_training:
+            return None
+        stopped = [
+            name
+            for name, each in self._stops.items()
+            if isinstance(each, keras.callbacks.EarlyStopping)
+            and each.stopped_epoch > 0
+        ]
+        stops = tuple(stopped or self._stops)
+        return RunEnd("stopped", epochs, total_steps, stops)
 
     def _leave(self, epoch: int, rounds: int = 0) -> None:
         """Saves, and ends `fit` because of a signal."""
@@ -412,7 +418,7 @@ def _identity(agent: Any, rounds: Any) -> dict[str, Any]:
     return {
         "algorithm": type(agent).__name__,
         "environment": getattr(getattr(rounds, "env", None), "name", None),
-        "seed of the agent": getattr(agent, "seed", None),
+        "seed of the agent": agent.seed,
         "seed of the dataset": getattr(rounds, "seed", None),
     }
 

@@ -10,8 +10,6 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_rl2.callbacks.protocols import env_steps
-from keras_rl2.callbacks.protocols import rollouts_of
 from keras_rl2.callbacks.protocols import takes_steps
 from keras_rl2.callbacks.protocols import updates
 from keras_rl2.updates.skipped_updates import parts_of
@@ -52,9 +50,9 @@ def position(model: keras.Model, logs: Mapping[str, Any], epochs: int) -> int:
     Returns:
         int. Updates so far, if the dataset takes no steps.
     """
-    if not takes_steps(rollouts_of(model)):
+    if not takes_steps(getattr(model, "rollouts", None)):
         return updates(model)
-    steps = logs.get("env_steps", env_steps(model))
+    steps = logs.get("env_steps", getattr(model, "env_steps", None))
     return epochs if steps is None else int(steps)
 
 
@@ -68,7 +66,10 @@ def scalars(model: keras.Model, logs: Mapping[str, Any]) -> dict[str, float]:
     Returns:
         dict of floats, finite or not; each number has one tag.
     """
-    found = {"clip_ratio": _clip_ratio(model), **logs}
+    clip_ratio = getattr(model, "clip_ratio", None)
+    if callable(clip_ratio):
+        clip_ratio = clip_ratio(model.optimizer.iterations)
+    found = {"clip_ratio": clip_ratio, **logs}
     by_tag = {
         _tag(key): -float(value) if key in _NEGATED else float(value)
         for key, value in found.items()
@@ -97,17 +98,14 @@ def settings(model: keras.Model) -> dict[str, Any]:
     for index, part in enumerate(parts_of(model.optimizer)):
         again = f"_{index}" if index else ""
         sections[f"optimizer{again}"] = part.get_config()
-    rollouts = rollouts_of(model)
+    rollouts = getattr(model, "rollouts", None)
     if rollouts is not None:
         sections["dataset"] = rollouts.settings()
-    found = {
-        f"{section}.{key}": _plain(value)
+    return {"algorithm": type(model).__name__} | {
+        f"{section}.{key}": plain
         for section, config in sections.items()
         for key, value in config.items()
-    }
-    return {
-        "algorithm": type(model).__name__,
-        **{key: value for key, value in found.items() if value is not None},
+        if (plain := _plain(value)) is not None
     }
 
 
@@ -137,14 +135,6 @@ def _tag(key: str) -> str:
     if key.startswith("val_"):
         return f"eval/{key.removeprefix('val_')}"
     return f"train/{key}"
-
-
-def _clip_ratio(model: keras.Model) -> float | None:
-    """Returns the present clip ratio; None if there is none."""
-    clip_ratio = getattr(model, "clip_ratio", None)
-    if callable(clip_ratio):
-        clip_ratio = clip_ratio(model.optimizer.iterations)
-    return None if clip_ratio is None else float(clip_ratio)
 
 
 def _plain(value: object) -> Any:

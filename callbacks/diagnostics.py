@@ -1,6 +1,9 @@
 """Measurements of a training, and warnings of known faults with remedies."""
 
+import math
 import warnings
+from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
@@ -9,11 +12,9 @@ import numpy as np
 
 from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import refusing_unknown
+from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.stopwatch import Stopwatch
-from keras_rl2.callbacks.diagnostic_rules import Faults
-from keras_rl2.callbacks.diagnostic_rules import TrainingWarning
-from keras_rl2.callbacks.protocols import Rounds
-from keras_rl2.callbacks.protocols import rollouts_of
+from keras_rl2.callbacks.protocols import Logs
 
 _SECTIONS = ("environment", "acting", "preparing", "update", "rest")
 _CHOICES = (
@@ -21,6 +22,19 @@ _CHOICES = (
     gymnasium.spaces.MultiDiscrete,
     gymnasium.spaces.MultiBinary,
 )
+_LARGEST_STEP = 0.1
+_LEAST_ENTROPY = 0.01
+_USELESS_EPOCHS = 10
+
+
+class TrainingWarning(UserWarning):
+    """Warning of `Diagnostics` of a fault in a training, with a remedy.
+
+    Example:
+
+    >>> import warnings
+    >>> warnings.simplefilter("error", TrainingWarning)
+    """
 
 
 class Diagnostics(keras.callbacks.Callback):
@@ -66,24 +80,21 @@ class Diagnostics(keras.callbacks.Callback):
         super().__init__()
         check_flag(warn=warn)
         self.warn = warn
-        self._rounds: Rounds | None = None
         self._stopwatch = Stopwatch()
         self._seconds: dict[str, float] = {}
         self._faults = Faults()
         self._weights: list[np.ndarray] = []
 
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_begin(self, logs: Logs = None) -> None:
         """Starts the clock of the dataset."""
-        # An earlier `fit` may have been interrupted.
-        self._stop_watching()
-        self._rounds = rounds = rollouts_of(self.model)
+        rounds = getattr(self.model, "rollouts", None)
         space = getattr(self.model, "action_space", None)
         self._faults = Faults(
             discrete=isinstance(space, _CHOICES),
             scales_loss=isinstance(
                 self.model.optimizer, keras.optimizers.LossScaleOptimizer
             ),
-            outliers=None if rounds is None else rounds.outliers,
+            outliers=getattr(rounds, "outliers", None),
         )
         self._stopwatch = Stopwatch()
         if rounds is not None:
@@ -93,31 +104,26 @@ class Diagnostics(keras.callbacks.Callback):
         self._stopwatch.switch("rest")
         self._seconds = self._stopwatch.seconds()
 
-    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_end(self, logs: Logs = None) -> None:
         """Stops the clock of the dataset."""
-        self._stop_watching()
+        rounds = getattr(self.model, "rollouts", None)
+        if rounds is not None:
+            # Another `Diagnostics` of the same `fit` goes on reading it.
+            rounds.stopwatch = None
 
-    def on_epoch_begin(
-        self, epoch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
         """Copies the weights, whose change is measured."""
         self._weights = self._present_weights()
 
-    def on_train_batch_begin(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_train_batch_begin(self, batch: int, logs: Logs = None) -> None:
         """Starts the clock of the updates; a dataset stops it meanwhile."""
         self._stopwatch.switch("update")
 
-    def on_train_batch_end(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
         """Stops the clock of the updates."""
         self._stopwatch.switch("rest")
 
-    def on_epoch_end(
-        self, epoch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Measures and warns."""
         logs = {} if logs is None else logs
         pairs = zip(self._weights, self._present_weights(), strict=True)
@@ -149,13 +155,6 @@ class Diagnostics(keras.callbacks.Callback):
             self._faults.state = state["faults"]
             self._weights = state["weights"]
 
-    def _stop_watching(self) -> None:
-        """Stops the clock of the dataset."""
-        if self._rounds is not None:
-            # Another `Diagnostics` of the same `fit` goes on reading it.
-            self._rounds.stopwatch = None
-        self._rounds = None
-
     def _present_weights(self) -> list[np.ndarray]:
         """Returns a copy of the trainable weights."""
         # In float32: differences of bfloat16 would be mere rounding.
@@ -163,6 +162,97 @@ class Diagnostics(keras.callbacks.Callback):
             np.array(variable.value.numpy(), np.float32)
             for variable in self.model.trainable_variables
         ]
+
+
+class Faults:
+    """Detects known faults in the logs of epochs, each once.
+
+    Missing values and NaN are no faults, except for the norm of gradients.
+    Only the entropy of discrete actions has a lower bound. Updates that
+    overflow are no fault of an optimizer that scales the loss. `outliers` are
+    those of running statistics, by their key in the logs.
+    """
+
+    def __init__(
+        self,
+        discrete: bool = False,
+        scales_loss: bool = False,
+        outliers: Mapping[str, Outliers] | None = None,
+    ) -> None:
+        self.discrete = discrete
+        self.scales_loss = scales_loss
+        self.outliers = outliers or {}
+        #: What further epochs depend on, as plain data.
+        self.state: dict[str, Any] = {
+            "warned": [],
+            "entropy": None,
+            "useless_epochs": 0,
+            "outliers": {k: each.count for k, each in self.outliers.items()},
+        }
+
+    def in_logs(self, logs: Mapping[str, float]) -> list[str]:
+        """Returns a message for each fault not found in earlier epochs."""
+        found = dict(self._found(logs))
+        new = [name for name in found if name not in self.state["warned"]]
+        self.state["warned"] += new
+        return [found[name] for name in new]
+
+    def _found(self, logs: Mapping[str, float]) -> Iterator[tuple[str, str]]:
+        """Yields name and message of each fault of an epoch."""
+        divergence = logs.get("approx_kl", 0.0)
+        if divergence > _LARGEST_STEP:
+            yield (
+                "policy step",
+                "The policy moves too far in one round: approx_kl="
+                f"{divergence:.3g} is above {_LARGEST_STEP}, where the loss is "
+                "a poor estimate of the new policy. Lower the learning rate or "
+                "`passes`, or set `target_kl`",
+            )
+        entropy = logs.get("entropy", math.nan)
+        if self.discrete and math.isfinite(entropy):
+            first = self.state["entropy"]
+            first = self.state["entropy"] = entropy if first is None else first
+            if entropy < _LEAST_ENTROPY * first:
+                yield (
+                    "entropy",
+                    "The policy hardly explores any more: "
+                    f"entropy={entropy:.3g} is below {_LEAST_ENTROPY:.0%} of "
+                    f"the {first:.3g} at first. Unless the return is optimal, "
+                    "raise `entropy_coefficient` (for SAC `target_entropy`) or "
+                    "lower the learning rate",
+                )
+        # Epochs in which values predict worse than a mean would.
+        explained = logs.get("explained_variance", math.nan)
+        epochs = self.state["useless_epochs"] + 1 if explained < 0.0 else 0
+        self.state["useless_epochs"] = epochs
+        if epochs >= _USELESS_EPOCHS:
+            yield (
+                "critic",
+                "The critic predicts returns worse than their mean would: "
+                f"explained_variance={explained:.3g}, below 0 for {epochs} "
+                "epochs. Raise the critic's learning rate (`critic_optimizer`) "
+                "or `value_coefficient`, and scale rewards (`scale_rewards`) "
+                "and observations (`normalize_observations`)",
+            )
+        norm = logs.get("gradient_norm", 0.0)
+        skipped = int(logs.get("skipped_updates", 0))
+        if not self.scales_loss and (skipped or not math.isfinite(norm)):
+            yield (
+                "gradients",
+                f"Gradients are not finite: gradient_norm={norm}, "
+                f"skipped_updates={skipped}. These updates changed no weight: "
+                "look for rewards and observations that are far too large, "
+                "scale them, and lower the learning rate",
+            )
+        for key, each in self.outliers.items():
+            if each.count > self.state["outliers"].get(key, 0):
+                yield (
+                    key,
+                    "A value is so far from all others that normalisation does "
+                    f"not follow it: {each.newest}, {key}={each.count}. If the "
+                    "environment is at fault, correct it there. Rare but "
+                    "correct values do no harm",
+                )
 
 
 def _norm(arrays: list[np.ndarray]) -> float:

@@ -1,13 +1,11 @@
 """Evaluation during a `fit`."""
 
-from typing import Any
-
 import keras
 
 from keras_rl2.basics.arguments import check_has
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import refusing_unknown
-from keras_rl2.callbacks.protocols import Episodes
+from keras_rl2.callbacks.protocols import Logs
 
 
 class Evaluation(keras.callbacks.Callback):
@@ -35,20 +33,16 @@ class Evaluation(keras.callbacks.Callback):
     """
 
     @refusing_unknown
-    def __init__(self, episodes: Episodes, frequency: int = 1) -> None:
+    def __init__(self, episodes: object, frequency: int = 1) -> None:
         super().__init__()
         check_has("an `EvaluationDataset`", "play", episodes=episodes)
         check_positive(frequency=frequency)
         self.episodes = episodes
         self.frequency = frequency
 
-    def on_epoch_end(
-        self, epoch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Evaluates and adds the results to the logs."""
         if logs is None or (epoch + 1) % self.frequency:
             return
-        results: dict[str, float] = self.model.evaluate(
-            self.episodes, verbose=0
-        )
+        results = self.model.evaluate(self.episodes, verbose=0)
         logs.update({f"val_{key}": value for key, value in results.items()})

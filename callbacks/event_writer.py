@@ -1,7 +1,10 @@
 """Writing event files for TensorBoard."""
 
+import contextlib
 import math
 import os
+import struct
+from collections.abc import Iterator
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -39,22 +42,22 @@ class EventWriter:
         self,
         step: int,
         *,
-        scalars: Mapping[str, float | None] | None = None,
+        scalars: Mapping[str, float] | None = None,
         histograms: Mapping[str, np.ndarray] | None = None,
     ) -> None:
         """Writes curves and histograms by their tags.
 
         Args:
             step: int. Position on the axis, in environment steps.
-            scalars: dict of floats. Values that are None or not finite are
-                left out. Defaults to `None`.
+            scalars: dict of floats. Values that are not finite are left
+                out. Defaults to `None`.
             histograms: dict of arrays of any shape. Values that are not finite
                 are left out. Defaults to `None`.
         """
         values = [
             tf.compat.v1.Summary.Value(tag=tag, simple_value=value)
             for tag, value in (scalars or {}).items()
-            if value is not None and math.isfinite(value)
+            if math.isfinite(value)
         ]
         for tag, array in (histograms or {}).items():
             finite = array[np.isfinite(array)].astype(np.float64)
@@ -62,27 +65,25 @@ class EventWriter:
                 values.append(
                     tf.compat.v1.Summary.Value(tag=tag, histo=_counts(finite))
                 )
-        self._write(step, values)
+        self._write(step, tf.compat.v1.Summary(value=values))
 
-    def image(
-        self, step: int, tag: str, encoded: bytes, width: int, height: int
-    ) -> None:
-        """Writes an encoded image; TensorBoard shows a GIF as a video.
+    def gif(self, step: int, tag: str, encoded: bytes) -> None:
+        """Writes a GIF, which TensorBoard shows as a video.
 
         Args:
             step: int. Position on the axis, in environment steps.
             tag: str. Name of the image.
-            encoded: bytes. A PNG, JPEG or GIF.
-            width: int. Pixels of a row.
-            height: int. Pixels of a column.
+            encoded: bytes. The GIF.
         """
+        width, height = struct.unpack("<HH", encoded[6:10])
         image = tf.compat.v1.Summary.Image(
             width=width,
             height=height,
             colorspace=3,
             encoded_image_string=encoded,
         )
-        self._write(step, [tf.compat.v1.Summary.Value(tag=tag, image=image)])
+        value = tf.compat.v1.Summary.Value(tag=tag, image=image)
+        self._write(step, tf.compat.v1.Summary(value=[value]))
 
     def text(self, step: int, texts: Mapping[str, str]) -> None:
         """Writes texts.
@@ -91,10 +92,9 @@ class EventWriter:
             step: int. Position on the axis, in environment steps.
             texts: dict of Markdown by tags.
         """
-        with self._open().as_default():
+        with self._writing():
             for tag, text in texts.items():
                 tf.summary.text(tag, text, step=step)
-        self._file.flush()
 
     def graph(self, graph: tf.Graph) -> None:
         """Writes a graph of TensorFlow.
@@ -102,9 +102,8 @@ class EventWriter:
         Args:
             graph: `tf.Graph`.
         """
-        with self._open().as_default():
+        with self._writing():
             tf.summary.graph(graph)
-        self._file.flush()
 
     def hyper_parameters(self, step: int, values: Mapping[str, Any]) -> None:
         """Writes the hyper-parameters for the HParams tab.
@@ -118,9 +117,7 @@ class EventWriter:
         # Imported on demand, since it is slow.
         from tensorboard.plugins.hparams import api
 
-        self._write_serialized(
-            step, api.hparams_pb(dict(values)).SerializeToString()
-        )
+        self._write(step, api.hparams_pb(dict(values)))
 
     def end_of_run(self, step: int) -> None:
         """Marks the run as successful in the HParams tab.
@@ -131,8 +128,7 @@ class EventWriter:
         from tensorboard.plugins.hparams import api_pb2
         from tensorboard.plugins.hparams import summary
 
-        ended = summary.session_end_pb(api_pb2.STATUS_SUCCESS)
-        self._write_serialized(step, ended.SerializeToString())
+        self._write(step, summary.session_end_pb(api_pb2.STATUS_SUCCESS))
 
     def get_state(self) -> dict[str, int]:
         """Returns the present lengths of the event files.
@@ -162,23 +158,20 @@ class EventWriter:
         """Returns the event files in the directory."""
         return sorted(Path(self.log_dir).glob("events.out.tfevents.*"))
 
-    def _write(self, step: int, values: list[Any]) -> None:
+    def _write(self, step: int, summary: Any) -> None:
         """Writes one event: `tf.summary.scalar` costs 0.1 ms for each."""
-        self._write_serialized(
-            step, tf.compat.v1.Summary(value=values).SerializeToString()
-        )
+        with self._writing():
+            serialized = summary.SerializeToString()
+            tf.summary.experimental.write_raw_pb(serialized, step)
 
-    def _write_serialized(self, step: int, summary: bytes) -> None:
-        """Writes one event that holds a summary."""
-        with self._open().as_default():
-            tf.summary.experimental.write_raw_pb(summary, step)
-        self._file.flush()
-
-    def _open(self) -> Any:
-        """Returns the writer, made by the first call."""
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Makes the file if there is none, and flushes it at the end."""
         if self._file is None:
             self._file = tf.summary.create_file_writer(self.log_dir)
-        return self._file
+        with self._file.as_default():
+            yield
+        self._file.flush()
 
 
 def _counts(array: np.ndarray) -> Any:

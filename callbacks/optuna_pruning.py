@@ -7,8 +7,8 @@ from typing import Any
 import keras
 
 from keras_rl2.basics.arguments import check_has
-from keras_rl2.basics.arguments import check_text
 from keras_rl2.basics.arguments import refusing_unknown
+from keras_rl2.callbacks.protocols import Logs
 from keras_rl2.callbacks.protocols import rounds_of_fit
 
 
@@ -44,27 +44,23 @@ class OptunaPruning(keras.callbacks.Callback):
     def __init__(self, trial: Any, monitor: str = "val_episode_return") -> None:
         super().__init__()
         check_has("a trial of Optuna", "report", "should_prune", trial=trial)
-        check_text(monitor=monitor)
         self.trial = trial
         self.monitor = monitor
         self._steps: int | None = None
         self._steps_per_epoch = 0
 
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_begin(self, logs: Logs = None) -> None:
         """Computes the steps of an epoch."""
         rollouts = rounds_of_fit(self)
         if rollouts is None:
             return
-        self._steps_per_epoch = (
-            rollouts.rounds_per_epoch * rollouts.steps_per_round
-        )
+        rounds = rollouts.rounds_per_epoch
+        self._steps_per_epoch = rounds * rollouts.steps_per_round
         if self._steps is None:
             self._steps = int(self.model.env_steps)
         self._steps += rollouts.steps_before_first_round
 
-    def on_epoch_end(
-        self, epoch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Reports the value, and ends the trial if Optuna prunes it."""
         logs = logs or {}
         step = int(logs.get("env_steps", epoch + 1))

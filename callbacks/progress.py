@@ -6,18 +6,12 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 from typing import TextIO
 
 import keras
 
-from keras_rl2.basics.arguments import check_above_zero
-from keras_rl2.basics.arguments import check_has
-from keras_rl2.basics.arguments import check_positive
-from keras_rl2.basics.arguments import present
-from keras_rl2.basics.arguments import refusing_unknown
-from keras_rl2.callbacks.protocols import env_steps
-from keras_rl2.callbacks.protocols import rollouts_of
+from keras_rl2.basics import arguments
+from keras_rl2.callbacks.protocols import Logs
 from keras_rl2.callbacks.protocols import rounds_of_fit
 from keras_rl2.callbacks.protocols import takes_steps
 from keras_rl2.callbacks.protocols import updates
@@ -71,7 +65,7 @@ class Progress(keras.callbacks.Callback):
     256 steps in 0:... (... steps/s), episode_return ...
     """
 
-    @refusing_unknown
+    @arguments.refusing_unknown
     def __init__(
         self,
         total_steps: int | None = None,
@@ -81,76 +75,61 @@ class Progress(keras.callbacks.Callback):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__()
-        check_positive(**present(total_steps=total_steps))
-        check_above_zero(seconds=seconds)
-        check_has("a text stream", "write", "flush", **present(stream=stream))
-        check_has("a function", "__call__", clock=clock)
+        arguments.check_positive(**arguments.present(total_steps=total_steps))
+        arguments.check_above_zero(seconds=seconds)
         self.total_steps = total_steps
         self.stream = stream
         self.seconds = seconds
         self.clock = clock
         self._line = _Line(sys.stdout)
-        self._speed = _Speed()
-        self._first_step = self._steps = 0
+        self._points: deque[tuple[float, int]] = deque()
+        self._unit = "steps"
+        self._before = self._steps = self._epoch = 0
+        self._shown = -1
         self._started = self._drawn = 0.0
         self._return: float | None = None
-        self._epoch = 0
-        self._unit = "steps"
-        # For the whole `fit`.
-        self._updates: int | None = None
-        self._expected: int | None = None
-        self._shown = -1
+        # Of the whole `fit`; None if it is unknown.
+        self._total: int | None = None
 
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Starts counting."""
+    def on_train_begin(self, logs: Logs = None) -> None:
+        """Starts counting; shows the settings chosen by the algorithm."""
+        rounds = rounds_of_fit(self)
         self._line = _Line(self.stream or sys.stdout)
-        self._speed = _Speed()
-        self._unit = "steps" if takes_steps(rounds_of_fit(self)) else "updates"
-        self._first_step = self._counted() or 0
+        self._unit = "steps" if takes_steps(rounds) else "updates"
+        self._before = self._counted() or 0
         self._steps = 0
-        self._updates = self._expected = None
         self._shown = -1
-        self._started = self._drawn = self.clock()
-        self._return = None
-        if self._line.in_place:
-            self._drawn = -math.inf
-        self._speed.add(self._started, 0)
-        self._say_what_was_chosen()
-
-    def _say_what_was_chosen(self) -> None:
-        """Shows the settings chosen by the algorithm, if any."""
-        rollouts = rounds_of_fit(self)
-        own = {} if rollouts is None else rollouts.own_settings()
+        self._started = self.clock()
+        self._drawn = -math.inf if self._line.in_place else self._started
+        self._return = self._total = None
+        self._points = deque([(self._started, 0)])
+        own = {} if rounds is None else rounds.own_settings()
         if own:
             chosen = ", ".join(f"{name}={each}" for name, each in own.items())
             self._line.end(f"{type(self.model).__name__}'s own: {chosen}")
 
-    def on_epoch_begin(
-        self, epoch: int, logs: dict[str, Any] | None = None
-    ) -> None:
-        """Stores the epoch, and computes the steps of the whole `fit`."""
+    def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
+        """Stores the epoch, and computes the total of the whole `fit`."""
         self._epoch = epoch
-        if self._updates is None:
-            self._updates = self._updates_left(epoch, 0)
-            self._expected = self._steps_to_come(self._updates)
+        if self._total is None:
+            left = self._updates_left(epoch)
+            self._total = left if self._unit == "updates" else self.total_steps
+            if self._total is None:
+                self._total = self._steps_of(left)
 
-    def on_train_batch_end(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
         """Draws the progress after an update."""
         self._draw(self._updates_left(self._epoch, batch) - 1)
 
-    def on_epoch_end(
-        self, epoch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Draws; for a plain Keras model steps are known from the logs only."""
         logs = logs or {}
         self._return = logs.get("episode_return", self._return)
-        if env_steps(self.model) is None:
+        if not hasattr(self.model, "env_steps"):
             self._steps = int(logs.get("env_steps", 0))
-        self._draw(self._updates_left(epoch + 1, 0))
+        self._draw(self._updates_left(epoch + 1))
 
-    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_end(self, logs: Logs = None) -> None:
         """Shows a summary, and ends the line."""
         self._count()
         seconds = self.clock() - self._started
@@ -163,7 +142,7 @@ class Progress(keras.callbacks.Callback):
     def _draw(self, updates_left: int) -> None:
         """Draws a line if due."""
         now = self.clock()
-        pause = self._line.redraw_seconds or self.seconds
+        pause = _REDRAW_SECONDS if self._line.in_place else self.seconds
         if now - self._drawn < pause:
             return
         self._count()
@@ -171,22 +150,38 @@ class Progress(keras.callbacks.Callback):
             # A file has this line already: updates take no steps.
             return
         self._drawn, self._shown = now, self._steps
-        self._speed.add(now, self._steps)
+        speed, unit = self._speed(now), self._unit
+        text = f"{self._steps:,} {unit}  {speed:,.0f} {unit}/s"
         to_come = self._to_come(updates_left)
-        if to_come is None:
-            self._line.show(self._text())
-            return
-        total = self._total(to_come)
-        share = min(max(1.0 - to_come / max(total, 1), 0.0), 1.0)
-        self._line.show(self._text(total, to_come, share))
+        if to_come is not None:
+            # Resets of NEXT_STEP environments count for the expected steps, but
+            # not as steps taken: none of them are to come in the end.
+            total = self._steps
+            if self._total is not None and (to_come or self.total_steps):
+                total = self._total
+            share = min(max(1.0 - to_come / max(total, 1), 0.0), 1.0)
+            text = (
+                f"{self._steps:,}/{total:,} {unit}  {share:4.0%}  "
+                f"{speed:,.0f} {unit}/s"
+            )
+            if speed > 0.0:
+                text += f"  {_duration(to_come / speed)} left"
+        self._line.show(text + self._episode_return("  "))
+
+    def _speed(self, now: float) -> float:
+        """Returns the steps per second of the last `_SPEED_SECONDS`."""
+        self._points.append((now, self._steps))
+        while now - self._points[1][0] > _SPEED_SECONDS:
+            self._points.popleft()
+        start, first = self._points[0]
+        return (self._steps - first) / (now - start) if now > start else 0.0
 
     def _count(self) -> None:
         """Reads the steps and the return so far."""
         counted = self._counted()
-        if counted is None:
-            return
-        self._steps = counted - self._first_step
-        rollouts = rollouts_of(self.model)
+        if counted is not None:
+            self._steps = counted - self._before
+        rollouts = getattr(self.model, "rollouts", None)
         if rollouts is not None:
             self._return = rollouts.logs().get("episode_return")
 
@@ -194,21 +189,7 @@ class Progress(keras.callbacks.Callback):
         """Returns the present count of steps, or else of updates."""
         if self._unit == "updates":
             return updates(self.model)
-        return env_steps(self.model)
-
-    def _text(
-        self, total: int | None = None, to_come: int = 0, share: float = 0.0
-    ) -> str:
-        """Returns the line; without a share if the total is unknown."""
-        speed = self._speed.per_second()
-        unit = self._unit
-        parts = [f"{self._steps:,} {unit}"]
-        if total is not None:
-            parts = [f"{self._steps:,}/{total:,} {unit}  {share:4.0%}"]
-        parts.append(f"{speed:,.0f} {unit}/s")
-        if total is not None and speed > 0.0:
-            parts.append(f"{_duration(to_come / speed)} left")
-        return "  ".join(parts) + self._episode_return("  ")
+        return getattr(self.model, "env_steps", None)
 
     def _episode_return(self, before: str) -> str:
         """Returns the mean return as text; empty before an episode ended."""
@@ -216,35 +197,20 @@ class Progress(keras.callbacks.Callback):
             return ""
         return f"{before}episode_return {self._return:.1f}"
 
-    def _updates_left(self, epoch: int, batch: int) -> int:
+    def _updates_left(self, epoch: int, batch: int = 0) -> int:
         """Returns the updates of the `fit` from a batch on; 0 if unknown."""
         params = self.params or {}
         steps: int = params.get("steps") or 0
         epochs: int = params.get("epochs", 0)
         return max((epochs - epoch) * steps - batch, 0)
 
-    def _total(self, to_come: int) -> int:
-        """Returns the steps of the whole `fit`, given those to come.
-
-        It is constant from the beginning to the end. Resets of NEXT_STEP
-        environments count for the expected steps, but not as steps taken: if
-        none are to come, the total is the number of steps taken.
-        """
-        if self._unit == "updates":
-            return self._steps + to_come
-        if self.total_steps is not None:
-            return self.total_steps
-        return self._expected if to_come and self._expected else self._steps
-
     def _to_come(self, updates_left: int) -> int | None:
         """Returns the count that is to come; None if it is unknown."""
-        if self._unit == "updates":
-            return max((self._updates or 0) - self._steps, 0)
-        if self.total_steps is not None:
-            return max(self.total_steps - self._steps, 0)
-        return self._steps_to_come(updates_left)
+        if self._unit == "updates" or self.total_steps is not None:
+            return max((self._total or 0) - self._steps, 0)
+        return self._steps_of(updates_left)
 
-    def _steps_to_come(self, updates_left: int) -> int | None:
+    def _steps_of(self, updates_left: int) -> int | None:
         """Returns the steps of the updates left; None if it is unknown."""
         rollouts = rounds_of_fit(self)
         if rollouts is None:
@@ -256,57 +222,32 @@ class Progress(keras.callbacks.Callback):
         return to_come + rollouts.steps_before_first_round
 
 
-class _Speed:
-    """Steps per second of the last `_SPEED_SECONDS`."""
-
-    def __init__(self) -> None:
-        self._points: deque[tuple[float, int]] = deque()
-
-    def add(self, now: float, steps: int) -> None:
-        """Adds the present number of steps."""
-        self._points.append((now, steps))
-        while now - self._points[1 % len(self._points)][0] > _SPEED_SECONDS:
-            self._points.popleft()
-
-    def per_second(self) -> float:
-        """Returns the speed between the oldest and the newest point."""
-        (start, first), (end, last) = self._points[0], self._points[-1]
-        return (last - first) / (end - start) if end > start else 0.0
-
-
 class _Line:
-    """A line of text that is rewritten in place on a terminal.
-
-    Args:
-        stream: Text stream.
-    """
+    """A line of text that is rewritten in place on a terminal."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self.in_place = bool(getattr(stream, "isatty", lambda: False)())
-        self.redraw_seconds = _REDRAW_SECONDS if self.in_place else None
         self._length = 0
 
     def show(self, text: str) -> None:
         """Shows the text."""
-        if not self.in_place:
-            self._write(f"{text}\n")
-            return
-        # A line that wraps around cannot be rewritten.
-        text = text[: max(shutil.get_terminal_size().columns - 1, 1)]
-        self._write(f"\r{text:<{self._length}}")
-        self._length = len(text)
+        if self.in_place:
+            # A line that wraps around cannot be rewritten.
+            text = text[: max(shutil.get_terminal_size().columns - 1, 1)]
+            shown = f"\r{text:<{self._length}}"
+            self._length = len(text)
+        else:
+            shown = f"{text}\n"
+        self._stream.write(shown)
+        self._stream.flush()
 
     def end(self, text: str) -> None:
         """Shows the last text, and ends the line."""
         self.show(text)
         if self.in_place:
-            self._write("\n")
-
-    def _write(self, text: str) -> None:
-        """Writes and flushes."""
-        self._stream.write(text)
-        self._stream.flush()
+            self._stream.write("\n")
+            self._stream.flush()
 
 
 def _duration(seconds: float) -> str:

@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import struct
 import tempfile
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -11,16 +10,10 @@ from typing import Any
 
 import keras
 
-from keras_rl2.basics.arguments import check_above_zero
-from keras_rl2.basics.arguments import check_choice
-from keras_rl2.basics.arguments import check_path
-from keras_rl2.basics.arguments import check_positive
-from keras_rl2.basics.arguments import check_seed
-from keras_rl2.basics.arguments import present
-from keras_rl2.basics.arguments import refusing_unknown
-from keras_rl2.callbacks import frames as video
+from keras_rl2.basics import arguments
 from keras_rl2.callbacks import recording
 from keras_rl2.callbacks.event_writer import EventWriter
+from keras_rl2.callbacks.protocols import Logs
 from keras_rl2.envs.making import EnvWrapper
 
 _FORMATS = ("gif", "mp4")
@@ -90,7 +83,7 @@ class RecordVideo(keras.callbacks.Callback):
     ['step-00000064.gif']
     """
 
-    @refusing_unknown
+    @arguments.refusing_unknown
     def __init__(
         self,
         env: str | Callable[[], Any],
@@ -107,14 +100,18 @@ class RecordVideo(keras.callbacks.Callback):
         wrappers: Sequence[EnvWrapper] = (),
     ) -> None:
         super().__init__()
-        check_positive(every=every, episodes=episodes, max_steps=max_steps)
-        check_seed(seed)
-        check_above_zero(**present(fps=fps))
-        check_choice(format=(format, _FORMATS))
-        check_path(directory=directory, **present(log_dir=log_dir))
-        video.require(f".{format}")
+        arguments.check_positive(
+            every=every, episodes=episodes, max_steps=max_steps
+        )
+        arguments.check_seed(seed)
+        arguments.check_above_zero(**arguments.present(fps=fps))
+        arguments.check_choice(format=(format, _FORMATS))
+        arguments.check_path(
+            directory=directory, **arguments.present(log_dir=log_dir)
+        )
+        recording.require(f".{format}")
         if log_dir is not None:
-            video.require(".gif")
+            recording.require(".gif")
         self.env = env
         self._make = _maker(env, env_kwargs, wrappers)
         self.directory = pathlib.Path(directory)
@@ -126,10 +123,10 @@ class RecordVideo(keras.callbacks.Callback):
         self.max_steps = max_steps
         self._made: Any = _make(self._make)
         self.fps = fps or recording.frames_per_second(self._made)
-        self._writer: EventWriter | None = None
+        self._writer = None if log_dir is None else EventWriter(log_dir)
         self._looked = self._recorded = 0
 
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_begin(self, logs: Logs = None) -> None:
         """Makes the environment, and checks the agent against it."""
         if not hasattr(self.model, "litert_policy"):
             raise ValueError(
@@ -141,11 +138,14 @@ class RecordVideo(keras.callbacks.Callback):
         self.model.bind(self._made.observation_space, self._made.action_space)
         self._looked = self._recorded = self.model.env_steps
         if recording.is_drawn_by_mujoco(self._made):
-            self._try_to_draw()
+            # An error is raised before training: MuJoCo needs drivers that a
+            # machine may lack.
+            with tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder, f"try.{self.format}")
+                asked = recording.Recording(path, max_steps=1)
+                recording.record(self.model, self._make, asked)
 
-    def on_epoch_end(
-        self, epoch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Records a video if due."""
         steps = self.model.env_steps
         due = steps // self.every > self._looked // self.every
@@ -153,7 +153,7 @@ class RecordVideo(keras.callbacks.Callback):
         if due:
             self._record()
 
-    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_end(self, logs: Logs = None) -> None:
         """Records the final policy, and closes the environment."""
         if self.model.env_steps > self._recorded:
             self._record()
@@ -172,28 +172,6 @@ class RecordVideo(keras.callbacks.Callback):
         """
         self._looked = state
 
-    @property
-    def _plays_here(self) -> bool:
-        """Whether this process plays, in the environment that it has made.
-
-        The environment of a function may be the only one, and users may access
-        it: so it is the same for all videos.
-        """
-        return not (
-            isinstance(self._make, recording.IdEnv)
-            or recording.is_drawn_by_mujoco(self._made)
-        )
-
-    def _try_to_draw(self) -> None:
-        """Records one step as a test: an error is raised before training.
-
-        MuJoCo needs drivers that a machine may lack.
-        """
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, f"try.{self.format}")
-            asked = recording.Recording(path, max_steps=1)
-            recording.record(self.model, self._make, asked)
-
     def _record(self) -> None:
         """Plays episodes, and writes the files."""
         steps = self._recorded = self.model.env_steps
@@ -205,20 +183,16 @@ class RecordVideo(keras.callbacks.Callback):
             self.fps,
             with_gif=self.log_dir is not None,
         )
-        if self._plays_here:
-            recorded = asked.play(self._made, recording.ActingHere(self.model))
-        else:
+        if isinstance(
+            self._make, recording.IdEnv
+        ) or recording.is_drawn_by_mujoco(self._made):
             recorded = recording.record(self.model, self._make, asked)
-        if recorded.gif is not None:
-            self._write_summary(recorded.gif, steps)
-
-    def _write_summary(self, gif: bytes, steps: int) -> None:
-        """Writes the video for TensorBoard, over environment steps."""
-        if self._writer is None:
-            assert self.log_dir is not None
-            self._writer = EventWriter(self.log_dir)
-        width, height = struct.unpack("<HH", gif[6:10])
-        self._writer.image(steps, "video/episode", gif, width, height)
+        else:
+            # The environment of a function may be the only one, and users may
+            # access it: so it is the same for all videos.
+            recorded = asked.play(self._made, recording.ActingHere(self.model))
+        if self._writer is not None and recorded.gif is not None:
+            self._writer.gif(steps, "video/episode", recorded.gif)
 
 
 def _maker(
@@ -229,11 +203,8 @@ def _maker(
     """Returns a function that makes the environment."""
     if isinstance(env, str):
         return recording.IdEnv(env, env_kwargs, wrappers)
-    if not callable(env):
-        raise ValueError(
-            "Expected `env` to be the id of an environment, or a function "
-            f"that makes one. Received: env={env!r}"
-        )
+    what = "the id of an environment, or a function that makes one"
+    arguments.check_has(what, "__call__", env=env)
     if env_kwargs or wrappers:
         raise ValueError(
             "Expected an id as `env` with `env_kwargs` or `wrappers`. "

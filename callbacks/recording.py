@@ -6,23 +6,27 @@ both ends in a segmentation fault.
 """
 
 import dataclasses
+import importlib
+import io
 import os
 import pickle
 import signal
 import subprocess
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from typing import Protocol
 
 import cloudpickle
 import gymnasium
+import numpy as np
 
-from keras_rl2.callbacks import frames as video
+from keras_rl2.basics import seeds
 from keras_rl2.collecting.litert import LiteRTPolicy
 from keras_rl2.envs import make_env
 from keras_rl2.envs.making import EnvWrapper
@@ -30,28 +34,19 @@ from keras_rl2.envs.making import find_spec
 from keras_rl2.saving import fresh_python
 from keras_rl2.saving.atomic_files import replacing
 
-
-class RecordedAgent(Protocol):
-    """An agent that can be recorded."""
-
-    def litert_policy(self) -> LiteRTPolicy | None:
-        """Returns the greedy policy for another process, if there is one."""
-
-    def initial_state(self, batch_size: int) -> tuple[Any, ...]:
-        """Returns the recurrent state at the beginning of an episode."""
-
-    def act(self, observation: Any, state: Any, deterministic: bool) -> Any:
-        """Chooses an action in this process."""
+#: Packages for writing a file, and their modules, keyed by suffix.
+WRITERS = {
+    ".gif": ("pillow", ("PIL",)),
+    ".mp4": ("imageio imageio-ffmpeg", ("imageio", "imageio_ffmpeg")),
+}
+# Browsers slow down faster GIFs.
+_FASTEST_GIF = 50
 
 
 class ActingHere:
-    """An agent as a greedy policy, with its recurrent state.
+    """A `keras_rl2.Agent` as a greedy policy, with its recurrent state."""
 
-    Args:
-        agent: `keras_rl2.Agent`, bound to its spaces.
-    """
-
-    def __init__(self, agent: RecordedAgent) -> None:
+    def __init__(self, agent: Any) -> None:
         self._agent = agent
         self._state = agent.initial_state(1)
 
@@ -67,19 +62,19 @@ class ActingHere:
         return action
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Recorded:
     """The result of a recording.
 
     Attributes:
-        returns: list of float. Return of each episode.
-        frame_count: int. Pictures.
+        returns: list of float. Return of each episode that is over.
+        frame_count: int. Pictures so far.
         gif: bytes or None. The video as a GIF, if it was requested.
     """
 
-    returns: list[float]
-    frame_count: int
-    gif: bytes | None
+    returns: list[float] = dataclasses.field(default_factory=list)
+    frame_count: int = 0
+    gif: bytes | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,10 +93,6 @@ class IdEnv:
     env_kwargs: Mapping[str, Any] | None = None
     wrappers: Sequence[EnvWrapper] = ()
     spec: Any = None
-
-    def with_spec(self) -> "IdEnv":
-        """Returns a copy with the spec of its id."""
-        return dataclasses.replace(self, spec=find_spec(self.env_id))
 
     def __call__(self) -> gymnasium.Env[Any, Any]:
         """Makes the environment, with rendering."""
@@ -122,7 +113,8 @@ class Recording:
     Args:
         path: Path. The video, `.mp4` or `.gif`.
         episodes: int. Episodes to play. Defaults to `1`.
-        seed: int or None, as for `video.Play`. Defaults to `0`.
+        seed: int or None. Seed of the first episode; each has the next one.
+            None for other episodes each time. Defaults to `0`.
         max_steps: int. Steps after which an episode is cut off. Defaults to
             `1000`.
         fps: float or None. Pictures per second; None for those that the
@@ -145,51 +137,83 @@ class Recording:
 
         Args:
             env: `gymnasium.Env` that renders arrays. Is not closed.
-            policy: Callable from an observation to an action.
+            policy: Callable from an observation to an action. If it has a
+                method `begin`, that is called before each episode.
 
         Returns:
             `Recorded`.
         """
         fps = self.fps or frames_per_second(env)
-        play = video.Play(env, policy, self.episodes, self.seed, self.max_steps)
+        recorded = Recorded()
+        frames = self._frames(env, policy, recorded)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        frames, gif = play.frames(), None
+        is_gif = self.path.suffix.lower() == ".gif"
         with replacing(self.path) as unfinished:
-            if not self.with_gif:
-                video.write(unfinished, frames, fps)
-            elif self.path.suffix.lower() == ".gif":
-                gif = video.encode_gif(frames, fps)
+            if not is_gif:
+                frames = _writing_mp4(frames, unfinished, fps)
+            if self.with_gif or is_gif:
+                gif = _encode_gif(frames, fps)
+                recorded.gif = gif if self.with_gif else None
+            if is_gif:
                 unfinished.write_bytes(gif)
-            else:
-                frames = video.writing_mp4(frames, unfinished, fps)
-                gif = video.encode_gif(frames, fps)
-        return Recorded(play.returns, play.frame_count, gif)
+            deque(frames, maxlen=0)
+        return recorded
+
+    def _frames(
+        self,
+        env: gymnasium.Env[Any, Any],
+        policy: Callable[[Any], Any],
+        recorded: Recorded,
+    ) -> Iterator[np.ndarray]:
+        """Plays, and yields a picture `[height, width, 3]` uint8 per step."""
+        first = seeds.or_drawn(self.seed)
+        begin = getattr(policy, "begin", lambda: None)
+        for episode in range(self.episodes):
+            observation, _ = env.reset(seed=first + episode)
+            begin()
+            total = 0.0
+            recorded.frame_count += 1
+            yield _picture(env)
+            for _ in range(self.max_steps):
+                action = policy(observation)
+                observation, reward, *ends, _ = env.step(action)
+                total += float(reward)
+                recorded.frame_count += 1
+                yield _picture(env)
+                if any(ends):
+                    break
+            recorded.returns.append(total)
 
     def make_and_play(
-        self, make: Callable[[], Any], policy: Callable[[Any], Any]
+        self,
+        make: Callable[[], Any],
+        policy: Callable[[Any], Any],
+        why: str = "making it has imported TensorFlow",
     ) -> Recorded:
         """Makes an environment, plays in it and closes it.
 
         Args:
             make: Callable. Makes a `gymnasium.Env` that renders arrays.
-            policy: Callable from an observation to an action.
+            policy: Callable. See `play`.
+            why: str. The reason why TensorFlow is in this process. Defaults to
+                `"making it has imported TensorFlow"`.
 
         Returns:
             `Recorded`.
 
         Raises:
-            ValueError: If MuJoCo finds nothing to draw with.
+            ValueError: If MuJoCo finds nothing to draw with, or would end the
+                process.
         """
-        env = _made_and_drawn(make)
+        env = _made_and_drawn(make, why)
         try:
-            require_drawable(env, "making it has imported TensorFlow")
             return self.play(env, policy)
         finally:
             env.close()
 
 
 def record(
-    agent: RecordedAgent, make: Callable[[], Any], recording: Recording
+    agent: Any, make: Callable[[], Any], recording: Recording
 ) -> Recorded:
     """Records an agent in an environment made for the purpose.
 
@@ -213,17 +237,14 @@ def record(
     why = "the policy does not convert to LiteRT"
     if policy is not None:
         try:
-            sent = make.with_spec() if isinstance(make, IdEnv) else make
+            sent = make
+            if isinstance(make, IdEnv):
+                sent = dataclasses.replace(make, spec=find_spec(make.env_id))
             return _in_a_process(recording, sent, policy)
         except _NotSentError as error:
             why = str(error)
     draw_without_a_screen()
-    env = make()
-    try:
-        require_drawable(env, why)
-        return recording.play(env, ActingHere(agent))
-    finally:
-        env.close()
+    return recording.make_and_play(make, ActingHere(agent), why)
 
 
 def frames_per_second(env: gymnasium.Env[Any, Any]) -> float:
@@ -242,53 +263,34 @@ def draw_without_a_screen() -> None:
 
 
 def is_drawn_by_mujoco(env: gymnasium.Env[Any, Any]) -> bool:
-    """Returns whether MuJoCo draws an environment.
-
-    Args:
-        env: `gymnasium.Env`.
-
-    Returns:
-        bool.
-    """
+    """Returns whether MuJoCo draws an environment."""
     return hasattr(env.unwrapped, "mujoco_renderer") or any(
         base.__module__.startswith("gymnasium.envs.mujoco")
         for base in type(env.unwrapped).__mro__
     )
 
 
-def require_drawable(env: gymnasium.Env[Any, Any], why: str) -> None:
-    """Raises an error if drawing would kill a process that has TensorFlow.
+def _made_and_drawn(make: Callable[[], Any], why: str) -> Any:
+    """Makes an environment, and explains why MuJoCo cannot draw it.
 
-    Args:
-        env: `gymnasium.Env`.
-        why: str. The reason why this process would draw.
-
-    Raises:
-        ValueError: If MuJoCo draws it, TensorFlow is loaded, and there is no
-            GPU, whose driver would draw instead of Mesa.
+    Beside TensorFlow its drawing would kill the process, unless there is a GPU,
+    whose driver draws instead of Mesa.
     """
-    tensorflow = sys.modules.get("tensorflow")
-    if (
-        tensorflow is None
-        or not is_drawn_by_mujoco(env)
-        or tensorflow.config.list_physical_devices("GPU")
-    ):
-        return
-    raise ValueError(
-        "Expected an environment that can be drawn beside TensorFlow, which "
-        "MuJoCo's cannot without a GPU: give its id, registered in a module "
-        "that does not import TensorFlow, and networks that convert to "
-        f"LiteRT. Received: {env}; {why}"
-    )
-
-
-def _made_and_drawn(make: Callable[[], Any]) -> Any:
-    """Makes an environment, and explains errors of missing libraries."""
     try:
         env = make()
-        if is_drawn_by_mujoco(env):
-            env.reset(seed=0)
-            env.render()
+        if not is_drawn_by_mujoco(env):
+            return env
+        tensorflow = sys.modules.get("tensorflow")
+        if tensorflow and not tensorflow.config.list_physical_devices("GPU"):
+            env.close()
+            raise ValueError(
+                "Expected an environment that can be drawn beside TensorFlow, "
+                "which MuJoCo's cannot without a GPU: give its id, registered "
+                "in a module that does not import TensorFlow, and networks "
+                f"that convert to LiteRT. Received: {env}; {why}"
+            )
+        env.reset(seed=0)
+        env.render()
     except (ImportError, AttributeError, RuntimeError) as error:
         # Partly imported modules remain even if the import has failed.
         if not any(
@@ -302,6 +304,80 @@ def _made_and_drawn(make: Callable[[], Any]) -> Any:
             f"Received: MUJOCO_GL={os.environ.get('MUJOCO_GL')!r}; {error}"
         ) from error
     return env
+
+
+def require(ending: str) -> None:
+    """Raises an error if a package for writing videos is missing.
+
+    Args:
+        ending: str. `".gif"` or `".mp4"`.
+
+    Raises:
+        ImportError: If a package is not installed.
+    """
+    packages, modules = WRITERS[ending]
+    try:
+        for name in modules:
+            importlib.import_module(name)
+    except ImportError as error:
+        raise ImportError(
+            f"Expected packages that write {ending}: pip install {packages}. "
+            f"Received: {error}"
+        ) from error
+
+
+def _picture(env: gymnasium.Env[Any, Any]) -> np.ndarray:
+    """Returns the present picture of an environment."""
+    picture = np.asarray(env.render())
+    if picture.shape[2:] != (3,) or picture.dtype != np.uint8:
+        raise ValueError(
+            "Expected `render()` to give a uint8 array [height, width, 3]. "
+            f"Received: {picture.dtype} of shape {picture.shape} from {env}"
+        )
+    return picture
+
+
+def _writing_mp4(
+    frames: Iterator[np.ndarray], path: Path, fps: float
+) -> Iterator[np.ndarray]:
+    """Writes frames to an MP4 file, and yields them."""
+    import imageio.v2 as imageio
+
+    # Browsers play H.264, which requires even sides. By its type, the return
+    # value could be a reader.
+    video: Any = imageio.get_writer(
+        path, format="FFMPEG", fps=fps, codec="libx264", macro_block_size=2
+    )
+    with video:
+        for frame in frames:
+            height, width = (size // 2 * 2 for size in frame.shape[:2])
+            video.append_data(frame[:height, :width])
+            yield frame
+
+
+def _encode_gif(frames: Iterator[np.ndarray], fps: float) -> bytes:
+    """Encodes frames one by one: an hour of raw ones would fill the memory."""
+    from PIL import Image
+
+    images = (
+        Image.fromarray(frame).quantize(
+            # Five times as fast as the default, and the video is smaller.
+            method=Image.Quantize.FASTOCTREE,
+            dither=Image.Dither.NONE,
+        )
+        for frame in frames
+    )
+    encoded = io.BytesIO()
+    next(images).save(
+        encoded,
+        "GIF",
+        save_all=True,
+        append_images=images,
+        # A GIF counts hundredths of a second.
+        duration=10 * round(100 / min(fps, _FASTEST_GIF)),
+        loop=0,
+    )
+    return encoded.getvalue()
 
 
 def _in_a_process(
@@ -353,19 +429,14 @@ def _crash(done: subprocess.CompletedProcess[bytes]) -> RuntimeError:
     )
 
 
-def _received() -> Any:
-    """Reads the request from stdin."""
-    try:
-        return pickle.loads(sys.stdin.buffer.read())
-    except (ImportError, AttributeError) as error:
-        # Defined in a module that cannot be imported here.
-        raise _NotSentError(f"it cannot be sent: {error}") from error
-
-
 def _main(answer: str) -> None:
     """Executes, in the fresh Python, the request from stdin."""
     try:
-        recording, make, policy = _received()
+        try:
+            recording, make, policy = pickle.loads(sys.stdin.buffer.read())
+        except (ImportError, AttributeError) as error:
+            # Defined in a module that cannot be imported here.
+            raise _NotSentError(f"it cannot be sent: {error}") from error
         result: Any = recording.make_and_play(make, policy)
     except Exception as error:
         error.__traceback__ = error.__cause__ = None

@@ -1,9 +1,13 @@
-"""A run: where training began, how far it is, and why it ended."""
+"""A run: where training began, how far it is, and what ends it."""
 
+import contextlib
 import dataclasses
 import inspect
+import signal
+import threading
 from collections.abc import Iterable
-from collections.abc import Mapping
+from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
 import keras
@@ -12,6 +16,7 @@ from keras_rl2.callbacks.protocols import Rounds
 
 # The epoch of a `fit` that has nothing left to do.
 _PAST_ALL_EPOCHS = 2**62
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,16 +45,7 @@ class Run:
 
     @classmethod
     def beginning(cls, env_steps: int, rounds: Rounds, epoch: int) -> "Run":
-        """Returns the position of a `fit` at its beginning.
-
-        Args:
-            env_steps: int. Environment steps that the agent has seen.
-            rounds: `keras_rl2.data.RoundDataset`. Bound to it.
-            epoch: int. The Keras epoch to begin with.
-
-        Returns:
-            `Run`.
-        """
+        """Returns the position of a `fit` that begins with a Keras epoch."""
         return cls(
             first_epoch=epoch,
             warm_up=rounds.steps_before_first_round,
@@ -57,46 +53,10 @@ class Run:
             epoch=epoch,
         )
 
-    def at(self, epoch: int, rounds: int = 0) -> "Run":
-        """Returns a later position of the same `fit`.
-
-        Args:
-            epoch: int. The Keras epoch.
-            rounds: int. Rounds of that epoch that are done. Defaults to `0`.
-
-        Returns:
-            `Run`.
-        """
-        return dataclasses.replace(self, epoch=epoch, rounds=rounds)
-
-    def until(self, total_steps: int | None, epoch: int) -> "Run":
-        """Returns the position with another end.
-
-        Args:
-            total_steps: int or None. Environment steps to take.
-            epoch: int. The Keras epoch that it ends before.
-
-        Returns:
-            `Run`.
-        """
-        if total_steps is None:
-            return self
-        return dataclasses.replace(
-            self, total_steps=total_steps, last_epoch=epoch
-        )
-
     # The amount of training.
 
     def rounds_per_epoch(self, rounds: Rounds, total_steps: int | None) -> int:
         """Returns the rounds of an epoch, limited by the total steps.
-
-        Args:
-            rounds: `keras_rl2.data.RoundDataset`. The training data.
-            total_steps: int or None. Environment steps to take; None if `fit`
-                counts epochs.
-
-        Returns:
-            int.
 
         Raises:
             ValueError: If there would be no update within the steps.
@@ -115,15 +75,7 @@ class Run:
         return min(rounds.rounds_per_epoch, needed)
 
     def steps_per_epoch(self, rounds: Rounds, total_steps: int | None) -> int:
-        """Returns the environment steps that an epoch takes at least.
-
-        Args:
-            rounds: `keras_rl2.data.RoundDataset`. The training data.
-            total_steps: int or None. See `rounds_per_epoch`.
-
-        Returns:
-            int.
-        """
+        """Returns the environment steps that an epoch takes at least."""
         epoch = self.rounds_per_epoch(rounds, total_steps)
         return epoch * rounds.fewest_steps_per_round
 
@@ -131,14 +83,6 @@ class Run:
         self, steps_per_epoch: int, epochs: int | None, total_steps: int | None
     ) -> int:
         """Returns the Keras epoch to end before.
-
-        Args:
-            steps_per_epoch: int. Environment steps of an epoch, at least.
-            epochs: int or None. Epochs to train.
-            total_steps: int or None. Environment steps to take.
-
-        Returns:
-            int.
 
         Raises:
             ValueError: If both are passed.
@@ -162,14 +106,6 @@ class Run:
         Resets count for `total_steps`, but are not steps of the agent. If
         `total_steps` is higher than before, and than the steps taken, training
         goes on, even if the epochs of so many steps are over.
-
-        Args:
-            steps_per_epoch: int. Environment steps of an epoch, at least.
-            total_steps: int or None. Environment steps to take.
-            env_steps: int. Environment steps that the agent has seen.
-
-        Returns:
-            int.
         """
         if total_steps is None or self.total_steps is None:
             return 0
@@ -184,15 +120,12 @@ class Run:
 
     def past_all(self) -> "Run":
         """Returns the position of a `fit` that has nothing left to do."""
-        return self.at(_PAST_ALL_EPOCHS)
+        return dataclasses.replace(self, epoch=_PAST_ALL_EPOCHS, rounds=0)
 
     @property
     def is_past_all(self) -> bool:
         """Whether there is nothing left to do."""
         return self.epoch == _PAST_ALL_EPOCHS
-
-
-_STOPPED = "stopped"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -222,30 +155,13 @@ class RunEnd:
     total_steps: int | None = None
     stops: tuple[str, ...] = ()
 
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> "RunEnd":
-        """Returns an end from its JSON, by this version or another one."""
-        names = [each.name for each in dataclasses.fields(cls)]
-        known = {n: content[n] for n in names if n in content}
-        return cls(**{**known, "stops": tuple(known.get("stops", ()))})
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the end as JSON."""
-        return dataclasses.asdict(self)
-
     def is_one_for(
         self, epochs: int, total_steps: int | None, callbacks: Iterable[str]
     ) -> bool:
         """Returns whether a `fit` has nothing left to do after this end.
 
-        Args:
-            epochs: int. The Keras epoch that it is to end before.
-            total_steps: int or None. Environment steps to take.
-            callbacks: Iterable of str. Its callbacks; see `described`.
-
-        Returns:
-            bool. False if there is more to do, if the callback that stopped
-            the earlier `fit` is missing, and after an error.
+        It has if more epochs or steps are asked for, or if the callback that
+        stopped the earlier `fit` is missing.
         """
         if total_steps is None or self.total_steps is None:
             asks_for_more = epochs > self.epochs
@@ -254,7 +170,7 @@ class RunEnd:
         return not asks_for_more and {*self.stops} <= {*callbacks}
 
     def __str__(self) -> str:
-        if self.reason == _STOPPED:
+        if self.reason == "stopped":
             return f"stopped by {' or '.join(self.stops) or 'a callback'}"
         if self.total_steps is None:
             return f"done, all of {self.epochs} epochs"
@@ -262,14 +178,9 @@ class RunEnd:
 
 
 def described(callback: keras.callbacks.Callback) -> str:
-    """Returns a callback's class and plain arguments.
+    """Returns a callback's class and those arguments that it keeps.
 
-    Args:
-        callback: `keras.callbacks.Callback`, not used yet.
-
-    Returns:
-        str, equal in each process that makes the same callback. It has the
-        plain arguments that are attributes of the same name.
+    It is equal in each process that makes the same callback.
 
     Example:
 
@@ -289,32 +200,48 @@ def described(callback: keras.callbacks.Callback) -> str:
     return f"{type(callback).__name__}({shown})"
 
 
-def may_stop(callback: keras.callbacks.Callback) -> bool:
-    """Returns whether a callback may stop `fit`: this library's do not.
+class StopSignal:
+    """Records SIGINT and SIGTERM within a `with` statement.
 
-    Args:
-        callback: `keras.callbacks.Callback`.
+    A second signal, of either kind, has its usual effect at once.
+
+    Attributes:
+        received: int or None. The signal; None if there was none.
     """
-    return not type(callback).__module__.startswith("keras_rl2.")
 
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self._before: dict[int, Any] = {}
 
-def who_stopped(
-    callbacks: Mapping[str, keras.callbacks.Callback],
-) -> tuple[str, ...]:
-    """Returns the callbacks that may have stopped a `fit`.
+    @contextlib.contextmanager
+    def noticed(self) -> Iterator[None]:
+        """Records signals in the main thread, but not ignored ones."""
+        self.received = None
+        if threading.current_thread() is threading.main_thread():
+            for number in _SIGNALS:
+                # None if its handler is not of Python.
+                if signal.getsignal(number) not in (None, signal.SIG_IGN):
+                    self._before[number] = signal.signal(number, self._note)
+        try:
+            yield
+        finally:
+            self._restore()
 
-    Args:
-        callbacks: dict of the `keras.callbacks.Callback` that may, by their
-            description; see `described`.
+    def leave(self) -> None:
+        """Raises `KeyboardInterrupt` or `SystemExit` for a recorded signal."""
+        if self.received == signal.SIGINT:
+            raise KeyboardInterrupt
+        if self.received is not None:
+            raise SystemExit(128 + self.received)
 
-    Returns:
-        tuple of str: each `EarlyStopping` that has stopped it; all callbacks
-        if there is none.
-    """
-    own = [
-        name
-        for name, each in callbacks.items()
-        if isinstance(each, keras.callbacks.EarlyStopping)
-        and each.stopped_epoch > 0
-    ]
-    return tuple(own or callbacks)
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        """Records a signal, and restores the handlers for the next one."""
+        del frame
+        self.received = number
+        self._restore()
+
+    def _restore(self) -> None:
+        """Restores the handlers from before."""
+        for number, before in self._before.items():
+            signal.signal(number, before)
+        self._before.clear()

@@ -1,11 +1,13 @@
 """Target networks that follow the networks being trained."""
 
 from typing import Any
+from typing import NamedTuple
 
 import keras
 import tensorflow as tf
 
 from keras_rl2.basics.arguments import refusing_unknown
+from keras_rl2.callbacks.protocols import Logs
 from keras_rl2.updates.target_networks import TargetUpdate
 from keras_rl2.updates.target_networks import check_sync
 
@@ -92,12 +94,6 @@ class TargetNetworkSync(keras.callbacks.Callback):
     ) -> None:
         super().__init__()
         check_sync(tau, every)
-        for name, given in (("target", target), ("source", source)):
-            if not isinstance(given, str | keras.layers.Layer | None):
-                raise ValueError(
-                    f"Expected `{name}` to be a network, the name of one, or "
-                    f"None. Received: {name}={given!r}"
-                )
         self.tau = tau
         self.every = every
         self.target = target
@@ -106,7 +102,11 @@ class TargetNetworkSync(keras.callbacks.Callback):
 
     def set_model(self, model: keras.Model) -> None:
         """Sets the updates of an agent's targets, or adds them to a model."""
-        _check_counted(model)
+        if _counter(model) is None:
+            raise ValueError(
+                "Expected a model that is compiled with an optimizer, or has a "
+                f"variable `updates`. Received: {_describe(model)}"
+            )
         updates = [
             TargetUpdate(target, weights, self.tau, self.every)
             for target, weights in _pairs(model, self.target, self.source)
@@ -117,7 +117,7 @@ class TargetNetworkSync(keras.callbacks.Callback):
             return
         self._syncs = _SyncedTraining.of(model).install(updates)
 
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_begin(self, logs: Logs = None) -> None:
         """Copies before the first update, and enables the updates."""
         fresh = int(_count(self.model)) == 0
         if fresh and hasattr(self.model, "target_networks"):
@@ -127,7 +127,7 @@ class TargetNetworkSync(keras.callbacks.Callback):
                 sync.update.copy()
             sync.enabled.assign(True)
 
-    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_end(self, logs: Logs = None) -> None:
         """Restores an agent's own updates; disables those of other models."""
         if hasattr(self.model, "target_networks"):
             self.model.target_networks.forget()
@@ -135,16 +135,11 @@ class TargetNetworkSync(keras.callbacks.Callback):
             sync.enabled.assign(False)
 
 
-class _Switched:
-    """The updates of a target in a model that has none of its own.
+class _Switched(NamedTuple):
+    """The updates of a target in a model that has none of its own."""
 
-    Args:
-        update: `TargetUpdate`.
-    """
-
-    def __init__(self, update: TargetUpdate) -> None:
-        self.update = update
-        self.enabled = tf.Variable(False, trainable=False)
+    update: TargetUpdate
+    enabled: tf.Variable
 
 
 class _SyncedTraining:
@@ -159,9 +154,8 @@ class _SyncedTraining:
         self._syncs: dict[int, _Switched] = {}
         self._make_train_function = model.make_train_function
         self._train_step = model.train_step
-        for name in ("train_step", "make_train_function"):
-            setattr(model, name, getattr(self, name))
-        model.train_function = None
+        model.make_train_function = self.make_train_function
+        model.train_step = self.train_step
 
     @classmethod
     def of(cls, model: keras.Model) -> "_SyncedTraining":
@@ -172,12 +166,10 @@ class _SyncedTraining:
     def install(self, updates: list[TargetUpdate]) -> list[_Switched]:
         """Adds updates, and returns their counterparts in the graph."""
         for update in updates:
-            installed = self._syncs.get(id(update.target))
-            if (
-                installed is None
-                or installed.update.settings != update.settings
-            ):
-                self._syncs[id(update.target)] = _Switched(update)
+            sync = self._syncs.get(id(update.target))
+            if sync is None or sync.update.settings != update.settings:
+                enabled = tf.Variable(False, trainable=False)
+                self._syncs[id(update.target)] = _Switched(update, enabled)
                 self._model.train_function = None
         return [self._syncs[id(update.target)] for update in updates]
 
@@ -200,29 +192,18 @@ class _SyncedTraining:
         return logs
 
 
+def _counter(model: keras.Model) -> Any:
+    """Returns the variable that counts updates; None without an optimizer."""
+    updates = getattr(model, "updates", None)
+    if isinstance(updates, keras.Variable | tf.Variable):
+        return updates
+    return getattr(getattr(model, "optimizer", None), "iterations", None)
+
+
 def _count(model: keras.Model) -> Any:
     """Returns the number of updates made so far as a scalar int64."""
-    updates = getattr(model, "updates", None)
-    if not _is_variable(updates):
-        updates = model.optimizer.iterations
     # Read now: a variable would change with the update.
-    return tf.cast(tf.convert_to_tensor(updates), "int64")
-
-
-def _check_counted(model: keras.Model) -> None:
-    """Raises an error for a model without a count of updates."""
-    if _is_variable(getattr(model, "updates", None)):
-        return
-    if getattr(model, "optimizer", None) is None:
-        raise ValueError(
-            "Expected a model that is compiled with an optimizer, or has a "
-            f"variable `updates`. Received: {_describe(model)}"
-        )
-
-
-def _is_variable(value: object) -> bool:
-    """Returns whether a value is a variable."""
-    return isinstance(value, keras.Variable | tf.Variable)
+    return tf.cast(tf.convert_to_tensor(_counter(model)), "int64")
 
 
 def _pairs(
@@ -233,8 +214,8 @@ def _pairs(
     """Returns targets, each with the weights of its source."""
     pairs = getattr(model, "target_pairs", None)
     if target is not None or source is not None or pairs is None:
-        target = "target" if target is None else target
-        target = _layer(model, "target", target)
+        name = "target" if target is None else target
+        target = _layer(model, "target", name)
         if source is not None:
             source = _layer(model, "source", source)
         pairs = [(target, source)]
@@ -279,7 +260,9 @@ def _source_weights(
         weights = [w for w in model.weights if id(w) not in others]
     else:
         weights = list(source.weights)
-    shapes, wanted = _shapes(weights), _shapes(target.weights)
+    shapes, wanted = (
+        [tuple(each.shape) for each in of] for of in (weights, target.weights)
+    )
     if not wanted or shapes != wanted:
         whose = "the model's other weights" if source is None else "the source"
         raise ValueError(
@@ -289,11 +272,6 @@ def _source_weights(
             f"{wanted}, {whose} with {shapes}"
         )
     return weights
-
-
-def _shapes(weights: list[Any]) -> list[tuple[int, ...]]:
-    """Returns the shapes of weights."""
-    return [tuple(weight.shape) for weight in weights]
 
 
 def _describe(layer: keras.layers.Layer) -> str:

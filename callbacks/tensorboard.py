@@ -1,22 +1,19 @@
 """Curves, histograms and settings of a training for TensorBoard."""
 
 import json
-import numbers
 import os
 from collections.abc import Mapping
 from typing import Any
 
 import keras
+import numpy as np
 
-from keras_rl2.basics.arguments import check_at_least
-from keras_rl2.basics.arguments import check_flag
-from keras_rl2.basics.arguments import check_path
-from keras_rl2.basics.arguments import present
-from keras_rl2.basics.arguments import refusing_unknown
+from keras_rl2.basics import arguments
 from keras_rl2.callbacks import curves
-from keras_rl2.callbacks import histograms
 from keras_rl2.callbacks.event_writer import EventWriter
-from keras_rl2.callbacks.protocols import as_agent
+from keras_rl2.callbacks.protocols import Logs
+
+_SAMPLE_KEYS = ("advantage", "returns", "action")
 
 
 class TensorBoard(keras.callbacks.Callback):
@@ -49,8 +46,7 @@ class TensorBoard(keras.callbacks.Callback):
             None for all settings except seeds. Defaults to `None`.
 
     Raises:
-        ValueError: If `histogram_freq` is negative, or the tab cannot show a
-            hyper-parameter.
+        ValueError: If `histogram_freq` is negative.
 
     Example:
 
@@ -66,7 +62,7 @@ class TensorBoard(keras.callbacks.Callback):
     1
     """
 
-    @refusing_unknown
+    @arguments.refusing_unknown
     def __init__(
         self,
         log_dir: str | os.PathLike[str],
@@ -77,14 +73,12 @@ class TensorBoard(keras.callbacks.Callback):
         hyper_parameters: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
-        check_path(log_dir=log_dir)
-        check_at_least(0, histogram_freq=histogram_freq)
-        check_flag(
+        arguments.check_path(log_dir=log_dir)
+        arguments.check_at_least(0, histogram_freq=histogram_freq)
+        arguments.check_flag(
             write_hyper_parameters=write_hyper_parameters,
             write_graph=write_graph,
         )
-        if hyper_parameters is not None:
-            _check_hyper_parameters(hyper_parameters)
         self.log_dir = os.fspath(log_dir)
         self.histogram_freq = histogram_freq
         self.write_hyper_parameters = write_hyper_parameters
@@ -94,35 +88,37 @@ class TensorBoard(keras.callbacks.Callback):
         self._described: Any = None
         self._epochs = 0
 
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_begin(self, logs: Logs = None) -> None:
         """Writes settings and graph of a new model."""
         if self._described is self.model:
             return
         self._described = self.model
         if self.write_hyper_parameters:
-            self._write_settings()
-        agent = as_agent(self.model)
-        if self.write_graph and agent is not None:
-            self._writer.graph(
-                agent.policy_function().get_concrete_function().graph
-            )
+            step, shown = self._position({}), self.hyper_parameters
+            if shown is None:
+                shown = curves.hyper_parameters(self.model)
+            self._writer.text(step, _descriptions(self.model))
+            self._writer.hyper_parameters(step, arguments.present(**shown))
+        if self.write_graph and hasattr(self.model, "policy_function"):
+            function = self.model.policy_function().get_concrete_function()
+            self._writer.graph(function.graph)
 
-    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_end(self, logs: Logs = None) -> None:
         """Marks the run as finished in the HParams tab."""
         if self.write_hyper_parameters:
             self._writer.end_of_run(self._position(logs or {}))
 
-    def on_epoch_end(
-        self, epoch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Writes the logs of the epoch, and histograms when they are due."""
         logs = logs or {}
-        due = self._histograms_are_due
+        histograms: dict[str, Any] = {}
+        if self.histogram_freq and self._epochs % self.histogram_freq == 0:
+            histograms = _samples(self.model) | _weights(self.model)
         self._epochs += 1
         self._writer.write(
             self._position(logs),
             scalars=curves.scalars(self.model, logs),
-            histograms=self._histograms() if due else {},
+            histograms=histograms,
         )
 
     def get_state(self) -> dict[str, Any]:
@@ -138,26 +134,6 @@ class TensorBoard(keras.callbacks.Callback):
         self._epochs = state["epochs"]
         self._writer.set_state(state["files"])
 
-    @property
-    def _histograms_are_due(self) -> bool:
-        """Whether histograms of this epoch are written."""
-        freq = self.histogram_freq
-        return freq > 0 and self._epochs % freq == 0
-
-    def _histograms(self) -> dict[str, Any]:
-        """Returns the arrays for histograms."""
-        found = histograms.of_samples(self.model)
-        return found | histograms.of_weights(self.model)
-
-    def _write_settings(self) -> None:
-        """Writes settings, as text and for the HParams tab."""
-        step = self._position({})
-        self._writer.text(step, _descriptions(self.model))
-        shown = self.hyper_parameters
-        if shown is None:
-            shown = curves.hyper_parameters(self.model)
-        self._writer.hyper_parameters(step, present(**shown))
-
     def _position(self, logs: dict[str, Any]) -> int:
         """Returns the position on the axis."""
         return curves.position(self.model, logs, self._epochs)
@@ -165,10 +141,11 @@ class TensorBoard(keras.callbacks.Callback):
 
 def _descriptions(model: keras.Model) -> dict[str, str]:
     """Returns settings and summary of the model, as Markdown."""
-    rows = [
-        f"| {name} | {_cell(value)} |"
-        for name, value in curves.settings(model).items()
-    ]
+    rows = ["| name | value |", "|-|-|"]
+    for name, value in curves.settings(model).items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        cell = text.replace("|", "\\|")
+        rows.append(f"| {name} | {cell} |")
     lines: list[str] = []
     model.summary(
         print_fn=lambda text, line_break=True: lines.append(text),
@@ -176,26 +153,37 @@ def _descriptions(model: keras.Model) -> dict[str, str]:
     )
     indented = "\n".join(f"    {x}" for x in "\n".join(lines).splitlines())
     return {
-        "hyper_parameters": "\n".join(["| name | value |", "|-|-|", *rows]),
+        "hyper_parameters": "\n".join(rows),
         "model_summary": indented,
     }
 
 
-def _cell(value: object) -> str:
-    """Returns a setting as text for a table."""
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text.replace("|", "\\|")
+def _samples(model: keras.Model) -> dict[str, np.ndarray]:
+    """Returns arrays of the last rollout, by tags; none off-policy."""
+    rollouts: Any = getattr(model, "rollouts", None)
+    return {
+        f"rollout/{key}": rollouts.valid_samples(key)
+        for key in _SAMPLE_KEYS
+        if key in getattr(rollouts, "samples", {})
+    }
 
 
-def _check_hyper_parameters(given: object) -> None:
-    """Checks that the HParams tab can show the values, before training."""
-    if isinstance(given, Mapping) and all(
-        isinstance(name, str)
-        and isinstance(value, bool | str | numbers.Real | None)
-        for name, value in given.items()
-    ):
-        return
-    raise ValueError(
-        "Expected `hyper_parameters` to be a mapping from names to numbers, "
-        f"booleans and texts. Received: hyper_parameters={given!r:.200}"
-    )
+def _weights(model: keras.Model) -> dict[str, np.ndarray]:
+    """Returns all weights but counters, by tags that begin with a network."""
+    owners = {
+        id(weight): layer.name
+        for layer in model.layers
+        for weight in layer.weights
+    }
+    tagged: dict[str, np.ndarray] = {}
+    for weight in model.weights:
+        array = weight.value.numpy()
+        if array.dtype.kind in "iu":
+            continue
+        owner = owners.get(id(weight), model.name)
+        tag = f"weights/{owner}/{weight.path.removeprefix(owner + '/')}"
+        # Loaded networks may have layers of the same name.
+        while tag in tagged:
+            tag += "_"
+        tagged[tag] = array
+    return tagged

@@ -6,9 +6,11 @@ from typing import Any
 
 import keras
 
+from keras_rl2.basics.arguments import check_has
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.callbacks import curves
+from keras_rl2.callbacks.protocols import Logs
 
 
 class Tracker(keras.callbacks.Callback):
@@ -41,7 +43,7 @@ class Tracker(keras.callbacks.Callback):
             Defaults to `None`.
 
     Raises:
-        TypeError: If one of them is not callable.
+        ValueError: If one of them is not callable.
 
     Example:
 
@@ -64,29 +66,25 @@ class Tracker(keras.callbacks.Callback):
         log_settings: Callable[[dict[str, Any]], object] | None = None,
     ) -> None:
         super().__init__()
-        given = {"log": log, **present(log_settings=log_settings)}
-        for name, value in given.items():
-            if not callable(value):
-                raise TypeError(
-                    f"Expected `{name}` to be a function of a tracker, e.g. "
-                    "`wandb_run.log` or `mlflow.log_metrics`. "
-                    f"Received: {name}={value!r}"
-                )
+        check_has(
+            "a function of a tracker, e.g. `wandb_run.log`",
+            "__call__",
+            log=log,
+            **present(log_settings=log_settings),
+        )
         self.log = log
         self.log_settings = log_settings
         self._described_model: Any = None
         self._epochs = 0
 
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_begin(self, logs: Logs = None) -> None:
         """Passes the settings of a new model."""
         if self.log_settings is None or self._described_model is self.model:
             return
         self._described_model = self.model
         self.log_settings(curves.settings(self.model))
 
-    def on_epoch_end(
-        self, epoch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Passes the logs of the epoch."""
         logs = logs or {}
         self._epochs += 1

@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
             "--steps and --deterministic are for --dataset FOLDER: a video is "
             "of --episodes that are greedy"
         )
-    from keras_rl2.callbacks.frames import WRITERS
+    from keras_rl2.callbacks.recording import WRITERS
     from keras_rl2.callbacks.recording import IdEnv
     from keras_rl2.callbacks.recording import Recording
 

@@ -12,7 +12,6 @@ import keras
 import tensorflow as tf
 
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.callbacks.protocols import SavedAgent
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.data.round_dataset import RoundMaker
@@ -50,7 +49,7 @@ class RoundSize(NamedTuple):
     rounds: RoundMaker | None = None
 
 
-class Learner(CollectingAgent, SavedAgent, Protocol):
+class Learner(CollectingAgent, Protocol):
     """A `keras.Model` that `fit` trains; see `keras_rl2.Agent`."""
 
     #: Set by callbacks to end `fit` after the present epoch.
@@ -183,6 +182,14 @@ class Learner(CollectingAgent, SavedAgent, Protocol):
             steps: int. Updates of one call of TensorFlow.
             size: `RoundSize`, or None to leave the loop to Keras.
         """
+
+    # Its state.
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns the state that later updates depend on, as plain data."""
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restores the state that `get_state` returned."""
 
     # Logs.
 

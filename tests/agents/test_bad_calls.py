@@ -79,7 +79,7 @@ USUAL = {
         ("directory path filepath log_dir", PATH),
         ("observation_space action_space", ("Box", 3)),
         ("actor critic q_network value_network network", ("mlp", 3)),
-        ("clock stream custom_objects state", ("x", 3)),
+        ("state", ("x", 3)),
         ("theta exploration scale", NOISE),
         ("algorithm", ("PPPO", 3)),
         ("rollouts offline replay trial log", THING),
@@ -219,7 +219,7 @@ CALLS = {
         {"observation": np.zeros(3)},
         {
             "observation": ("x", None, [["a", "b", "c"]], np.zeros(2)),
-            "state": ("x", 3, [np.zeros(2)]),
+            "state": (),
             "noise": (3, "x", np.zeros(3)),
         },
     ),
@@ -258,25 +258,14 @@ CALLS = {
     ),
     "callbacks.Diagnostics": ({}, {}),
     "callbacks.Evaluation": ({"episodes": "=episodes"}, {"episodes": THING}),
-    "callbacks.OptunaPruning": ({"trial": "=trial"}, {"monitor": (3, None)}),
+    "callbacks.OptunaPruning": ({"trial": "=trial"}, {}),
     "callbacks.RecordVideo": (
         {"env": "CartPole-v1", "directory": "nowhere"},
         {"env": (None, 3), "log_dir": NAME, "fps": (*SECONDS, INF)},
     ),
     "callbacks.RolloutRefresh": ({"rollouts": "=rollouts"}, {}),
-    "callbacks.TargetNetworkSync": (
-        {},
-        {"target": (3, ["x"]), "source": (3, ["x"])},
-    ),
-    "callbacks.TensorBoard": (
-        {"log_dir": "nowhere"},
-        {
-            "hyper_parameters": (
-                *("x", 3, [1], {3: 0.9}),
-                *({"gamma": each} for each in ([0.9], {}, np.zeros(2))),
-            )
-        },
-    ),
+    "callbacks.TargetNetworkSync": ({}, {"source": ()}),
+    "callbacks.TensorBoard": ({"log_dir": "nowhere"}, {}),
     "callbacks.Tracker": ({"log": print}, {}),
     # Networks, environments and noise.
     "networks.mlp": (

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from keras_rl2.basics.outliers import Outliers
-from keras_rl2.callbacks.diagnostic_rules import Faults
+from keras_rl2.callbacks.diagnostics import Faults
 
 NAN, INF = math.nan, math.inf
 

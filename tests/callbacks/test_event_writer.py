@@ -19,8 +19,8 @@ def test_curves_lie_at_their_steps(tmp_path):
         (128, 64.0),
     ]
     assert set(events.Tags()["scalars"]) == {"loss", "time/fps"}
-    # None and what is not finite is left out.
-    values = {"a": None, "b": math.nan, "c": -math.inf, "d": np.float32(1.0)}
+    # What is not finite is left out.
+    values = {"b": math.nan, "c": -math.inf, "d": np.float32(1.0)}
     EventWriter(tmp_path / "other").write(1, scalars=values)
     assert read(tmp_path / "other").Tags()["scalars"] == ["d"]
 
@@ -53,7 +53,7 @@ def test_images_texts_and_a_graph(tmp_path):
         return 2.0 * x
 
     writer = EventWriter(tmp_path)
-    writer.image(5, "video/episode", buffer.getvalue(), 8, 6)
+    writer.gif(5, "video/episode", buffer.getvalue())
     writer.text(3, {"first": "*one*", "second": "two"})
     writer.graph(double.get_concrete_function(tf.TensorSpec(())).graph)
     events = read(tmp_path)

@@ -70,7 +70,7 @@ def test_a_plain_keras_model_is_told_of_too(agent, rollouts, told):
     fit_plain_critic(agent, rollouts, Tracker(told.log))
     assert [step for step, _ in told.rows] == [64, 128]
     for arguments in ((None,), ("run",), (print, {})):
-        with pytest.raises(TypeError, match=r"Expected `log.* to be a func"):
+        with pytest.raises(ValueError, match=r"Expected `log.* to be a func"):
             Tracker(*arguments)
 
 
