@@ -1,7 +1,6 @@
 """The states of callbacks, and their files, for a `fit` that is resumed."""
 
 import contextlib
-import csv
 import os
 import warnings
 from collections import Counter
@@ -63,7 +62,7 @@ class CallbackStates:
             self._callbacks[f"{kind}/{seen[kind]}"] = callback
             seen[kind] += 1
         files = {each["name"]: each.get("files") for each in states or ()}
-        self._opening = contextlib.ExitStack()
+        self._at_end = contextlib.ExitStack()
         for name, callback in self._callbacks.items():
             if isinstance(callback, keras.callbacks.CSVLogger) and (
                 has_ended
@@ -76,13 +75,13 @@ class CallbackStates:
         if not table.append:
             # A later `fit` empties the file, and begins with a header.
             header = table.append_header
-            self._opening.callback(setattr, table, "append_header", header)
-            self._opening.callback(setattr, table, "append", False)
+            self._at_end.callback(setattr, table, "append_header", header)
+            self._at_end.callback(setattr, table, "append", False)
         table.append = True
 
-    def begin(self) -> None:
-        """Ends the opening of files, after the callbacks' `on_train_begin`."""
-        self._opening.close()
+    def close(self) -> None:
+        """Lets later `fit`s empty files again, after the present one."""
+        self._at_end.close()
 
     def read(self) -> list[Any]:
         """Returns the states of callbacks, as plain data, copied.
@@ -126,8 +125,8 @@ class CallbackStates:
             kept = each.get("kept", {}) if has_state else each["state"]
             names = _kept_of(callback)
             vars(callback).update({n: kept[n] for n in names if n in kept})
-            if "files" in each:
-                _continue_files(callback, each["files"])
+            if isinstance(callback, keras.callbacks.TensorBoard):
+                _continue_events(callback, each["files"])
             if has_state:
                 callback.set_state(each["state"])
 
@@ -161,29 +160,16 @@ def _read_files(callback: Any) -> dict[str, Any]:
     return {}
 
 
-def _continue_files(callback: Any, files: Mapping[str, Any]) -> None:
-    """Makes a callback append to its existing files, in its restored state."""
-    if isinstance(callback, keras.callbacks.CSVLogger):
-        path = Path(callback.filename)
-        if callback.keys is not None and (_size(path) or not path.is_file()):
-            # There is a header.
-            callback.writer = csv.DictWriter(
-                callback.csv_file,
-                ["epoch", *callback.keys],
-                delimiter=callback.sep,
-            )
-    if isinstance(callback, keras.callbacks.TensorBoard):
-        # Open writers are of this process, and are made anew on demand: their
-        # events were written before the state was restored.
-        callback._pop_writer()
-        callback._close_writers()
-        callback._writers.clear()
-        for name in _EVENTS:
-            events = EventWriter(Path(callback.log_dir, name))
-            events.set_state(files.get(name, {}))
-        callback._push_writer(
-            callback._train_writer, callback._global_train_batch
-        )
+def _continue_events(board: Any, files: Mapping[str, Any]) -> None:
+    """Makes Keras' `TensorBoard` go on in its existing files."""
+    # Open writers are of this process, and are made anew on demand: their
+    # events were written before the state was restored.
+    board._pop_writer()
+    board._close_writers()
+    board._writers.clear()
+    for name in _EVENTS:
+        EventWriter(Path(board.log_dir, name)).set_state(files.get(name, {}))
+    board._push_writer(board._train_writer, board._global_train_batch)
 
 
 def _cut_table(table: Any, files: Mapping[str, Any]) -> bool:

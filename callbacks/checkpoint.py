@@ -227,6 +227,7 @@ class Checkpoint(keras.callbacks.Callback):
             raise
         finally:
             self._callbacks = ()
+            self._states.close()
 
     def on_train_begin(self, logs: Logs = None) -> None:
         """Prepares the states of callbacks; checks the kind of `fit`."""
@@ -245,7 +246,6 @@ class Checkpoint(keras.callbacks.Callback):
     def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
         """Saves a checkpoint if due."""
         self._epoch = epoch
-        self._states.begin()
         if self._resumed is not None:
             # Only now: callbacks are reset when training begins, metrics when
             # an epoch begins.
@@ -274,7 +274,6 @@ class Checkpoint(keras.callbacks.Callback):
 
     def on_train_end(self, logs: Logs = None) -> None:
         """Saves the final state."""
-        self._states.begin()
         if self._resumed is not None:
             self._finish_putting_back()
         if self._position.is_past_all or self._is_saved:

@@ -290,7 +290,6 @@ class CheckpointFolder:
         """
         # Training changes the arrays; rows of the log are copies already.
         copy = plain_data.copied(state)
-
         self.wait()
         thread = ThreadPoolExecutor(1, "checkpoint")
         self._writing = thread.submit(self.write, copy)
@@ -342,8 +341,12 @@ class CheckpointFolder:
 
     def _join(self) -> BaseException | None:
         """Waits for the thread that writes, and returns its error, once."""
-        writing, self._writing = self._writing, None
-        return None if writing is None else writing.exception()
+        if self._writing is None:
+            return None
+        error = self._writing.exception()
+        # Not before: Ctrl-C may interrupt the wait.
+        self._writing = None
+        return error
 
     def _tidy(self) -> None:
         """Removes old checkpoints, and segments of no checkpoint."""
