@@ -27,7 +27,6 @@ from keras_rl2.collecting.collector import Collector
 from keras_rl2.collecting.collector import StepNoise
 from keras_rl2.collecting.episode_collector import EpisodeCollector
 from keras_rl2.collecting.trajectory import Trajectory
-from keras_rl2.data.ring import StateLog
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.envs.making import EnvWrapper
@@ -37,6 +36,7 @@ from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.policies.actors import ActorSnapshot
 from keras_rl2.policies.actors import SentActor
 from keras_rl2.policies.agent_protocols import CollectingAgent
+from keras_rl2.saving.checkpoint_folder import SegmentLog
 from keras_rl2.workers.worker_collector import WorkerCollector
 from keras_rl2.workers.worker_env import WorkerEnv
 from keras_rl2.workers.workers import Workers
@@ -484,7 +484,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         chosen = f"; *: {type(self.agent).__name__}'s own" if own else ""
         return f"<{type(self).__name__} {self.env.name}: {rounds}{chosen}>"
 
-    def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
+    def get_state(self, log: SegmentLog | None = None) -> dict[str, Any]:
         """Returns the state that later rounds depend on, as plain data.
 
         It includes the state of environments that can be saved; see
@@ -514,13 +514,13 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         return {**simulation, "memory": memory}
 
     def set_state(
-        self, state: dict[str, Any], log: StateLog | None = None
+        self, state: dict[str, Any], log: SegmentLog | None = None
     ) -> None:
         """Restores the state returned by `get_state`, after `bind`.
 
         Args:
             state: dict, as returned by `get_state`.
-            log: `StateLog` or None. Not used. Defaults to `None`.
+            log: `SegmentLog` or None. Not used. Defaults to `None`.
         """
         self._noise.bit_generator.state = state["noise"]
         self._noise_state = state["noise_state"]

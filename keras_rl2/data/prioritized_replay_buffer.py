@@ -12,7 +12,7 @@ from keras_rl2.basics.arguments import check_above_zero
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.data.replay_buffer import ReplayBuffer
 from keras_rl2.data.sum_tree import SumTree
-from keras_rl2.saving.segment_log import SegmentLog
+from keras_rl2.saving.checkpoint_folder import SegmentLog
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 

@@ -32,7 +32,6 @@ from keras_rl2.data.collecting_dataset import EnvironmentArguments
 from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
 from keras_rl2.data.replay_buffer import ReplayBuffer
 from keras_rl2.data.replay_buffer import into_minibatches
-from keras_rl2.data.ring import StateLog
 from keras_rl2.data.round_dataset import Round
 from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.data.sequence_replay_buffer import SequenceReplayBuffer
@@ -41,6 +40,7 @@ from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.agent_protocols import ReplayAgent
 from keras_rl2.policies.agent_protocols import refuse_on_policy
+from keras_rl2.saving.checkpoint_folder import SegmentLog
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import map_leaves
@@ -608,11 +608,11 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         """Returns the mean of the last 100 episodes, and exploration rates."""
         return {**super().logs(), **self._bound_agent().exploration_logs()}
 
-    def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
+    def get_state(self, log: SegmentLog | None = None) -> dict[str, Any]:
         """Returns the state of `CollectingDataset` and the stored transitions.
 
         Args:
-            log: `StateLog` or None. Receives the transitions stored since the
+            log: `SegmentLog` or None. Receives the transitions stored since the
                 last call, which are then not returned. Defaults to `None`.
         """
         self._feed_back()
@@ -620,13 +620,13 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         return {**super().get_state(), "buffer": buffer}
 
     def set_state(
-        self, state: dict[str, Any], log: StateLog | None = None
+        self, state: dict[str, Any], log: SegmentLog | None = None
     ) -> None:
         """Restores the state returned by `get_state`, after `bind`.
 
         Args:
             state: dict, as returned by `get_state`.
-            log: `StateLog` or None. See `get_state`. Defaults to `None`.
+            log: `SegmentLog` or None. See `get_state`. Defaults to `None`.
 
         Raises:
             ValueError: If no agent is bound, or the state belongs to another

@@ -14,14 +14,11 @@ from typing import cast
 import numpy as np
 
 from keras_rl2.collecting.trajectory import Trajectory
-from keras_rl2.saving.segment_log import SegmentLog
+from keras_rl2.saving.checkpoint_folder import SegmentLog
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import named_leaves
 from keras_rl2.spaces.trees import with_leaves
-
-#: The log that checkpoints append new steps to.
-StateLog = SegmentLog
 
 # Common prefix of the names of arrays in a tree of observations.
 _OBSERVATION = "observation"

@@ -21,7 +21,6 @@ from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.collecting.trajectory import as_sequences
 from keras_rl2.data.collecting_dataset import CollectingDataset
 from keras_rl2.data.collecting_dataset import EnvironmentArguments
-from keras_rl2.data.ring import StateLog
 from keras_rl2.data.round_dataset import Round
 from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.envs.reward_scaler import RewardScaler
@@ -30,6 +29,7 @@ from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.agent_protocols import RolloutAgent
 from keras_rl2.policies.own_round import OwnRollout
 from keras_rl2.policies.policy import ModelPolicy
+from keras_rl2.saving.checkpoint_folder import SegmentLog
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.workers.worker_env import WorkerEnv
 
@@ -446,7 +446,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             found["clipped_rewards"] = self._scaler.outliers
         return found
 
-    def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
+    def get_state(self, log: SegmentLog | None = None) -> dict[str, Any]:
         """Returns the state that later rollouts depend on, as plain data."""
         return {
             **super().get_state(log),
@@ -455,13 +455,13 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         }
 
     def set_state(
-        self, state: dict[str, Any], log: StateLog | None = None
+        self, state: dict[str, Any], log: SegmentLog | None = None
     ) -> None:
         """Restores the state returned by `get_state`, after `bind`.
 
         Args:
             state: dict, as returned by `get_state`.
-            log: `StateLog` or None. Not used. Defaults to `None`.
+            log: `SegmentLog` or None. Not used. Defaults to `None`.
         """
         super().set_state(state, log)
         self._shuffle.bit_generator.state = state["shuffle"]

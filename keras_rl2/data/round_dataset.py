@@ -19,8 +19,8 @@ from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.collecting.trajectory import Trajectory
-from keras_rl2.data.ring import StateLog
 from keras_rl2.policies.agent_protocols import CollectingAgent
+from keras_rl2.saving.checkpoint_folder import SegmentLog
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 
@@ -198,24 +198,24 @@ class RoundDataset(abc.ABC):
         """Returns shapes and dtypes of `minibatches` of a round."""
 
     @abc.abstractmethod
-    def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
+    def get_state(self, log: SegmentLog | None = None) -> dict[str, Any]:
         """Returns the state that later rounds depend on, as plain data.
 
         Args:
-            log: `StateLog` or None. Receives the transitions that a replay has
-                stored since the last call, which are then not returned.
+            log: `SegmentLog` or None. Receives the transitions that a replay
+                has stored since the last call, which are then not returned.
                 Defaults to `None`.
         """
 
     @abc.abstractmethod
     def set_state(
-        self, state: dict[str, Any], log: StateLog | None = None
+        self, state: dict[str, Any], log: SegmentLog | None = None
     ) -> None:
         """Restores the state returned by `get_state`, after `bind`.
 
         Args:
             state: dict, as returned by `get_state`.
-            log: `StateLog` or None. See `get_state`. Defaults to `None`.
+            log: `SegmentLog` or None. See `get_state`. Defaults to `None`.
         """
 
     def settings(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from keras_rl2.basics.arguments import check_at_least
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.replay_buffer import ReplayBuffer
-from keras_rl2.saving.segment_log import SegmentLog
+from keras_rl2.saving.checkpoint_folder import SegmentLog
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves

@@ -16,7 +16,7 @@ from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.offline.offline import OfflineDataset
 from keras_rl2.policies.agent_protocols import CollectingAgent
-from keras_rl2.saving.segment_log import SegmentLog
+from keras_rl2.saving.checkpoint_folder import SegmentLog
 from keras_rl2.spaces.trees import map_leaves
 
 

@@ -29,7 +29,7 @@ from keras_rl2.offline.transition_block import TransitionBlock
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.agent_protocols import learns_offline
 from keras_rl2.policies.agent_protocols import refuse_on_policy
-from keras_rl2.saving.segment_log import SegmentLog
+from keras_rl2.saving.checkpoint_folder import SegmentLog
 from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import leaves
