@@ -226,6 +226,26 @@ def as_float(*arrays: TensorLike) -> tuple[Tensor, ...]:
     return tuple(_as_dtype(array, dtype) for array in arrays)
 
 
+def as_same_floats(
+    rank: int | tuple[int, ...], **arrays: TensorLike
+) -> tuple[Tensor, ...]:
+    """Converts arrays of one rank and shape to tensors, as `as_float` does.
+
+    Args:
+        rank: int or tuple of int. See `check_rank`.
+        **arrays: `[...]`. The arrays, by their names in messages.
+
+    Returns:
+        tuple: as many tensors.
+
+    Raises:
+        ValueError: If a known rank or shape differs.
+    """
+    check_rank(rank, **arrays)
+    check_same_shape(**arrays)
+    return as_float(*arrays.values())
+
+
 def as_scalar(like: Tensor, **number: TensorLike) -> Tensor:
     """Converts one number to a scalar tensor of another tensor's dtype.
 

@@ -9,25 +9,25 @@ is cast up to float32. Targets count as constants under gradient.
 Letters: B is the batch, A the number of actions, N that of atoms.
 """
 
-from keras_rl2.losses.action_value import conservative_q
-from keras_rl2.losses.action_value import double_q_learning
-from keras_rl2.losses.action_value import q_learning
-from keras_rl2.losses.distributional import categorical_projection
-from keras_rl2.losses.distributional import quantile_huber
-from keras_rl2.losses.offline import advantage_weight
-from keras_rl2.losses.offline import behavior_regularized_value
-from keras_rl2.losses.offline import sampled_conservative_q
+from keras_rl2.losses.policy import advantage_weight
+from keras_rl2.losses.policy import behavior_regularized_value
 from keras_rl2.losses.policy import clipped_surrogate
 from keras_rl2.losses.policy import policy_gradient
-from keras_rl2.losses.soft import expected_soft_value
-from keras_rl2.losses.soft import soft_value
-from keras_rl2.losses.soft import temperature_loss
+from keras_rl2.losses.policy import temperature_loss
 from keras_rl2.losses.statistics import approximate_kl
 from keras_rl2.losses.statistics import clip_fraction
 from keras_rl2.losses.statistics import explained_variance
 from keras_rl2.losses.value import clipped_value
+from keras_rl2.losses.value import conservative_q
+from keras_rl2.losses.value import double_q_learning
+from keras_rl2.losses.value import expected_soft_value
 from keras_rl2.losses.value import expectile
 from keras_rl2.losses.value import huber
+from keras_rl2.losses.value import q_learning
+from keras_rl2.losses.value import sampled_conservative_q
+from keras_rl2.losses.value import soft_value
+from keras_rl2.losses.value_distributions import categorical_projection
+from keras_rl2.losses.value_distributions import quantile_huber
 
 __all__ = [
     "advantage_weight",

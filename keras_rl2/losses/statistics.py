@@ -1,4 +1,4 @@
-"""Weighted reductions over a batch: pure functions of `keras.ops`.
+"""Weighted reductions over a batch, and diagnostics of a policy and values.
 
 Letters: B is the batch. Weights are 1 for a sample that counts, else 0.
 """
@@ -8,6 +8,7 @@ from keras import ops
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.shapes import TensorLike
 from keras_rl2.basics.shapes import as_float
+from keras_rl2.basics.shapes import as_same_floats
 from keras_rl2.basics.shapes import as_scalar
 from keras_rl2.basics.shapes import check_rank
 from keras_rl2.basics.shapes import check_same_shape
@@ -95,9 +96,9 @@ def approximate_kl(log_prob: TensorLike, old_log_prob: TensorLike) -> Tensor:
         - [Schulman, 2020, Approximating KL divergence](
           http://joschu.net/blog/kl-approx.html)
     """
-    check_rank(1, log_prob=log_prob, old_log_prob=old_log_prob)
-    check_same_shape(log_prob=log_prob, old_log_prob=old_log_prob)
-    log_prob, old_log_prob = as_float(log_prob, old_log_prob)
+    log_prob, old_log_prob = as_same_floats(
+        1, log_prob=log_prob, old_log_prob=old_log_prob
+    )
     log_ratio = log_prob - old_log_prob
     # expm1: exp(x) - 1 would lose all digits of the early, small changes.
     return ops.expm1(log_ratio) - log_ratio
@@ -124,9 +125,9 @@ def clip_fraction(
     >>> clip_fraction([-1.0, 0.0], [-1.0, -1.0], 0.2).numpy().tolist()
     [0.0, 1.0]
     """
-    check_rank(1, log_prob=log_prob, old_log_prob=old_log_prob)
-    check_same_shape(log_prob=log_prob, old_log_prob=old_log_prob)
-    log_prob, old_log_prob = as_float(log_prob, old_log_prob)
+    log_prob, old_log_prob = as_same_floats(
+        1, log_prob=log_prob, old_log_prob=old_log_prob
+    )
     clip_ratio = as_scalar(log_prob, clip_ratio=clip_ratio)
     change = ops.abs(ops.expm1(log_prob - old_log_prob))
     return ops.cast(change > clip_ratio, log_prob.dtype)

@@ -1,6 +1,7 @@
-"""Interpretations of a Q-network's outputs: values or return distributions.
+"""Distributions of returns, and what a Q-network's outputs say of them.
 
-`B` is the batch, `A` the number of actions, `N` the outputs of each action.
+Letters: B is the batch, A the number of actions, N that of the outputs of each
+action (atoms or quantiles), M that of the atoms of a target.
 """
 
 import abc
@@ -9,11 +10,138 @@ from collections.abc import Sequence
 import numpy as np
 from keras import ops
 
-from keras_rl2 import losses
 from keras_rl2.basics.arguments import check_at_least
 from keras_rl2.basics.arguments import check_choice
-from keras_rl2.basics.arguments import is_number
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.basics.shapes import TensorLike
+from keras_rl2.basics.shapes import as_float
+from keras_rl2.basics.shapes import as_same_floats
+from keras_rl2.basics.shapes import as_scalar
+from keras_rl2.basics.shapes import check_rank
+from keras_rl2.basics.shapes import check_shape
+from keras_rl2.losses.value import double_q_learning
+from keras_rl2.losses.value import huber
+
+
+def categorical_projection(
+    support: TensorLike, probabilities: TensorLike, target_support: TensorLike
+) -> Tensor:
+    """Moves a distribution onto the fixed atoms of a C51 network.
+
+    Each atom, usually r + γ z, hands its mass to the two fixed atoms around
+    it, the nearer the more, so that the mean is kept; beyond the ends all goes
+    to the last one. The result is the target of a cross-entropy, thus a
+    constant under gradient.
+
+        p̂ᵢ = Σⱼ hᵢ(clip(xⱼ, z₁, z_N)) pⱼ
+
+    with hᵢ the hat function: 1 at zᵢ, 0 at its neighbours, linear between.
+
+    Args:
+        support: `[B, M]` float. The atoms x, in any order.
+        probabilities: `[B, M]` float. The mass p of each.
+        target_support: `[N]` float. The atoms z, increasing, evenly spaced or
+            not; taken in the precision of the others.
+
+    Returns:
+        `[B, N]` float32 or wider: the mass on each target atom.
+
+    Raises:
+        ValueError: If a rank or shape is wrong, or the target atoms are known
+            and do not increase.
+
+    Example:
+
+    >>> categorical_projection(
+    ...     [[0.5, 2.0, 9.0]], [[0.5, 0.25, 0.25]], [0.0, 1.0, 2.0]
+    ... ).numpy().tolist()
+    [[0.25, 0.25, 0.5]]
+
+    Reference:
+        - [Bellemare et al., 2017, C51](https://arxiv.org/abs/1707.06887)
+    """
+    support, probabilities = as_same_floats(
+        2, support=support, probabilities=probabilities
+    )
+    check_rank(1, target_support=target_support)
+    if not ops.is_tensor(target_support):
+        known = np.asarray(target_support)
+        if known.size == 0 or not np.all(np.diff(known) > 0):
+            raise ValueError(
+                f"Expected increasing target_support. Received: {known}"
+            )
+    atoms = ops.convert_to_tensor(target_support, dtype=support.dtype)
+    position = ops.clip(support, atoms[0], atoms[-1])[:, None, :]  # [B, 1, M]
+    gaps = (atoms[1:] - atoms[:-1])[:, None]  # [N - 1, 1]
+    # Rising from the atom before and falling to the next; the quotients are
+    # exactly 0 and 1 at the atoms, so that mass that lies there stays whole.
+    rising = (position - atoms[:-1, None]) / gaps  # [B, N - 1, M]
+    falling = (atoms[1:, None] - position) / gaps
+    edge = ops.ones_like(position)
+    hat = ops.minimum(  # [B, N, M]
+        ops.concatenate([edge, rising], axis=1),
+        ops.concatenate([falling, edge], axis=1),
+    )
+    # Not a matrix product: on some devices those round to fewer digits.
+    mass = ops.maximum(hat, 0.0) * probabilities[:, None, :]
+    return ops.stop_gradient(ops.sum(mass, axis=-1))
+
+
+def quantile_huber(
+    quantiles: TensorLike,
+    taus: TensorLike,
+    targets: TensorLike,
+    delta: TensorLike = 1.0,
+) -> Tensor:
+    """Fits quantiles of a return, each pulled to its own side.
+
+    Summed over the quantiles, averaged over the targets. Not divided by δ, as
+    in the paper on QR-DQN; that on IQN divides.
+
+        u = yⱼ - θᵢ
+        L = Σᵢ 1/M Σⱼ |τᵢ - 1(u < 0)| huber(u, δ)
+
+    Args:
+        quantiles: `[B, N]` float. θ, the predicted quantiles.
+        taus: `[B, N]` float, or `[N]` for the same in all examples. τ, the
+            fraction of each quantile, e.g. (i + 1/2) / N. Counts as a
+            constant, in the precision of the others.
+        targets: `[B, M]` float. y, samples or quantiles of the target, e.g.
+            r + γ θ'. Counts as a constant.
+        delta: float or scalar tensor. δ; 0 takes the absolute value of u, the
+            plain quantile regression. Defaults to `1.0`.
+
+    Returns:
+        `[B]` float32 or wider, to minimise.
+
+    Raises:
+        ValueError: If a rank or shape is wrong.
+
+    Example:
+
+    >>> quantile_huber([[0.0, 2.0]], [0.25, 0.75], [[1.0]]).numpy().tolist()
+    [0.25]
+
+    Reference:
+        - [Dabney et al., 2018, QR-DQN](https://arxiv.org/abs/1710.10044)
+        - [Dabney et al., 2018, IQN](https://arxiv.org/abs/1806.06923)
+    """
+    check_rank(2, quantiles=quantiles, targets=targets)
+    check_rank((1, 2), taus=taus)
+    quantiles, targets = as_float(quantiles, targets)
+    taus = ops.convert_to_tensor(taus, dtype=quantiles.dtype)
+    check_shape((quantiles.shape[0], None), targets=targets)
+    check_shape(quantiles.shape[2 - len(taus.shape) :], taus=taus)
+    limit = as_scalar(quantiles, delta=delta)
+    targets = ops.stop_gradient(targets)[:, None, :]  # [B, 1, M]
+    error = targets - quantiles[:, :, None]  # [B, N, M]
+    size = ops.abs(error)
+    quadratic = ops.minimum(size, limit)
+    loss = 0.5 * ops.square(quadratic) + limit * (size - quadratic)
+    loss = ops.where(limit > 0.0, loss, size)
+    level = ops.stop_gradient(taus)[..., None]  # [B, N, 1] or [N, 1]
+    weight = ops.where(error < 0.0, 1.0 - level, level)
+    return ops.sum(ops.mean(weight * loss, axis=2), axis=1)
 
 
 class ValueDistribution(abc.ABC):
@@ -36,7 +164,6 @@ class ValueDistribution(abc.ABC):
             `[B, A]` float32.
         """
 
-    @abc.abstractmethod
     def loss(
         self,
         outputs: Tensor,
@@ -57,6 +184,18 @@ class ValueDistribution(abc.ABC):
             `[B]`, to minimise, and `[B]`, the surprise of each transition;
             float32. The gradient reaches `outputs` alone.
         """
+        loss = self._distance(
+            _of_action(outputs, batch["action"]),
+            batch,
+            _of_action(next_outputs, ops.argmax(selector, axis=-1)),
+        )
+        return loss, ops.stop_gradient(loss)
+
+    def _distance(
+        self, chosen: Tensor, batch: dict[str, Tensor], following: Tensor
+    ) -> Tensor:
+        """Compares `[B, N]` of an action and of the next one, to minimise."""
+        raise NotImplementedError
 
 
 class ScalarValues(ValueDistribution):
@@ -84,7 +223,7 @@ class ScalarValues(ValueDistribution):
     ) -> tuple[Tensor, Tensor]:
         """Returns the loss of TD errors, and their sizes."""
         # With the target's own values as selector it is plain Q-learning.
-        td_error = losses.double_q_learning(
+        td_error = double_q_learning(
             self.mean(outputs),
             batch["action"],
             batch["reward"],
@@ -93,7 +232,7 @@ class ScalarValues(ValueDistribution):
             selector,
         )
         if self._loss == "huber":
-            loss = losses.huber(td_error)
+            loss = huber(td_error)
         else:
             loss = 0.5 * ops.square(td_error)
         return loss, ops.abs(ops.stop_gradient(td_error))
@@ -116,23 +255,16 @@ class CategoricalValues(ValueDistribution):
         probabilities = ops.softmax(outputs, axis=-1)
         return ops.sum(probabilities * self.support, axis=-1)
 
-    def loss(
-        self,
-        outputs: Tensor,
-        batch: dict[str, Tensor],
-        next_outputs: Tensor,
-        selector: Tensor,
-    ) -> tuple[Tensor, Tensor]:
-        """Returns cross-entropies to projected targets, also as surprise."""
-        following = _of_action(next_outputs, ops.argmax(selector, axis=-1))
-        target = losses.categorical_projection(
+    def _distance(
+        self, chosen: Tensor, batch: dict[str, Tensor], following: Tensor
+    ) -> Tensor:
+        """Returns cross-entropies to projected targets."""
+        target = categorical_projection(
             _moved(batch, ops.convert_to_tensor(self.support)[None]),
             ops.softmax(following, axis=-1),
             self.support,
         )
-        chosen = _of_action(outputs, batch["action"])
-        loss = -ops.sum(target * ops.log_softmax(chosen, axis=-1), axis=-1)
-        return loss, ops.stop_gradient(loss)
+        return -ops.sum(target * ops.log_softmax(chosen, axis=-1), axis=-1)
 
 
 class QuantileValues(ValueDistribution):
@@ -150,21 +282,11 @@ class QuantileValues(ValueDistribution):
         """Returns the means of the quantiles."""
         return ops.mean(outputs, axis=-1)
 
-    def loss(
-        self,
-        outputs: Tensor,
-        batch: dict[str, Tensor],
-        next_outputs: Tensor,
-        selector: Tensor,
-    ) -> tuple[Tensor, Tensor]:
-        """Returns quantile Huber losses, also as surprise."""
-        following = _of_action(next_outputs, ops.argmax(selector, axis=-1))
-        loss = losses.quantile_huber(
-            _of_action(outputs, batch["action"]),
-            self.taus,
-            _moved(batch, following),
-        )
-        return loss, ops.stop_gradient(loss)
+    def _distance(
+        self, chosen: Tensor, batch: dict[str, Tensor], following: Tensor
+    ) -> Tensor:
+        """Returns quantile Huber losses."""
+        return quantile_huber(chosen, self.taus, _moved(batch, following))
 
 
 def value_distribution(
@@ -219,9 +341,7 @@ def as_support(support: Sequence[float]) -> tuple[float, float]:
     (-1.0, 1.0)
     """
     try:
-        low, high = (
-            float(end) if is_number(end) else np.nan for end in support
-        )
+        low, high = map(float, support)
     except (TypeError, ValueError):
         low = high = np.nan
     if not -np.inf < low < high < np.inf:

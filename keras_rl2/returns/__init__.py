@@ -18,12 +18,12 @@ No gradient is stopped here: compute targets outside the tape, or wrap them in
 `keras.ops.stop_gradient`.
 """
 
-from keras_rl2.returns.importance_sampling import weighted_importance_sampling
 from keras_rl2.returns.multistep import discounted_returns
 from keras_rl2.returns.multistep import generalized_advantage_estimation
 from keras_rl2.returns.multistep import lambda_returns
 from keras_rl2.returns.multistep import n_step_returns
 from keras_rl2.returns.multistep import vtrace
+from keras_rl2.returns.multistep import weighted_importance_sampling
 
 __all__ = [
     "discounted_returns",

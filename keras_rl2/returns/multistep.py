@@ -1,4 +1,4 @@
-"""Returns over several steps, with and without a bootstrap.
+"""Returns over several steps, and what they would be under another policy.
 
 Letters: T is time, B the environments.
 """
@@ -8,12 +8,15 @@ from keras import ops
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.shapes import TensorLike
 from keras_rl2.basics.shapes import as_float
+from keras_rl2.basics.shapes import as_same_floats
 from keras_rl2.basics.shapes import as_scalar
-from keras_rl2.basics.shapes import check_rank
 from keras_rl2.basics.shapes import check_same_shape
 from keras_rl2.basics.shapes import check_shape
 from keras_rl2.basics.shapes import static_shape
 
+# Time, and environments if there are several. All that follows works along axis
+# 0, with whatever axes come after it.
+_RANKS = (1, 2)
 _BLOCK = 8  # steps; the fastest of 8, 12 and 16
 
 
@@ -52,7 +55,9 @@ def discounted_returns(
         - [Sutton and Barto, 2018, section 3.3](
           http://incompleteideas.net/book/the-book-2nd.html)
     """
-    rewards, discounts = _time_major(rewards=rewards, discounts=discounts)
+    rewards, discounts = as_same_floats(
+        _RANKS, rewards=rewards, discounts=discounts
+    )
     check_shape(tuple(rewards.shape[1:]), bootstrap_value=bootstrap_value)
     _, bootstrap_value = as_float(rewards, bootstrap_value)
     start = ops.cast(bootstrap_value, rewards.dtype)
@@ -100,10 +105,14 @@ def lambda_returns(
         - [Sutton and Barto, 2018, section 12.1](
           http://incompleteideas.net/book/the-book-2nd.html)
     """
-    rewards, discounts, next_values = _time_major(
-        rewards=rewards, discounts=discounts, next_values=next_values
+    rewards, discounts, next_values = as_same_floats(
+        _RANKS, rewards=rewards, discounts=discounts, next_values=next_values
     )
-    lambda_ = _per_step(rewards, lambda_=lambda_)
+    if static_shape(lambda_) == ():
+        lambda_ = as_scalar(rewards, lambda_=lambda_)
+    else:
+        check_same_shape(rewards=rewards, lambda_=lambda_)
+        lambda_ = ops.cast(as_float(lambda_)[0], rewards.dtype)
     if truncated is not None:
         lambda_ = lambda_ * _not_truncated(rewards, truncated)
     return _backward_recurrence(
@@ -155,8 +164,8 @@ def n_step_returns(
     """
     if n < 1:
         raise ValueError(f"Expected n to be 1 or more. Received: n={n}")
-    rewards, discounts, next_values = _time_major(
-        rewards=rewards, discounts=discounts, next_values=next_values
+    rewards, discounts, next_values = as_same_floats(
+        _RANKS, rewards=rewards, discounts=discounts, next_values=next_values
     )
     not_truncated = _not_truncated(rewards, truncated)
     length = rewards.shape[0]
@@ -213,7 +222,8 @@ def generalized_advantage_estimation(
     Reference:
         - [Schulman et al., 2016](https://arxiv.org/abs/1506.02438)
     """
-    rewards, discounts, values, next_values = _time_major(
+    rewards, discounts, values, next_values = as_same_floats(
+        _RANKS,
         rewards=rewards,
         discounts=discounts,
         values=values,
@@ -289,7 +299,8 @@ def vtrace(
         - [Espeholt et al., 2018, section 4.1](
           https://arxiv.org/abs/1802.01561)
     """
-    log_ratios, rewards, discounts, values, next_values = _time_major(
+    log_ratios, rewards, discounts, values, next_values = as_same_floats(
+        _RANKS,
         log_ratios=log_ratios,
         rewards=rewards,
         discounts=discounts,
@@ -313,24 +324,51 @@ def vtrace(
     return targets, pg_rho * advantages
 
 
-def _time_major(**arrays: TensorLike) -> tuple[Tensor, ...]:
-    """Checks that all are [T, B], or all [T], alike and makes them floats.
+def weighted_importance_sampling(
+    log_ratios: TensorLike, rewards: TensorLike, gamma: TensorLike
+) -> Tensor:
+    """Averages returns by how much more likely a policy makes each episode.
 
-    Nothing is reshaped: all that follows works along axis 0, with whatever
-    axes come after it.
+    Per decision: a reward is weighted by the actions up to it, not by later
+    ones. The estimate is biased, by less the more episodes there are, and has
+    much lower variance than without the division by the sum of weights.
+
+        V = Σ_t γᵗ Σ_b w_tb r_tb / Σ_b w_tb,
+        w_tb = Π_k≤t π(a_kb|s_kb) / β(a_kb|s_kb)
+
+    Args:
+        log_ratios: `[T, B]` float. log π(a|s) - log β(a|s) in nats; 0 after
+            the end of an episode, which keeps its weight.
+        rewards: `[T, B]` float. 0 after the end of an episode.
+        gamma: float or scalar tensor. Discount factor.
+
+    Returns:
+        `[T]` float32 or wider. Share of each step in the value: the sum is V.
+
+    Raises:
+        ValueError: If a rank or shape is wrong.
+
+    Example:
+
+    >>> import math
+    >>> log_ratios = [[math.log(3.0), 0.0], [0.0, 0.0]]
+    >>> weighted_importance_sampling(
+    ...     log_ratios, [[1.0, 0.0], [2.0, 2.0]], gamma=0.5
+    ... ).numpy().round(6).tolist()
+    [0.75, 1.0]
+
+    Reference:
+        - [Precup et al., 2000](https://scholarworks.umass.edu/cs_faculty_pubs/80),
+          section 3, per-decision and weighted.
     """
-    check_rank((1, 2), **arrays)
-    check_same_shape(**arrays)
-    return as_float(*arrays.values())
-
-
-def _per_step(like: Tensor, **number: TensorLike) -> Tensor:
-    """Takes a coefficient as a scalar or as one number per step, [T, B]."""
-    ((name, value),) = number.items()
-    if static_shape(value) == ():
-        return as_scalar(like, **number)
-    check_same_shape(rewards=like, **{name: value})
-    return ops.cast(as_float(value)[0], like.dtype)
+    log_ratios, rewards = as_same_floats(
+        2, log_ratios=log_ratios, rewards=rewards
+    )
+    gamma = as_scalar(log_ratios, gamma=gamma)
+    # A product of hundreds of ratios overflows; shares of a sum do not.
+    share = ops.softmax(ops.cumsum(log_ratios, axis=0), axis=1)  # [T, B]
+    step = ops.arange(ops.shape(rewards)[0], dtype=log_ratios.dtype)
+    return ops.power(gamma, step) * ops.sum(share * rewards, axis=1)
 
 
 def _not_truncated(like: Tensor, truncated: TensorLike | None) -> Tensor:

@@ -88,7 +88,7 @@ def test_values_that_do_not_fit_are_refused(name):
     q, action, reward, discount, next_q = transition(batch=3)
     for arrays, message in (
         ((q, action, reward, discount, next_q[:, :1]), "equal shapes"),
-        ((q, action, reward, discount[:2], next_q), "equal shapes"),
+        ((q, action, reward, discount[:2], next_q), "shape .3. for d"),
         ((q, action[:2], reward[:2], discount[:2], next_q), "shape .3. for a"),
     ):
         with pytest.raises(ValueError, match=f"Expected {message}"):
