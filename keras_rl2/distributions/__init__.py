@@ -12,17 +12,17 @@ from keras_rl2.distributions.bernoulli import Bernoulli
 from keras_rl2.distributions.box_head import BoxHead
 from keras_rl2.distributions.categorical import Categorical
 from keras_rl2.distributions.composite import Composite
+from keras_rl2.distributions.composite import MultiCategorical
 from keras_rl2.distributions.composite_head import CompositeHead
-from keras_rl2.distributions.diagonal_gaussian import DiagonalGaussian
+from keras_rl2.distributions.composite_head import policy_head
 from keras_rl2.distributions.discrete_head import DiscreteHead
 from keras_rl2.distributions.distribution import Distribution
 from keras_rl2.distributions.distribution import forbid
-from keras_rl2.distributions.for_space import policy_head
+from keras_rl2.distributions.gaussian import DiagonalGaussian
+from keras_rl2.distributions.gaussian import SquashedGaussian
 from keras_rl2.distributions.multi_binary_head import MultiBinaryHead
-from keras_rl2.distributions.multi_categorical import MultiCategorical
 from keras_rl2.distributions.multi_discrete_head import MultiDiscreteHead
 from keras_rl2.distributions.policy_head import PolicyHead
-from keras_rl2.distributions.squashed_gaussian import SquashedGaussian
 
 __all__ = [
     "Bernoulli",

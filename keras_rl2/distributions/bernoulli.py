@@ -8,8 +8,7 @@ from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.shapes import TensorLike
-from keras_rl2.basics.shapes import as_float
-from keras_rl2.basics.shapes import check_rank
+from keras_rl2.basics.shapes import as_same_floats
 from keras_rl2.basics.shapes import check_same_shape
 from keras_rl2.distributions.distribution import Distribution
 
@@ -33,20 +32,13 @@ class Bernoulli(Distribution):
     """
 
     def __init__(self, logits: TensorLike) -> None:
-        check_rank(2, logits=logits)
-        (self.logits,) = as_float(logits)
+        (self.logits,) = as_same_floats(2, logits=logits)
 
     def log_prob(self, action: TensorLike) -> Tensor:
-        """Returns the log-probability of actions.
+        """Returns the log-probability of actions, `[B]`.
 
         Args:
             action: `[B, K]` int or bool. 1 where a switch is on, else 0.
-
-        Returns:
-            `[B]` float32 or wider.
-
-        Raises:
-            ValueError: If the action is not of the logits' shape.
         """
         check_same_shape(logits=self.logits, action=action)
         # log p = -softplus(-l) when on, -softplus(l) when off.
@@ -59,17 +51,7 @@ class Bernoulli(Distribution):
         return -ops.sum(ops.exp(on) * on + ops.exp(off) * off, axis=-1)
 
     def kl(self, other: Self) -> Tensor:
-        """Returns the sum of the switches' divergences in nats.
-
-        Args:
-            other: `Bernoulli`. Of the same shape.
-
-        Returns:
-            `[B]` float32 or wider.
-
-        Raises:
-            ValueError: If the other is not a Bernoulli of the same shape.
-        """
+        """Returns the sum of the switches' divergences in nats, `[B]`."""
         self._check_same_class(other)
         check_same_shape(logits=self.logits, other_logits=other.logits)
         on, off = self._log_probs()
@@ -84,19 +66,12 @@ class Bernoulli(Distribution):
         return ops.cast(self.logits > 0, "int32")
 
     def sample(self, noise: TensorLike) -> Tensor:
-        """Returns logits + noise > 0.
+        """Returns logits + noise > 0, `[B, K]` int32: 0 or 1.
 
         Args:
             noise: `[B, K]` float. Standard logistic.
-
-        Returns:
-            `[B, K]` int32: 0 or 1.
-
-        Raises:
-            ValueError: If the noise is not of the logits' shape.
         """
-        check_same_shape(logits=self.logits, noise=noise)
-        logits, noise = as_float(self.logits, noise)
+        logits, noise = as_same_floats(2, logits=self.logits, noise=noise)
         return ops.cast(logits + noise > 0, "int32")
 
     def _log_probs(self) -> tuple[Tensor, Tensor]:

@@ -8,8 +8,7 @@ from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.shapes import TensorLike
-from keras_rl2.basics.shapes import as_float
-from keras_rl2.basics.shapes import check_rank
+from keras_rl2.basics.shapes import as_same_floats
 from keras_rl2.basics.shapes import check_same_shape
 from keras_rl2.basics.shapes import check_shape
 from keras_rl2.distributions.distribution import Distribution
@@ -38,23 +37,16 @@ class Categorical(Distribution):
     """
 
     def __init__(self, logits: TensorLike) -> None:
-        check_rank(2, logits=logits)
-        (self.logits,) = as_float(logits)
+        (self.logits,) = as_same_floats(2, logits=logits)
         # Not cached lazily: a tensor kept from one traced function may not be
         # used in another, and an unused one is pruned from the graph.
         self.log_probs = ops.log_softmax(self.logits, axis=-1)
 
     def log_prob(self, action: TensorLike) -> Tensor:
-        """Returns the log-probability of actions.
+        """Returns the log-probability of actions, `[B]`.
 
         Args:
             action: `[B]` int. Actions in 0 ... A-1.
-
-        Returns:
-            `[B]` float32 or wider.
-
-        Raises:
-            ValueError: If the action is not of shape `[B]`.
         """
         check_shape(self.logits.shape[:1], action=action)
         # A one-hot product and a gather take equally long with their
@@ -71,17 +63,7 @@ class Categorical(Distribution):
         return -ops.sum(ops.exp(self.log_probs) * self.log_probs, axis=-1)
 
     def kl(self, other: Self) -> Tensor:
-        """Returns KL(self || other) = Σ p (log p - log q) in nats.
-
-        Args:
-            other: `Categorical`. Of the same shape.
-
-        Returns:
-            `[B]` float32 or wider.
-
-        Raises:
-            ValueError: If the other is not a Categorical of the same shape.
-        """
+        """Returns KL(self || other) = Σ p (log p - log q) in nats, `[B]`."""
         self._check_same_class(other)
         check_same_shape(logits=self.logits, other_logits=other.logits)
         difference = self.log_probs - other.log_probs
@@ -92,19 +74,12 @@ class Categorical(Distribution):
         return _argmax(self.logits)
 
     def sample(self, noise: TensorLike) -> Tensor:
-        """Returns argmax(logits + noise): the Gumbel-max trick.
+        """Returns argmax(logits + noise), `[B]` int32: the Gumbel-max trick.
 
         Args:
             noise: `[B, A]` float. Standard Gumbel.
-
-        Returns:
-            `[B]` int32.
-
-        Raises:
-            ValueError: If the noise is not of the logits' shape.
         """
-        check_same_shape(logits=self.logits, noise=noise)
-        logits, noise = as_float(self.logits, noise)
+        logits, noise = as_same_floats(2, logits=self.logits, noise=noise)
         return _argmax(logits + noise)
 
 

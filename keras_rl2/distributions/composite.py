@@ -1,4 +1,4 @@
-"""Several independent distributions as one."""
+"""Several independent distributions as one, among them choices side by side."""
 
 from collections.abc import Sequence
 from typing import Self
@@ -8,8 +8,9 @@ from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.shapes import TensorLike
-from keras_rl2.basics.shapes import as_float
-from keras_rl2.basics.shapes import check_rank
+from keras_rl2.basics.shapes import as_same_floats
+from keras_rl2.basics.shapes import check_shape
+from keras_rl2.distributions.categorical import Categorical
 from keras_rl2.distributions.distribution import Distribution
 
 
@@ -23,142 +24,139 @@ class Composite(Distribution):
         parts: Sequence of `Distribution`. At least one.
         action_sizes: Sequence of ints. Numbers of one action of each part.
         noise_sizes: Sequence of ints. Numbers of noise that each part takes.
-        scalar: Sequence of bool. Which parts' actions are `[B]`, not
-            `[B, size]`, and integers by themselves.
-        dtypes: Sequence of str. Dtypes of the parts' actions.
 
     Raises:
-        ValueError: If there is no part, or they are not described one by one.
+        ValueError: If there is no part.
 
     Example:
 
     >>> from keras_rl2.distributions import Categorical, DiagonalGaussian
     >>> policy = Composite(
     ...     [Categorical([[0.0, 5.0]]), DiagonalGaussian([[0.5]], [[0.0]])],
-    ...     action_sizes=(1, 1), noise_sizes=(2, 1), scalar=(True, False),
-    ...     dtypes=("int32", "float32"))
+    ...     action_sizes=(1, 1), noise_sizes=(2, 1))
     >>> policy.mode().numpy().tolist()
     [[1.0, 0.5]]
     """
+
+    action_dtype = "float32"
 
     def __init__(
         self,
         parts: Sequence[Distribution],
         action_sizes: Sequence[int],
         noise_sizes: Sequence[int],
-        scalar: Sequence[bool],
-        dtypes: Sequence[str],
     ) -> None:
-        described = {*map(len, (action_sizes, noise_sizes, scalar, dtypes))}
-        if not parts or described != {len(parts)}:
-            raise ValueError(
-                "Expected at least one part, with sizes and dtype of each. "
-                f"Received: {len(parts)} parts, action_sizes={action_sizes}, "
-                f"noise_sizes={noise_sizes}, scalar={scalar}, dtypes={dtypes}"
-            )
+        if not parts:
+            raise ValueError("Expected at least one part. Received: 0")
         self.parts = tuple(parts)
         self._action_sizes = tuple(action_sizes)
         self._noise_sizes = tuple(noise_sizes)
-        self._scalar = tuple(scalar)
-        self._dtypes = tuple(dtypes)
 
     def log_prob(self, action: TensorLike) -> Tensor:
-        """Returns the sum of the parts' log-probabilities.
+        """Returns the sum of the parts' log-probabilities, `[B]`.
 
         Args:
-            action: `[B, K]` float. Actions of all parts side by side.
-
-        Returns:
-            `[B]` float32 or wider.
-
-        Raises:
-            ValueError: If the action is not of rank 2.
+            action: `[B, K]`. Actions of all parts side by side.
         """
-        check_rank(2, action=action)
-        total = [
-            part.log_prob(own)
-            for part, own in zip(self.parts, self._split(action), strict=True)
+        check_shape((None, sum(self._action_sizes)), action=action)
+        pieces = cut(ops.convert_to_tensor(action), self._action_sizes)
+        terms = [
+            # [B, 1] -> [B] of a choice
+            part.log_prob(own[:, 0] if isinstance(part, Categorical) else own)
+            for part, own in zip(self.parts, pieces, strict=True)
         ]
-        return cast(Tensor, sum(total))
+        return cast(Tensor, sum(terms))
 
     def entropy(self) -> Tensor:
         """Returns the sum of the parts' entropies in nats, `[B]`."""
         return cast(Tensor, sum(part.entropy() for part in self.parts))
 
     def kl(self, other: Self) -> Tensor:
-        """Returns the sum of the parts' divergences in nats.
-
-        Args:
-            other: `Composite`. Of parts alike.
-
-        Returns:
-            `[B]` float32 or wider.
-
-        Raises:
-            ValueError: If the other is not of the same class and parts.
-        """
+        """Returns the sum of the parts' divergences in nats, `[B]`."""
         self._check_same_class(other)
         if len(self.parts) != len(other.parts):
             raise ValueError(
-                f"Expected a Composite of {len(self.parts)} parts. "
+                f"Expected {len(self.parts)} parts. "
                 f"Received: {len(other.parts)}"
             )
         pairs = zip(self.parts, other.parts, strict=True)
         return cast(Tensor, sum(mine.kl(theirs) for mine, theirs in pairs))
 
     def mode(self) -> Tensor:
-        """Returns the modes of all parts side by side, `[B, K]` float32."""
+        """Returns the modes of all parts side by side, `[B, K]`."""
         return self._join([part.mode() for part in self.parts])
 
     def sample(self, noise: TensorLike) -> Tensor:
-        """Turns noise into actions.
+        """Turns noise into actions `[B, K]`.
 
         Args:
             noise: `[B, N]` float. Noise of the parts, concatenated.
-
-        Returns:
-            `[B, K]` float32.
-
-        Raises:
-            ValueError: If the noise is not of rank 2.
         """
-        check_rank(2, noise=noise)
-        pieces = _cut(noise, self._noise_sizes)
-        return self._join(
-            [
-                part.sample(piece)
-                for part, piece in zip(self.parts, pieces, strict=True)
-            ]
-        )
-
-    def _split(self, action: TensorLike) -> list[Tensor]:
-        """Splits `[B, K]` into the actions of the parts."""
-        return [
-            # [B, 1] -> [B] where it is one number
-            ops.cast(piece[:, 0] if scalar else piece, dtype)
-            for piece, scalar, dtype in zip(
-                _cut(action, self._action_sizes),
-                self._scalar,
-                self._dtypes,
-                strict=True,
-            )
-        ]
+        check_shape((None, sum(self._noise_sizes)), noise=noise)
+        pieces = cut(as_same_floats(2, noise=noise)[0], self._noise_sizes)
+        pairs = zip(self.parts, pieces, strict=True)
+        return self._join([part.sample(piece) for part, piece in pairs])
 
     def _join(self, actions: list[Tensor]) -> Tensor:
-        """Lays the parts' actions side by side: `[B, K]` float32."""
+        """Lays the parts' actions side by side: `[B, K]`."""
         columns = [
             # [B] -> [B, 1]
-            ops.cast(action[:, None] if scalar else action, "float32")
-            for action, scalar in zip(actions, self._scalar, strict=True)
+            ops.cast(
+                action[:, None] if len(action.shape) == 1 else action,
+                self.action_dtype,
+            )
+            for action in actions
         ]
         return ops.concatenate(columns, axis=-1)
 
 
-def _cut(array: TensorLike, sizes: Sequence[int]) -> list[Tensor]:
-    """Cuts `[B, sum(sizes)]` into `[B, size]` each."""
-    (array,) = as_float(array)
+class MultiCategorical(Composite):
+    """K independent choices, the k-th among `sizes[k]` actions.
+
+    An action is `[B, K]` int32, noise is `[B, sum(sizes)]` standard Gumbel.
+
+    Args:
+        logits: `[B, sum(sizes)]` float. Logits of all choices side by side.
+        sizes: Sequence of K int. Number of actions of each choice.
+
+    Raises:
+        ValueError: If the logits are not of rank 2, a size is less than 1, or
+            the sizes do not add up to the logits' width.
+
+    Example:
+
+    >>> policy = MultiCategorical([[0.0, 9.0, 5.0, 0.0, 0.0]], sizes=(2, 3))
+    >>> policy.mode().numpy().tolist()
+    [[1, 0]]
+    """
+
+    action_dtype = "int32"
+
+    def __init__(self, logits: TensorLike, sizes: Sequence[int]) -> None:
+        (self.logits,) = as_same_floats(2, logits=logits)
+        self.sizes = tuple(int(size) for size in sizes)
+        width = self.logits.shape[-1]
+        if not self.sizes or min(self.sizes) < 1 or sum(self.sizes) != width:
+            raise ValueError(
+                "Expected sizes of 1 or more that add up to the width of the "
+                f"logits. Received: sizes={self.sizes}, logits of width {width}"
+            )
+        choices = [Categorical(each) for each in cut(self.logits, self.sizes)]
+        super().__init__(choices, (1,) * len(choices), self.sizes)
+
+
+def cut(array: Tensor, sizes: Sequence[int]) -> list[Tensor]:
+    """Cuts the last axis into pieces.
+
+    Args:
+        array: `[..., sum(sizes)]`.
+        sizes: Sequence of ints. Width of each piece.
+
+    Returns:
+        list of `[..., size]`.
+    """
     pieces, start = [], 0
     for size in sizes:
-        pieces.append(array[:, start : start + size])
+        pieces.append(array[..., start : start + size])
         start += size
     return pieces

@@ -1,17 +1,26 @@
-"""Several kinds of actions at once."""
+"""The head of an action space, which may have several kinds of actions."""
 
+import functools
 import itertools
+import math
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
+import gymnasium
 import keras
 import numpy as np
 import numpy.typing as npt
 from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.distributions.box_head import BoxHead
 from keras_rl2.distributions.composite import Composite
+from keras_rl2.distributions.composite import cut
+from keras_rl2.distributions.discrete_head import DiscreteHead
+from keras_rl2.distributions.multi_binary_head import MultiBinaryHead
+from keras_rl2.distributions.multi_discrete_head import MultiDiscreteHead
 from keras_rl2.distributions.policy_head import PolicyHead
 
 
@@ -51,23 +60,25 @@ class CompositeHead(PolicyHead):
     ) -> None:
         if not heads:
             raise ValueError(f"Expected at least one part. Received: {heads}")
-        self._keys = sorted(heads) if isinstance(heads, Mapping) else None
-        self.heads = (
-            [heads[key] for key in self._keys]
-            if isinstance(heads, Mapping) and self._keys is not None
-            else [*heads]
-        )
+        self._keys: list[str] | None = None
+        self.heads: list[PolicyHead]
+        if isinstance(heads, Mapping):
+            self._keys = sorted(heads)
+            self.heads = [heads[key] for key in self._keys]
+        else:
+            self.heads = [*heads]
         narrow = sum(head.parameter_sizes[0] for head in self.heads)
         wide = sum(head.parameter_sizes[-1] for head in self.heads)
         self.parameter_sizes = (narrow, wide) if wide > narrow else (narrow,)
-        self.log_std_size = sum(head.log_std_size for head in self.heads)
-        self.mask_size = sum(head.mask_size for head in self.heads)
+        self._log_std_sizes = [head.log_std_size for head in self.heads]
+        self._mask_sizes = [head.mask_size for head in self.heads]
         self._noise_sizes = [head.noise_shape[0] for head in self.heads]
-        self.noise_shape = (sum(self._noise_sizes),)
-        # () -> 1
         self._action_sizes = [
-            int(np.prod(head.action_shape)) for head in self.heads
+            math.prod(head.action_shape) for head in self.heads
         ]
+        self.log_std_size = sum(self._log_std_sizes)
+        self.mask_size = sum(self._mask_sizes)
+        self.noise_shape = (sum(self._noise_sizes),)
         self.action_shape = (sum(self._action_sizes),)
 
     def __call__(
@@ -76,68 +87,51 @@ class CompositeHead(PolicyHead):
         """Returns a `Composite` of the parts' distributions."""
         self._check(parameters, log_std)
         parameters = ops.convert_to_tensor(parameters)
-        which = 0 if log_std is not None or not self.log_std_size else -1
-        widths = [head.parameter_sizes[which] for head in self.heads]
-        stds = (
-            [None] * len(self.heads)
-            if log_std is None
-            else self._own_log_stds(ops.convert_to_tensor(log_std))
-        )
-        pieces = _cut(parameters, widths)
-        return Composite(
-            [
-                head(piece, own)
-                for head, piece, own in zip(
-                    self.heads, pieces, stds, strict=True
-                )
-            ],
-            self._action_sizes,
-            self._noise_sizes,
-            [not head.action_shape for head in self.heads],
-            [head.action_dtype for head in self.heads],
+        stds: list[Any] = [None] * len(self.heads)
+        if log_std is not None:
+            stds = cut(ops.convert_to_tensor(log_std), self._log_std_sizes)
+        parts = [
+            head(piece, own if head.log_std_size else None)
+            for head, piece, own in self._each(self._pieces(parameters), stds)
+        ]
+        return Composite(parts, self._action_sizes, self._noise_sizes)
+
+    def _pieces(self, parameters: Tensor) -> list[Tensor]:
+        """Cuts the network's output into those of the parts."""
+        which = 0 if parameters.shape[-1] == self.parameter_sizes[0] else -1
+        return cut(
+            parameters, [head.parameter_sizes[which] for head in self.heads]
         )
 
-    def _own_log_stds(self, log_std: Tensor) -> list[Tensor | None]:
-        """Cuts a log standard deviation `[A]` into those of the parts."""
-        pieces = _cut(log_std, [head.log_std_size for head in self.heads])
-        return [
-            piece if head.log_std_size else None
-            for head, piece in zip(self.heads, pieces, strict=True)
-        ]
+    def _each(self, *values: Any) -> Iterator[Any]:
+        """Yields each part with its own of some values."""
+        return zip(self.heads, *values, strict=True)
 
     def forbid(self, parameters: Tensor, mask: Tensor) -> Tensor:
         """Masks forbidden actions in the parts that can be masked."""
-        width = int(parameters.shape[-1])
-        which = 0 if width == self.parameter_sizes[0] else -1
-        widths = [head.parameter_sizes[which] for head in self.heads]
-        masks = _cut(mask, [head.mask_size for head in self.heads])
+        masks = cut(mask, self._mask_sizes)
         pieces = [
             head.forbid(piece, own)
             if head.mask_size
             else ops.cast(piece, "float32")
-            for head, piece, own in zip(
-                self.heads, _cut(parameters, widths), masks, strict=True
-            )
+            for head, piece, own in self._each(self._pieces(parameters), masks)
         ]
         return ops.concatenate(pieces, axis=-1)
 
     @property
     def choices(self) -> tuple[tuple[int, int], ...]:
         """Where each choice of any part stands in the common mask."""
-        sizes = [head.mask_size for head in self.heads]
-        starts = itertools.accumulate(sizes, initial=0)
+        starts = itertools.accumulate(self._mask_sizes[:-1], initial=0)
         return tuple(
             (first + start, first + end)
-            for first, head in zip(starts, self.heads, strict=False)
+            for head, first in self._each(starts)
             for start, end in head.choices
         )
 
     def to_environment(self, action: Tensor) -> Any:
         """Returns a dict or tuple of the parts' actions."""
         parts = []
-        for head, piece in zip(
-            self.heads, _cut(action, self._action_sizes), strict=True
-        ):
+        for head, piece in self._each(cut(action, self._action_sizes)):
             if not head.action_shape:
                 piece = piece[..., 0]  # [B, 1] -> [B]
             if head.action_dtype != "float32":
@@ -150,18 +144,13 @@ class CompositeHead(PolicyHead):
 
     def from_environment(self, action: Any) -> Tensor:
         """Lays the parts' actions side by side: `[B, K]` float32."""
-        given = (
-            action
-            if self._keys is None
-            else [action[key] for key in self._keys]
-        )
+        if self._keys is not None:
+            action = [action[key] for key in self._keys]
         columns = [
             ops.reshape(
                 ops.cast(head.from_environment(part), "float32"), (-1, size)
             )
-            for head, part, size in zip(
-                self.heads, given, self._action_sizes, strict=True
-            )
+            for head, part, size in self._each(action, self._action_sizes)
         ]
         return ops.concatenate(columns, axis=-1)
 
@@ -188,14 +177,12 @@ class CompositeHead(PolicyHead):
         """Draws each part: `[..., K]` float32."""
         masks: list[Any] = [None] * len(self.heads)
         if mask is not None:
-            masks = _cut(mask, [head.mask_size for head in self.heads])
+            masks = cut(mask, self._mask_sizes)
         drawn = [
             head.random_action(
                 generator, leading_shape, own if head.mask_size else None
             ).reshape(*leading_shape, size)
-            for head, own, size in zip(
-                self.heads, masks, self._action_sizes, strict=True
-            )
+            for head, own, size in self._each(masks, self._action_sizes)
         ]
         return np.concatenate(drawn, axis=-1).astype("float32")
 
@@ -216,10 +203,57 @@ class CompositeHead(PolicyHead):
         return cls([read(each) for each in heads])
 
 
-def _cut(array: Tensor, sizes: Sequence[int]) -> list[Any]:
-    """Cuts the last axis into pieces of these sizes."""
-    pieces, start = [], 0
-    for size in sizes:
-        pieces.append(array[..., start : start + size])
-        start += size
-    return pieces
+def policy_head(
+    space: gymnasium.Space[Any], squash: bool = False, scaled: bool = False
+) -> PolicyHead:
+    """Makes the head for an action space.
+
+    Args:
+        space: `gymnasium.Space` of a single environment: `Discrete`,
+            `MultiDiscrete`, `MultiBinary`, `Box` of floating dtype, or a `Dict`
+            or `Tuple` of such.
+        squash: bool. Of a `Box`: whether actions come from the unit box, by
+            tanh (see `BoxHead`). No other space knows it. Defaults to `False`.
+        scaled: bool. Of a `Box`: whether actions are in units of half the
+            range of finite bounds. Defaults to `False`.
+
+    Returns:
+        `PolicyHead`.
+
+    Raises:
+        ValueError: If the space is none of these, or a `Box` is to be squashed
+            into bounds that are not finite.
+
+    Example:
+
+    >>> policy_head(gymnasium.spaces.Discrete(4)).parameter_sizes
+    (4,)
+    """
+    spaces = gymnasium.spaces
+    if isinstance(space, spaces.Discrete):
+        return DiscreteHead(int(space.n), int(space.start))
+    if isinstance(space, spaces.MultiDiscrete):
+        return MultiDiscreteHead(space.nvec.tolist(), space.start.tolist())
+    if isinstance(space, spaces.MultiBinary):
+        return MultiBinaryHead(space.shape)
+    if isinstance(space, spaces.Box) and np.issubdtype(
+        space.dtype, np.floating
+    ):
+        return BoxHead(
+            space.low,
+            space.high,
+            space.shape,
+            str(space.dtype),
+            squash,
+            scaled,
+        )
+    part = functools.partial(policy_head, squash=squash, scaled=scaled)
+    if isinstance(space, spaces.Dict) and len(space):
+        return CompositeHead({key: part(each) for key, each in space.items()})
+    if isinstance(space, spaces.Tuple) and len(space):
+        return CompositeHead([*map(part, space)])
+    raise ValueError(
+        "Expected a Discrete, MultiDiscrete, MultiBinary or floating-point Box "
+        "action space, or a Dict or Tuple of such. "
+        f"Received: {space}"
+    )

@@ -11,7 +11,7 @@ from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.shapes import check_shape
-from keras_rl2.distributions.multi_categorical import MultiCategorical
+from keras_rl2.distributions.composite import MultiCategorical
 from keras_rl2.distributions.policy_head import PolicyHead
 from keras_rl2.distributions.policy_head import reshape_action
 from keras_rl2.spaces.supported import allowed_choice

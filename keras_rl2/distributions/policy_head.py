@@ -13,7 +13,6 @@ from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.shapes import check_rank
-from keras_rl2.basics.shapes import static_shape
 from keras_rl2.distributions.categorical import gumbel
 from keras_rl2.distributions.distribution import Distribution
 from keras_rl2.distributions.distribution import forbid
@@ -154,18 +153,6 @@ class PolicyHead(abc.ABC):
         """
         return forbid(parameters, mask)
 
-    def leaves_nothing(self, mask: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Returns the rows in which a mask forbids all actions.
-
-        Args:
-            mask: `[B, mask_size]`, as for `forbid`.
-
-        Returns:
-            `[B]` bool.
-        """
-        nothing: npt.NDArray[np.bool_] = self.format.leaves_nothing(mask)
-        return nothing
-
     @abc.abstractmethod
     def random_action(
         self,
@@ -202,8 +189,8 @@ class PolicyHead(abc.ABC):
     def _check(self, parameters: Tensor, log_std: Tensor | None) -> None:
         """Raises an error if a network's output does not fit the head."""
         check_rank(2, parameters=parameters)
-        width = (static_shape(parameters) or (None, None))[-1]
-        if width is not None and width not in self.parameter_sizes:
+        width = np.shape(parameters)[-1]
+        if width not in self.parameter_sizes:
             raise ValueError(
                 "Expected the network's output to be of width "
                 f"{' or '.join(map(str, self.parameter_sizes))} for "

@@ -129,9 +129,9 @@ def quantile_huber(
     check_rank(2, quantiles=quantiles, targets=targets)
     check_rank((1, 2), taus=taus)
     quantiles, targets = as_float(quantiles, targets)
-    taus = ops.convert_to_tensor(taus, dtype=quantiles.dtype)
     check_shape((quantiles.shape[0], None), targets=targets)
-    check_shape(quantiles.shape[2 - len(taus.shape) :], taus=taus)
+    level = ops.convert_to_tensor(taus, dtype=quantiles.dtype)
+    check_shape(quantiles.shape[2 - len(level.shape) :], taus=level)
     limit = as_scalar(quantiles, delta=delta)
     targets = ops.stop_gradient(targets)[:, None, :]  # [B, 1, M]
     error = targets - quantiles[:, :, None]  # [B, N, M]
@@ -139,7 +139,7 @@ def quantile_huber(
     quadratic = ops.minimum(size, limit)
     loss = 0.5 * ops.square(quadratic) + limit * (size - quadratic)
     loss = ops.where(limit > 0.0, loss, size)
-    level = ops.stop_gradient(taus)[..., None]  # [B, N, 1] or [N, 1]
+    level = ops.stop_gradient(level)[..., None]  # [B, N, 1] or [N, 1]
     weight = ops.where(error < 0.0, 1.0 - level, level)
     return ops.sum(ops.mean(weight * loss, axis=2), axis=1)
 

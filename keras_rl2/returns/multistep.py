@@ -109,15 +109,15 @@ def lambda_returns(
         _RANKS, rewards=rewards, discounts=discounts, next_values=next_values
     )
     if static_shape(lambda_) == ():
-        lambda_ = as_scalar(rewards, lambda_=lambda_)
+        weight = as_scalar(rewards, lambda_=lambda_)
     else:
         check_same_shape(rewards=rewards, lambda_=lambda_)
-        lambda_ = ops.cast(as_float(lambda_)[0], rewards.dtype)
+        weight = ops.cast(as_float(lambda_)[0], rewards.dtype)
     if truncated is not None:
-        lambda_ = lambda_ * _not_truncated(rewards, truncated)
+        weight = weight * _not_truncated(rewards, truncated)
     return _backward_recurrence(
-        rewards + discounts * (1.0 - lambda_) * next_values,
-        discounts * lambda_,
+        rewards + discounts * (1.0 - weight) * next_values,
+        discounts * weight,
         next_values[-1],
     )
 

@@ -6,7 +6,7 @@ from keras_rl2.distributions import Categorical
 from keras_rl2.distributions import MultiCategorical
 from keras_rl2.distributions.bernoulli import logistic
 from keras_rl2.distributions.categorical import gumbel
-from keras_rl2.distributions.diagonal_gaussian import normal
+from keras_rl2.distributions.gaussian import normal
 
 
 def test_categorical_frequencies_match_the_probabilities():
@@ -62,7 +62,7 @@ def test_sizes_must_add_up():
     for sizes in ((), (2, 3), (7,), (6, 0)):
         with pytest.raises(ValueError, match="Expected sizes"):
             MultiCategorical(logits, sizes)
-    with pytest.raises(ValueError, match="Expected equal sizes"):
+    with pytest.raises(ValueError, match="Expected equal shapes"):
         MultiCategorical(logits, (2, 4)).kl(MultiCategorical(logits, (3, 3)))
 
 

@@ -12,7 +12,7 @@ from keras_rl2.distributions import MultiCategorical
 from keras_rl2.distributions import SquashedGaussian
 from keras_rl2.distributions.bernoulli import logistic
 from keras_rl2.distributions.categorical import gumbel
-from keras_rl2.distributions.diagonal_gaussian import normal
+from keras_rl2.distributions.gaussian import normal
 from support.agents import slow
 
 LOW, HIGH = [-1.0, 0.0, -3.0], [1.0, 5.0, -2.0]
@@ -35,8 +35,7 @@ def composite(parameters):
         DiagonalGaussian(parameters[:, 2:3], parameters[:, 3:4]),
         Bernoulli(parameters[:, 4:5]),
     ]
-    scalar, dtypes = (True, False, False), ("int32", "float32", "int32")
-    return Composite(parts, (1, 1, 1), (2, 1, 1), scalar, dtypes)
+    return Composite(parts, (1, 1, 1), (2, 1, 1))
 
 
 def noise_of_parts(generator, shape):

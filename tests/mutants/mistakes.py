@@ -245,8 +245,8 @@ RETURNS = [
     Mutant(
         "lambda_is_taken_for_its_complement",
         "returns/multistep.py",
-        "rewards + discounts * (1.0 - lambda_) * next_values",
-        "rewards + discounts * lambda_ * next_values",
+        "rewards + discounts * (1.0 - weight) * next_values",
+        "rewards + discounts * weight * next_values",
         "returns/test_returns.py::test_gae_targets_are_lambda_returns",
     ),
     Mutant(
@@ -303,21 +303,21 @@ RETURNS = [
 DISTRIBUTIONS = [
     Mutant(
         "squashed_samples_without_their_jacobian",
-        "distributions/squashed_gaussian.py",
+        "distributions/gaussian.py",
         "self._squash(position), log_prob - self._log_slope(position)",
         "self._squash(position), log_prob",
         "distributions/test_distribution_contract.py::test_sample_and_log_prob_agree_with_the_separate_methods",
     ),
     Mutant(
         "squashed_density_without_the_scale_of_the_box",
-        "distributions/squashed_gaussian.py",
-        "return slope + self._log_half_width()",
-        "return slope",
+        "distributions/gaussian.py",
+        "_log_tanh_slope(position), axis=-1) + self._log_half\n",
+        "_log_tanh_slope(position), axis=-1)\n",
         "distributions/test_gaussian.py::test_squashed_density_integrates_to_1",
     ),
     Mutant(
         "sign_in_the_slope_of_tanh",
-        "distributions/squashed_gaussian.py",
+        "distributions/gaussian.py",
         "_LOG_2 - position - ops.softplus(-2.0 * position)",
         "_LOG_2 + position - ops.softplus(-2.0 * position)",
         "distributions/test_gaussian.py::test_squashed_density_integrates_to_1",
@@ -331,14 +331,14 @@ DISTRIBUTIONS = [
     ),
     Mutant(
         "gaussian_divergence_by_the_own_deviation",
-        "distributions/diagonal_gaussian.py",
+        "distributions/gaussian.py",
         "ops.exp(-other.log_std)",
         "ops.exp(-self.log_std)",
         "distributions/test_distribution_contract.py::test_kl_is_the_mean_log_ratio",
     ),
     Mutant(
         "gaussian_density_without_its_deviation",
-        "distributions/diagonal_gaussian.py",
+        "distributions/gaussian.py",
         "0.5 * (ops.square(noise) + _LOG_2PI) + self.log_std, axis=-1",
         "0.5 * (ops.square(noise) + _LOG_2PI), axis=-1",
         "distributions/test_distribution_contract.py::test_entropy_is_the_mean_negative_log_prob",

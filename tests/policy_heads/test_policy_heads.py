@@ -355,15 +355,13 @@ def test_wrong_arguments_are_refused_at_construction():
         lambda: MultiDiscreteHead([2, 0]),
         lambda: MultiDiscreteHead([2, 3], [1]),
         lambda: MultiBinaryHead(0),
-        lambda: BoxHead(0, 1, (2,), "int64"),
         lambda: BoxHead([0, 0, 0], 1, (2,)),
         lambda: BoxHead(None, 1, (2,), squash=True),
-        lambda: BoxHead(0, 1e39, (2,), "float64", squash=True),
         lambda: BoxHead([0, 2], 1, (2,)),
         lambda: BoxHead(float("nan"), 1, (2,)),
         lambda: policy_head(spaces.Box(0, np.inf, (2,)), squash=True),
     ):
-        with pytest.raises(ValueError, match="Received"):
+        with pytest.raises(ValueError, match=r"Received|broadcast"):
             make()
 
 
