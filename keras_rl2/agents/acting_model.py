@@ -28,7 +28,7 @@ from keras_rl2.distributions import policy_head
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.networks import checks as network_checks
-from keras_rl2.networks.inputs import Memory
+from keras_rl2.networks.inputs import has_memory
 from keras_rl2.networks.inputs import unroll
 from keras_rl2.networks.task import Task
 from keras_rl2.policies.acting import Acting
@@ -327,10 +327,10 @@ class ActingModel(keras.Model, abc.ABC):
     # Recurrent networks.
 
     @property
-    def memory(self) -> Memory | None:
+    def memory(self) -> keras.Model | None:
         """The recurrent network of the policy, or None."""
         for network in self.acting_networks:
-            if isinstance(network, Memory):
+            if has_memory(network):
                 return network
         return None
 

@@ -14,10 +14,10 @@ from keras_rl2.exploration import ExplorationNoise
 from keras_rl2.exploration.action_noise import ActionNoise
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
+from keras_rl2.networks.checks import check_value_ending
 from keras_rl2.networks.inputs import inputs_for
 from keras_rl2.networks.network_copies import copy_of
 from keras_rl2.networks.network_copies import sibling
-from keras_rl2.networks.outputs import check_value_ending
 from keras_rl2.spaces.supported import check_critic_space
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.updates import critics
@@ -151,7 +151,9 @@ class CriticAgent(OffPolicyAgent):
         made = list(self.critics)
         for index in range(len(made), self.number_of_critics):
             made.append(sibling(made[0], index))
-            network_checks.check_critic(self.task, made[-1], action, units)
+            network_checks.check_width(
+                "critic", made[-1], self.task, units, action=action
+            )
         self.critics = made
         critics.check_apart([*networks, *made])
         self.make_targets()
@@ -164,7 +166,9 @@ class CriticAgent(OffPolicyAgent):
         units: int,
     ) -> None:
         """Checks the inputs and outputs of a network of values."""
-        network_checks.check_critic(self.task, network, action, units, name)
+        network_checks.check_width(
+            name, network, self.task, units, action=action
+        )
         inputs = inputs_for(network, self.task.encode.network_input, action)
         check_value_ending(network, inputs)
 

@@ -26,7 +26,7 @@ from keras_rl2.losses import statistics
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks import inputs
 from keras_rl2.networks.builder import NetworkBuilder
-from keras_rl2.networks.outputs import check_value_ending
+from keras_rl2.networks.checks import check_value_ending
 from keras_rl2.policies.own_round import OwnRollout
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.supported import is_image
@@ -375,11 +375,10 @@ class OnPolicyAgent(StochasticPolicy):
 
     def _check_and_build(self) -> None:
         """Checks the networks against the spaces and makes all variables."""
-        sizes = network_checks.output_sizes(
+        units = network_checks.check_actor_critic(
             self.task, self.actor, self.critic, self.needs_value
         )
-        network_checks.check_outputs(self.task, sizes)
-        self._add_log_std(sizes[0])
+        self._add_log_std(units)
         if self.memory is not None:
             return
         self._check_actor_ending()

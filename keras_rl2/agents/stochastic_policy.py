@@ -11,10 +11,10 @@ from keras_rl2.agents.agent import Agent
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
 from keras_rl2.networks import checks as network_checks
+from keras_rl2.networks.checks import check_policy_ending
+from keras_rl2.networks.inputs import as_logits
 from keras_rl2.networks.inputs import inputs_for
 from keras_rl2.networks.inputs import run_network
-from keras_rl2.networks.outputs import as_logits
-from keras_rl2.networks.outputs import check_policy_ending
 from keras_rl2.spaces.trees import Tree
 
 ACTION_UNITS = ("half_range", "environment")
@@ -67,7 +67,9 @@ class StochasticPolicy(Agent):
 
     def _build_actor(self, *sizes: int, squash: bool = False) -> None:
         """Checks the actor, whose output has one of the given widths."""
-        units = network_checks.check_policy(self.task, self.actor, *sizes)
+        units = network_checks.check_width(
+            "actor", self.actor, self.task, *sizes
+        )
         self._check_actor_ending(squash)
         self._add_log_std(units)
 

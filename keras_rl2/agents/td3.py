@@ -19,10 +19,10 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.exploration.action_noise import ActionNoise
 from keras_rl2.exploration.action_noise import GivenNoise
 from keras_rl2.networks import checks as network_checks
+from keras_rl2.networks.checks import check_action_ending
 from keras_rl2.networks.inputs import inputs_for
 from keras_rl2.networks.inputs import run_network
 from keras_rl2.networks.network_copies import copy_of
-from keras_rl2.networks.outputs import check_action_ending
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.updates import critics
 from keras_rl2.updates.critics import GivenCritics
@@ -151,7 +151,7 @@ class TD3(CriticAgent):
 
     def _build_actor(self, *sizes: int, squash: bool = False) -> None:
         """Checks the actor, whose output has one of the given widths."""
-        network_checks.check_policy(self.task, self.actor, *sizes)
+        network_checks.check_width("actor", self.actor, self.task, *sizes)
         self._gives_actions = check_action_ending(
             self.actor, inputs_for(self.actor, self.task.encode.network_input)
         )

@@ -17,7 +17,7 @@ from keras_rl2.losses.value_distributions import value_distribution
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks import inputs
 from keras_rl2.networks.builder import NetworkBuilder
-from keras_rl2.networks.outputs import check_value_ending
+from keras_rl2.networks.checks import check_value_ending
 from keras_rl2.policies.epsilon_greedy import EpsilonGreedy
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves

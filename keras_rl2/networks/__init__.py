@@ -6,8 +6,8 @@ input that fits the observation and an output that fits the action space.
 
 from keras_rl2.networks.for_space import critic_for
 from keras_rl2.networks.for_space import encoder_for
+from keras_rl2.networks.for_space import joined_network
 from keras_rl2.networks.for_space import network_for
-from keras_rl2.networks.joined import joined_network
 from keras_rl2.networks.memory import MemoryNetwork
 from keras_rl2.networks.memory import with_memory
 from keras_rl2.networks.mlp import mlp

@@ -16,8 +16,8 @@ from keras_rl2.networks import MemoryNetwork
 from keras_rl2.networks import critic_for
 from keras_rl2.networks import encoder_for
 from keras_rl2.networks import network_for
+from keras_rl2.networks.building import Initialization
 from keras_rl2.networks.building import dense
-from keras_rl2.networks.initialization import Initialization
 from keras_rl2.networks.memory import outputs_of
 from keras_rl2.networks.memory import seeded_cell
 from keras_rl2.spaces.supported import is_image
@@ -70,6 +70,23 @@ class NetworkBuilder:
         seen = leaves(space_tree(observation_space))
         self.shared = any(map(is_image, seen)) if shared is None else shared
 
+    @contextmanager
+    def _making(self, name: str) -> Iterator[None]:
+        """Sets name and dtype policy of the layers that are made within."""
+        before = keras.config.dtype_policy()
+        keras.config.set_dtype_policy(self._dtype or before)
+        try:
+            with keras.name_scope(name):
+                yield
+        finally:
+            keras.config.set_dtype_policy(before)
+
+    def _hidden(self, of_images: Sequence[int] | None) -> Any:
+        """Returns the widths of hidden layers, unless given those of images."""
+        if self._options["hidden"] is not None:
+            return self._options["hidden"]
+        return of_images if is_image(self._space) else self._default_hidden
+
     def seeds(self, count: int) -> list[int]:
         """Returns one seed for each of `count` networks.
 
@@ -102,17 +119,14 @@ class NetworkBuilder:
         Returns:
             `keras.Model`.
         """
-        options = self._options
-        if options["hidden"] is None and not is_image(self._space):
-            options = {**options, "hidden": self._default_hidden}
-        with keras.name_scope(name), _dtype_policy(self._dtype):
+        with self._making(name):
             return network_for(
                 self._space,
                 units,
                 output_gain=output_gain,
                 seed=seed,
                 name=name,
-                **options,
+                **self._options | {"hidden": self._hidden(None)},
             )
 
     def actor(self, units: int, seed: int | None) -> keras.Model:
@@ -129,7 +143,7 @@ class NetworkBuilder:
         trunk_seed, value_seed = self.seeds(2)
         policy = self.actor(self.head.parameter_sizes[0], trunk_seed)
         start = Initialization(self._options["initialization"], value_seed)
-        with keras.name_scope("critic"), _dtype_policy(self._dtype):
+        with self._making("critic"):
             features = policy.get_layer("output").input
             value = dense(features, 1, start, "value", gain=1.0)
         return keras.Model(
@@ -150,30 +164,18 @@ class NetworkBuilder:
             `keras_rl2.networks.MemoryNetwork`.
         """
         drawn = seeds.sequence(seed).generate_state(3).tolist()
-        hidden, options = self._options["hidden"], dict(self._options)
-        if hidden is None:
-            hidden = () if is_image(self._space) else self._default_hidden
-        with keras.name_scope(name), _dtype_policy(self._dtype):
+        options = dict(self._options, hidden=self._hidden(()))
+        normalize = options.pop("normalize_observations")
+        with self._making(name):
             cell = seeded_cell(self.memory, drawn[1])
-            return MemoryNetwork(
-                encoder_for(
-                    self._space,
-                    normalize_observations=options["normalize_observations"],
-                    initialization=options["initialization"],
-                    seed=drawn[0],
-                ),
-                cell,
-                outputs_of(
-                    cell.output_size,
-                    units,
-                    hidden=hidden,
-                    activation=options["activation"],
-                    normalization=options["normalization"],
-                    initialization=options["initialization"],
-                    seed=drawn[2],
-                ),
-                name=name,
+            encoder = encoder_for(
+                self._space,
+                normalize_observations=normalize,
+                initialization=options["initialization"],
+                seed=drawn[0],
             )
+            head = outputs_of(cell.output_size, units, seed=drawn[2], **options)
+            return MemoryNetwork(encoder, cell, head, name=name)
 
     def remembering(
         self, name: str, units: Sequence[int], seed: int | None
@@ -188,10 +190,8 @@ class NetworkBuilder:
 
     def critic_of_actions(self, name: str, seed: int | None) -> keras.Model:
         """Makes a network for the Q-value of an observation and an action."""
-        hidden = self._options["hidden"]
-        if hidden is None:
-            hidden = self._default_hidden
-        with keras.name_scope(name), _dtype_policy(self._dtype):
+        hidden = self._hidden(self._default_hidden)
+        with self._making(name):
             return critic_for(
                 self._space,
                 self.head.noise_shape[0],
@@ -199,15 +199,3 @@ class NetworkBuilder:
                 name=name,
                 **self._options | {"hidden": hidden},
             )
-
-
-@contextmanager
-def _dtype_policy(name: str | None) -> Iterator[None]:
-    """Sets the dtype policy of layers that are made within."""
-    before = keras.config.dtype_policy()
-    if name is not None:
-        keras.config.set_dtype_policy(name)
-    try:
-        yield
-    finally:
-        keras.config.set_dtype_policy(before)

@@ -1,92 +1,141 @@
-"""Dense layers with seeded initial weights, shared by all builders."""
+"""Layers with seeded initial weights, shared by all builders of networks."""
 
 from collections.abc import Callable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import cast
 
 import keras
 
+from keras_rl2.basics import seeds
 from keras_rl2.basics.arguments import check_choice
 from keras_rl2.basics.arguments import check_flag
-from keras_rl2.basics.arguments import check_in_range
-from keras_rl2.basics.arguments import check_positive
+from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import check_sizes
-from keras_rl2.basics.arguments import check_text
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.networks.initialization import Initialization
+from keras_rl2.layers import ObservationNormalization
 
 #: Of each layer that has one, whatever `keras.config.image_data_format()` says.
 DATA_FORMAT = "channels_last"
+
+INITIALIZATIONS = ("orthogonal", "fan_in")
+"""Initial weights; see `Initialization`."""
 
 NORMALIZATIONS = ("none", "layer", "batch", "spectral")
 """Normalizations of hidden layers; see `keras_rl2.networks.mlp`."""
 
 
+class Initialization:
+    """Makes initializers, each with its own seed.
+
+    `"orthogonal"` is the usual choice for PPO and similar algorithms: hidden
+    layers keep the norm of their input, biases are 0. `"fan_in"`, uniform
+    within ±1/√fan_in, biases too, shrinks it layer by layer, so that values
+    start near 0 and their first gradients are small: without that, learning
+    values by bootstrapping at published step sizes diverges easily.
+
+    Args:
+        kind: str. One of `INITIALIZATIONS`.
+        seed: int or None. Seed of all.
+
+    Raises:
+        ValueError: If the kind is not known.
+
+    Example:
+
+    >>> Initialization("fan_in", seed=0).kernel().scale
+    0.3333333333333333
+
+    Reference:
+        - [Andrychowicz et al., 2021](https://arxiv.org/abs/2006.05990), for
+          orthogonal weights.
+        - [Lillicrap et al., 2015](https://arxiv.org/abs/1509.02971), section
+          7, for uniform ones.
+    """
+
+    def __init__(self, kind: str, seed: int | None) -> None:
+        check_choice(initialization=(kind, INITIALIZATIONS))
+        check_seed(seed)
+        self.kind = kind
+        states = seeds.sequence(seed).generate_state(64)
+        # One per layer, so that no two layers start alike.
+        self._seeds = iter(int(state) for state in states)
+
+    def next_seed(self) -> int:
+        """Returns a new seed each time."""
+        return next(self._seeds)
+
+    def kernel(self, gain: float | None = None) -> Any:
+        """Returns the initializer of a layer's weights.
+
+        Args:
+            gain: float or None. Gain of the last layer; None for a hidden one.
+                Defaults to `None`.
+        """
+        if self.kind == "orthogonal":
+            gain = 2.0**0.5 if gain is None else gain
+            return keras.initializers.Orthogonal(gain, self.next_seed())
+        gain = 1.0 if gain is None else gain
+        return keras.initializers.VarianceScaling(
+            gain**2 / 3.0, "fan_in", "uniform", self.next_seed()
+        )
+
+    def bias(self, fan_in: int) -> Any:
+        """Returns the initializer of biases, given the number of inputs."""
+        if self.kind == "orthogonal":
+            return "zeros"
+        bound = fan_in**-0.5
+        return keras.initializers.RandomUniform(-bound, bound, self.next_seed())
+
+
+def with_seeds(config: object, seed_of: Callable[[Any], Any]) -> Any:
+    """Returns the config of a network or layer with other seeds.
+
+    Args:
+        config: dict, list or plain value. As written by Keras.
+        seed_of: Callable from each seed, an int or None, to the new one.
+
+    Returns:
+        The config with the new seeds.
+    """
+    if isinstance(config, Mapping):
+        return {
+            key: seed_of(value)
+            if key == "seed" and not isinstance(value, Mapping)
+            else with_seeds(value, seed_of)
+            for key, value in config.items()
+        }
+    if isinstance(config, list | tuple):
+        return type(config)(with_seeds(each, seed_of) for each in config)
+    return config
+
+
 def check_arguments(
-    *,
-    units: int | Sequence[int] = 1,
-    output_gain: float = 1.0,
-    activation: str | Callable[..., Any] | None = None,
-    name: str = "",
-    scale: float = 1.0,
-    normalize_observations: bool = False,
-    normalization: str = "none",
-    input_shape: Sequence[int] = (1,),
-    dtype: str = "float32",
+    activation: str | Callable[..., Any] | None,
+    normalize_observations: bool,
+    normalization: str,
+    initialization: str,
     **sizes: Sequence[int],
 ) -> None:
     """Raises for arguments that no network can be built from.
 
     Args:
-        units: int or Sequence of ints. Width of the output, or of its streams.
-            Defaults to `1`.
-        output_gain: float. Gain of the last layer's weights. Defaults to
-            `1.0`.
-        activation: str or None. Activation of the hidden layers. Defaults to
-            `None`.
-        name: str. Name of the model. Defaults to `""`.
-        scale: float. Factor of observations. Defaults to `1.0`.
-        normalize_observations: bool. Defaults to `False`.
-        normalization: str. Normalization of the hidden layers. Defaults to
-            `"none"`.
-        input_shape: Sequence of ints. Shape of one observation. Defaults to
-            `(1,)`.
-        dtype: str. Dtype of observations. Defaults to `"float32"`.
+        activation: str, Callable or None. Activation of the hidden layers.
+        normalize_observations: bool.
+        normalization: str. Normalization of the hidden layers.
+        initialization: str. Kind of the initial weights.
         **sizes: name = Sequence of ints, e.g. widths of hidden layers.
 
     Raises:
         ValueError: If an argument is invalid.
     """
-    if isinstance(units, Sequence) and len(units):
-        check_sizes(units=units)
-    else:
-        check_positive(units=units)
-    check_sizes(input_shape=input_shape, **sizes)
-    check_in_range(
-        output_gain=(output_gain, 0.0, 1e12), scale=(scale, -1e12, 1e12)
-    )
+    check_sizes(**sizes)
     check_flag(normalize_observations=normalize_observations)
-    check_choice(normalization=(normalization, NORMALIZATIONS))
-    check_text(name=name, dtype=dtype)
-    try:
-        keras.KerasTensor((1,), dtype)
-    except ValueError:
-        raise ValueError(
-            "Expected `dtype` to be a dtype of Keras. "
-            f"Received: dtype={dtype!r}"
-        ) from None
-    check_activation(activation)
-
-
-def check_activation(activation: str | Callable[..., Any] | None) -> None:
-    """Raises unless Keras knows the activation.
-
-    Args:
-        activation: str, Callable or None.
-
-    Raises:
-        ValueError: If it is none of these, or an unknown name.
-    """
+    check_choice(
+        normalization=(normalization, NORMALIZATIONS),
+        initialization=(initialization, INITIALIZATIONS),
+    )
     try:
         keras.activations.get(activation)
     except ValueError:
@@ -96,50 +145,83 @@ def check_activation(activation: str | Callable[..., Any] | None) -> None:
         ) from None
 
 
+def vector_of(
+    x: Tensor,
+    normalize_observations: bool,
+    scale: float = 1.0,
+    key: str = "",
+    prefix: str = "",
+) -> Tensor:
+    """Makes one vector of an array that is no picture.
+
+    Args:
+        x: `[B, ...]`. The array.
+        normalize_observations: bool. Whether its statistics normalise it.
+        scale: float. Factor of its numbers. Defaults to `1.0`.
+        key: str. Path of the array in the observation. Defaults to `""`.
+        prefix: str. Prefix of the names of layers. Defaults to `""`.
+
+    Returns:
+        `[B, F]`.
+    """
+    if normalize_observations:
+        name = f"{prefix}normalization"
+        x = ObservationNormalization(key=key, name=name)(x)
+    if scale != 1.0:
+        x = keras.layers.Rescaling(scale, name=f"{prefix}rescaling")(x)
+    if len(x.shape) != 2:
+        name = f"{prefix}flatten"
+        x = keras.layers.Flatten(data_format=DATA_FORMAT, name=name)(x)
+    return x
+
+
 def fully_connected(
     x: Tensor,
-    hidden: Sequence[tuple[int, str, str]],
+    hidden: Sequence[int],
+    activation: str,
     units: int | Sequence[int],
-    output_gain: float,
     start: Initialization,
+    *,
+    output_gain: float = 1.0,
     normalization: str = "none",
+    first: str = "hidden_0",
 ) -> Tensor:
     """Applies the hidden layers of a network, then its output or streams.
 
     Args:
         x: `[B, F]`. The input.
-        hidden: Sequence of widths, activations and names of hidden layers.
+        hidden: Sequence of ints. Widths of the hidden layers.
+        activation: str. Activation of the hidden layers.
         units: int or Sequence of ints. Width of the output, or of streams
             side by side in it, each with the last hidden layer for itself.
-        output_gain: float. Gain of the last layer's weights.
         start: `Initialization`. Makes the initial weights.
+        output_gain: float. Gain of the last layer's weights. Defaults to
+            `1.0`.
         normalization: str. Normalization of the hidden layers. Defaults to
             `"none"`.
+        first: str. Name of the first hidden layer. Defaults to `"hidden_0"`.
 
     Returns:
         `[B, units]`, or the sum of all units.
     """
+    names = [first, *(f"hidden_{index}" for index in range(1, len(hidden)))]
+    layers = [*zip(hidden, names, strict=False)]
 
-    def run(
-        x: Tensor, layers: Sequence[tuple[int, str, str]], end: str
-    ) -> Tensor:
-        for width, activation, name in layers:
-            x = hidden_layer(
-                x, width, start, name + end, activation, normalization
-            )
+    def run(x: Tensor, layers: list[tuple[int, str]], end: str = "") -> Tensor:
+        for width, name in layers:
+            name += end
+            x = hidden_layer(x, width, start, name, activation, normalization)
         return x
 
     x = normalized_input(x, normalization)
     if not isinstance(units, Sequence):
-        x = run(x, hidden, "")
-        return dense(x, units, start, "output", gain=output_gain)
-    x = run(x, hidden[:-1], "")
+        return dense(run(x, layers), units, start, "output", gain=output_gain)
+    x = run(x, layers[:-1])
     streams = []
     for index, width in enumerate(units):
-        stream = run(x, hidden[-1:], f"_stream_{index}")
+        stream = run(x, layers[-1:], f"_stream_{index}")
         name = f"output_{index}"
-        output = dense(stream, width, start, name, gain=output_gain)
-        streams.append(output)
+        streams.append(dense(stream, width, start, name, gain=output_gain))
     joined: Tensor = keras.layers.Concatenate(name="output")(streams)
     return joined
 
@@ -168,10 +250,8 @@ def hidden_layer(
     if normalization == "layer":
         x = dense(x, units, start, name)
         x = keras.layers.LayerNormalization(name=f"{name}_normalization")(x)
-        activated: Tensor = keras.layers.Activation(
-            activation, name=f"{name}_activation"
-        )(x)
-        return activated
+        name = f"{name}_activation"
+        return cast(Tensor, keras.layers.Activation(activation, name=name)(x))
     spectral = normalization == "spectral"
     x = dense(x, units, start, name, activation, spectral=spectral)
     if normalization == "batch":
@@ -189,7 +269,11 @@ def normalized_input(x: Tensor, normalization: str) -> Tensor:
 
     Returns:
         `[B, F]`.
+
+    Raises:
+        ValueError: If the normalization is not known.
     """
+    check_choice(normalization=(normalization, NORMALIZATIONS))
     if normalization == "batch":
         x = keras.layers.BatchNormalization(name="input_normalization")(x)
     return x

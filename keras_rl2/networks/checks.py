@@ -1,28 +1,44 @@
 """Checks of networks against spaces, before anything is trained."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
-from typing import cast
 
 import gymnasium
 import keras
 import numpy as np
+import tensorflow as tf
 
 from keras_rl2.basics.arguments import either
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.networks.inputs import Memory
+from keras_rl2.networks.inputs import has_memory
 from keras_rl2.networks.inputs import run_memory
 from keras_rl2.networks.inputs import run_network
-from keras_rl2.networks.model_layers import HasLayers
 from keras_rl2.networks.model_layers import all_layers
 from keras_rl2.networks.task import Task
 from keras_rl2.spaces.trees import Tree
-from keras_rl2.spaces.trees import is_leaf
 from keras_rl2.spaces.trees import map_leaves
-from keras_rl2.spaces.trees import named_leaves
 
-Outputs = Tensor | Sequence[Tensor]
-"""Output of a network: one tensor, or several."""
+# Operations that leave the values of an output unchanged.
+_PASSED = frozenset(
+    {"Cast", "Identity", "IdentityN", "Reshape", "Squeeze", "StopGradient"}
+)
+# Operations that scale or shift it, by a number that is no part of it.
+_SCALES = frozenset({"Mul", "AddV2", "Add", "Sub", "RealDiv", "Div"})
+_NUMBERS = frozenset({"Const", "Placeholder", "ReadVariableOp"})
+_ACTIVATIONS = {
+    "Softmax": "softmax",
+    "Tanh": "tanh",
+    "Sigmoid": "sigmoid",
+    "Relu": "relu",
+}
+_FUNCTIONS = {
+    keras.activations.linear: None,
+    keras.activations.softmax: "softmax",
+    keras.activations.tanh: "tanh",
+    keras.activations.sigmoid: "sigmoid",
+    keras.activations.relu: "relu",
+}
 
 
 def check_is_network(name: str, network: object) -> None:
@@ -43,13 +59,41 @@ def check_is_network(name: str, network: object) -> None:
         )
 
 
-def output_sizes(
+def check_width(
+    name: str,
+    network: keras.Model,
+    task: Task,
+    *units: int,
+    action: keras.KerasTensor | None = None,
+    why: str = "",
+) -> int:
+    """Raises unless a network fits; builds it if need be.
+
+    Args:
+        name: str. Name of the network in messages.
+        network: `keras.Model`. Takes observations.
+        task: `Task`. The agent's task.
+        *units: int. Accepted widths of the output.
+        action: `keras.KerasTensor` or None. The action input, if it has one.
+            Defaults to `None`.
+        why: str. Reason of the widths, for the message. Defaults to `""`.
+
+    Returns:
+        int: the width that it has.
+
+    Raises:
+        ValueError: If it does not take its inputs or has another width.
+    """
+    return _width(name, _run(name, network, task, action), units, why)
+
+
+def check_actor_critic(
     task: Task,
     actor: keras.Model,
     critic: keras.Model | None,
     needs_value: bool = True,
-) -> tuple[int, int]:
-    """Runs an actor and a critic symbolically, building them if need be.
+) -> int:
+    """Raises unless an actor and a critic fit; builds them if need be.
 
     Args:
         task: `Task`. The agent's task.
@@ -59,63 +103,44 @@ def output_sizes(
             Defaults to `True`.
 
     Returns:
-        Width of the policy's output, width of the value's.
+        int: width of the policy's output.
 
     Raises:
-        ValueError: If a network does not take the observation, or an actor
-            without a critic does not have two outputs.
+        ValueError: If a network does not take the observation or has another
+            width, or an actor without a critic does not have two outputs.
     """
-    outputs = _run("actor", actor, task)
-    # Used as a tensor only where it is one.
-    single = cast(Tensor, outputs)
-    if critic is None:
-        pair = isinstance(outputs, (list, tuple)) and len(outputs) == 2
-        if not pair and (needs_value or not hasattr(outputs, "shape")):
-            raise ValueError(
-                "Expected a critic, or one network with two outputs (policy, "
-                f"value). Received: critic=None and outputs {outputs!r}"
-            )
-        policy, value = (
-            cast(tuple[Tensor, Tensor], outputs)
-            if pair
-            else (single, single[:, :1])
-        )
-    else:
-        policy = single
-        value = cast(Tensor, _run("critic", critic, task))
-    for name, output in (("policy", policy), ("value", value)):
-        if not hasattr(output, "shape") or len(output.shape) > 2:
-            raise ValueError(
-                f"Expected the {name} output to be one tensor of shape "
-                f"(batch, units). Received: {output!r}"
-            )
-    width = value.shape[-1] if len(value.shape) == 2 else 1
-    return int(policy.shape[-1]), int(width)
-
-
-def check_outputs(task: Task, sizes: tuple[int, int]) -> None:
-    """Raises unless the outputs fit the action space.
-
-    Args:
-        task: `Task`. The agent's task.
-        sizes: Widths of the policy's and the value's output.
-
-    Raises:
-        ValueError: If a width is not an expected one.
-    """
-    policy_size, value_size = sizes
-    expected = task.head.parameter_sizes
-    if policy_size not in expected:
+    policy, value = _run("actor", actor, task), None
+    if critic is not None:
+        value = _run("critic", critic, task)
+    elif isinstance(policy, (list, tuple)) and len(policy) == 2:
+        policy, value = policy
+    elif needs_value:
         raise ValueError(
-            f"Expected the actor's output to have {either(expected)} units "
-            f"for the action space {task.action_space}. "
-            f"Received: {policy_size} units"
+            "Expected a critic, or one network with two outputs (policy, "
+            f"value). Received: critic=None and outputs {policy!r}"
         )
-    if value_size != 1:
+    width = _width(
+        "actor",
+        policy,
+        task.head.parameter_sizes,
+        f" for the action space {task.action_space}",
+    )
+    # Values without an axis of units are fine, too.
+    if value is not None and len(getattr(value, "shape", ())) != 1:
+        _width("critic", value, (1,), ", the value")
+    return width
+
+
+def _width(name: str, output: Any, units: Sequence[int], why: str) -> int:
+    """Raises unless an output has the shape (batch, units)."""
+    shape: tuple[Any, ...] = getattr(output, "shape", ())
+    if len(shape) != 2 or shape[-1] not in units:
+        received = f"{shape[-1]} units" if len(shape) == 2 else repr(output)
         raise ValueError(
-            "Expected the critic's output to have 1 unit, the value. "
-            f"Received: {value_size} units"
+            f"Expected the {name}'s output to have {either(units)} units"
+            f"{why}. Received: {received}"
         )
+    return int(shape[-1])
 
 
 def check_action_kind(
@@ -149,45 +174,6 @@ def check_action_kind(
         )
 
 
-def check_policy(task: Task, actor: keras.Model, *units: int) -> int:
-    """Raises unless a policy network fits; builds it if need be.
-
-    Args:
-        task: `Task`. The agent's task.
-        actor: `keras.Model`. Takes observations.
-        *units: int. Accepted widths of the output.
-
-    Returns:
-        int: the width that it has.
-
-    Raises:
-        ValueError: If it does not take observations or has another width.
-    """
-    return _check_width("actor", _run("actor", actor, task), *units)
-
-
-def check_critic(
-    task: Task,
-    critic: keras.Model,
-    action: keras.KerasTensor | None,
-    units: int,
-    name: str = "critic",
-) -> None:
-    """Raises unless a critic fits; builds it if need be.
-
-    Args:
-        task: `Task`. The agent's task.
-        critic: `keras.Model`. From observations to values.
-        action: `keras.KerasTensor` or None. The action input, if it has one.
-        units: int. Expected width of the output.
-        name: str. Name of the network in messages. Defaults to `"critic"`.
-
-    Raises:
-        ValueError: If it does not take its inputs or has another width.
-    """
-    _check_width(name, _run(name, critic, task, action), units)
-
-
 def check_q_network(
     task: Task,
     network: keras.Model,
@@ -208,33 +194,16 @@ def check_q_network(
     Raises:
         ValueError: If it does not take observations or has another width.
     """
-    output = _run("q_network", network, task)
+    what = f"{actions} actions"
+    if dueling:
+        what = f"the value of the state and the advantages of {what}"
+    if atoms > 1:
+        what += f", {atoms} atoms each"
     units = (actions + bool(dueling)) * atoms
-    shape: tuple[Any, ...] | None = getattr(output, "shape", None)
-    if shape is None or len(shape) != 2 or shape[-1] != units:
-        what = f"{actions} actions"
-        if dueling:
-            what = f"the value of the state and the advantages of {what}"
-        if atoms > 1:
-            what += f", {atoms} atoms each"
-        raise ValueError(
-            "Expected the q_network's output to be one tensor of shape "
-            f"(batch, {units}): {what}. Received: {output!r}"
-        )
+    check_width("q_network", network, task, units, why=f", {what}")
 
 
-def _check_width(name: str, output: Outputs, *units: int) -> int:
-    """Raises unless an output has the shape (batch, units)."""
-    shape: tuple[Any, ...] | None = getattr(output, "shape", None)
-    if shape is None or len(shape) != 2 or shape[-1] not in units:
-        raise ValueError(
-            f"Expected the {name}'s output to be one tensor of shape (batch, "
-            f"{either(units)}). Received: {output!r}"
-        )
-    return int(shape[-1])
-
-
-def refuse_stateful(agent: HasLayers) -> None:
+def refuse_stateful(agent: keras.Model) -> None:
     """Raises if a layer keeps a state from one call to the next.
 
     Args:
@@ -258,58 +227,206 @@ def _run(
     network: keras.Model,
     task: Task,
     action: keras.KerasTensor | None = None,
-) -> Outputs:
-    """Calls a network symbolically."""
+) -> Any:
+    """Calls a network symbolically, one with memory for one step."""
     encoded = task.encode.network_input
     try:
-        outputs: Outputs
-        if isinstance(network, Memory):
-            outputs = _run_memory(network, encoded)
-        else:
-            outputs = run_network(network, encoded, action=action)
-        return outputs
+        if has_memory(network):
+            return _run_memory(network, encoded)
+        return run_network(network, encoded, action=action)
     except Exception as error:
+        seen = map_leaves(lambda leaf: tuple(leaf.shape), encoded)
+        taken = f"observations of shape {seen}"
+        if action is not None:
+            taken = f"[{taken}, actions of shape {tuple(action.shape)}]"
         raise ValueError(
-            f"Expected the {name} to take {_shapes(encoded, action)} for the "
+            f"Expected the {name} to take {taken} for the "
             f"action space {task.action_space} and the observation space "
             f"{task.observation_space}. Received: {network.name!r}, which "
             f"raised {type(error).__name__}: {error}"
         ) from error
 
 
-def _run_memory(network: Memory, encoded: Tree[Tensor]) -> Outputs:
+def _run_memory(network: keras.Model, encoded: Tree[Tensor]) -> Any:
     """Calls a recurrent network for one step."""
 
-    def symbol(shape: tuple[int | None, ...], dtype: str) -> Any:
-        return keras.KerasTensor(shape, dtype)
+    def sequence(shape: Sequence[int | None], dtype: str = "float32") -> Any:
+        return keras.KerasTensor((None, None, *shape), dtype)
 
     outputs, _ = run_memory(
         network,
-        map_leaves(
-            lambda each: symbol((None, None, *each.shape[1:]), each.dtype),
-            encoded,
-        ),
-        symbol((None, None), "float32"),
+        map_leaves(lambda each: sequence(each.shape[1:], each.dtype), encoded),
+        sequence(()),
         tuple(
-            symbol((None, *np.shape(each)[1:]), "float32")
+            keras.KerasTensor((None, *np.shape(each)[1:]), "float32")
             for each in network.initial_state(1)
         ),
     )
     # [B, T, ...] -> [B, ...]
-    first: Outputs = keras.tree.map_structure(lambda each: each[:, 0], outputs)
-    return first
+    return keras.tree.map_structure(lambda each: each[:, 0], outputs)
 
 
-def _shapes(encoded: Any, action: keras.KerasTensor | None) -> str:
-    """Describes the inputs of a network by their shapes."""
-    if is_leaf(encoded):
-        seen = f"observations of shape {tuple(encoded.shape)}"
-        start = "a list of "
-    else:
-        shapes = {
-            path: tuple(leaf.shape) for path, leaf in named_leaves(encoded)
-        }
-        seen, start = f"observations of shapes {shapes}", ""
-    if action is None:
-        return seen
-    return f"{start}{seen} and actions of shape {tuple(action.shape)}"
+def check_policy_ending(
+    actor: keras.Model,
+    inputs: Tree[Tensor],
+    action_space: gymnasium.Space[Any],
+    squash: bool = False,
+) -> bool:
+    """Returns whether a policy network outputs probabilities, not logits.
+
+    Warns if the last activation restricts the policy.
+
+    Args:
+        actor: `keras.Model`. Its first output is for the policy.
+        inputs: `keras.KerasTensor`. Its inputs.
+        action_space: `gymnasium.Space`. Action space of the policy.
+        squash: bool. Whether actions of a Box are squashed by tanh after it.
+            Defaults to `False`.
+
+    Returns:
+        bool: True for Discrete actions and a softmax.
+    """
+    ending = _ending_of(actor, inputs)
+    if isinstance(action_space, gymnasium.spaces.Discrete):
+        if ending == "softmax":
+            return True
+        _warn(actor, ending, "the logits of actions, which are unbounded")
+    elif not isinstance(action_space, gymnasium.spaces.Box):
+        _warn(actor, ending, "the logits of choices, which are unbounded")
+    elif (
+        squash
+        or ending != "tanh"
+        # Within the range of tanh.
+        or (action_space.low < -1.0).any()
+        or (action_space.high > 1.0).any()
+    ):
+        _warn(actor, ending, "the means of actions, within all their bounds")
+    return False
+
+
+def check_action_ending(actor: keras.Model, inputs: Tree[Tensor]) -> bool:
+    """Returns whether a deterministic policy outputs squashed actions.
+
+    Warns of any other ending that bounds it.
+
+    Args:
+        actor: `keras.Model`. Its output is for a Box.
+        inputs: `keras.KerasTensor`. Its inputs.
+
+    Returns:
+        bool: True for a tanh.
+    """
+    ending = _ending_of(actor, inputs)
+    if ending == "tanh":
+        return True
+    _warn(actor, ending, "actions, by tanh of any number")
+    if ending is None and _ends_in_scaled_tanh(actor, inputs):
+        warnings.warn(
+            f"Expected {actor.name!r} to end in tanh, or in a layer without "
+            "activation: the agent stretches -1 ... 1 to the bounds of the "
+            "actions itself. Received: a network that scales its tanh, of "
+            "which the agent takes another one, so that the bounds are never "
+            "reached (e.g. 1.93 of 2): leave the scaling out.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return False
+
+
+def check_value_ending(
+    critic: keras.Model, inputs: Tree[Tensor], output: int = 0
+) -> None:
+    """Warns if the output of a value network is bounded.
+
+    Args:
+        critic: `keras.Model`. Returns values, of states or of actions.
+        inputs: `keras.KerasTensor` or a list of them. Its inputs.
+        output: int. Which of several outputs. Defaults to `0`.
+    """
+    ending = _ending_of(critic, inputs, output)
+    what = "values, which are unbounded"
+    if ending == "softmax":
+        what += " (a softmax of one unit is always 1)"
+    _warn(critic, ending, what)
+
+
+def _ending_of(
+    network: keras.Model, inputs: Tree[Tensor], output: int = 0
+) -> str | None:
+    """Returns the activation that a network ends in, or None for any other.
+
+    It may be an argument of a layer, a layer, or an operation in `call`: where
+    the last layer does not show it, it is found in the graph of the network.
+    """
+    last = _last_layer(network, output)
+    if isinstance(last, keras.layers.Dense) and last.activation in _FUNCTIONS:
+        return _FUNCTIONS[last.activation]
+    operation = _last_operation(network, inputs, output)
+    return _ACTIVATIONS.get(operation.type)
+
+
+def _ends_in_scaled_tanh(network: keras.Model, inputs: Tree[Tensor]) -> bool:
+    """Returns whether a network's output is a scaled or shifted tanh."""
+    if isinstance(_last_layer(network, 0), keras.layers.Dense):
+        return False
+    operation, scaled = _last_operation(network, inputs, 0), False
+    while operation.type in _SCALES:
+        given = [_source(each.op) for each in operation.inputs]
+        left = [each for each in given if each.type not in _NUMBERS]
+        if len(left) != 1:
+            return False
+        operation, scaled = left[0], True
+    return scaled and operation.type == "Tanh"
+
+
+def _source(operation: tf.Operation) -> tf.Operation:
+    """Returns the operation that computes the value passed on by another."""
+    while operation.type in _PASSED:
+        operation = operation.inputs[0].op
+    return operation
+
+
+def _last_operation(
+    network: keras.Model, inputs: Tree[Tensor], output: int
+) -> tf.Operation:
+    """Returns the operation that computes an output, found in the graph."""
+    # Takes some 30 ms for a small network.
+    specs = keras.tree.map_structure(
+        lambda each: tf.TensorSpec(each.shape, each.dtype), inputs
+    )
+
+    def run(given: Any) -> Any:
+        outputs = network(given, training=False)
+        several = isinstance(outputs, (list, tuple))
+        return outputs[output] if several else outputs
+
+    graph = tf.function(run, autograph=False).get_concrete_function(specs).graph
+    return _source(graph.outputs[0].op)
+
+
+def _last_layer(network: keras.Model, output: int) -> keras.layers.Layer | None:
+    """Returns the layer that computes an output, or None if unknown."""
+    outputs: Sequence[Tensor] | None = getattr(network, "outputs", None)
+    if not outputs:
+        return None
+    for layer in reversed(network.layers):
+        try:
+            if layer.output is outputs[output]:
+                return layer
+        except (AttributeError, ValueError):
+            # It has several outputs, or those of another network.
+            continue
+    return None
+
+
+def _warn(network: keras.Model, ending: str | None, what: str) -> None:
+    """Warns of an activation that bounds a network's output."""
+    if ending is None:
+        return
+    warnings.warn(
+        f"Expected {network.name!r} to return {what}. Received: a network that "
+        f"ends in {ending}. It trains, but to a wrong result: give its last "
+        "layer no activation.",
+        UserWarning,
+        stacklevel=2,
+    )

@@ -1,5 +1,6 @@
 """The default networks of an observation space."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,24 +12,28 @@ from gymnasium.spaces import Tuple
 
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.layers import ObservationNormalization
-from keras_rl2.networks.building import DATA_FORMAT
-from keras_rl2.networks.building import check_arguments
+from keras_rl2.networks.building import Initialization
 from keras_rl2.networks.building import dense
-from keras_rl2.networks.building import hidden_layer
-from keras_rl2.networks.building import normalized_input
-from keras_rl2.networks.initialization import Initialization
-from keras_rl2.networks.joined import joined_features
-from keras_rl2.networks.joined import joined_network
+from keras_rl2.networks.building import fully_connected
+from keras_rl2.networks.building import vector_of
 from keras_rl2.networks.mlp import mlp
-from keras_rl2.networks.pictures import is_large
+from keras_rl2.networks.pictures import LARGE
 from keras_rl2.networks.pictures import nature_cnn
+from keras_rl2.networks.pictures import picture_features
 from keras_rl2.networks.pictures import pixels
 from keras_rl2.networks.pictures import small_cnn
 from keras_rl2.spaces.supported import ACTION
+from keras_rl2.spaces.supported import ACTION_MASK
 from keras_rl2.spaces.supported import check_critic_space
+from keras_rl2.spaces.supported import input_name
 from keras_rl2.spaces.supported import is_image
 from keras_rl2.spaces.supported import network_shape
+from keras_rl2.spaces.supported import sides
+from keras_rl2.spaces.supported import space_tree
+from keras_rl2.spaces.trees import named_leaves
+
+# Number of features of each picture beside other arrays.
+_PICTURE_UNITS = 256
 
 
 def network_for(
@@ -65,8 +70,8 @@ def network_for(
             first and the last included. `"spectral"`: a
             `SpectralNormalization` around each hidden layer, whose weights
             have a largest singular value of 1. Defaults to `"none"`.
-        initialization: str. `"orthogonal"` or `"fan_in"`, see
-            `keras_rl2.networks.initialization`. Defaults to `"orthogonal"`.
+        initialization: str. `"orthogonal"` or `"fan_in"`, see `mlp`.
+            Defaults to `"orthogonal"`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
         name: str or None. Name of the model; None for that of the builder.
             Defaults to `None`.
@@ -87,18 +92,81 @@ def network_for(
         "seed": seed,
         **present(hidden=hidden, name=name),
     }
-    if not isinstance(observation_space, Dict | Tuple):
+    if is_image(observation_space):
         shape = network_shape(observation_space)
-        if is_image(observation_space):
-            build = nature_cnn if is_large(observation_space) else small_cnn
-            return build(shape, units, **pixels(observation_space), **kwargs)
+        build = nature_cnn if min(sides(shape)) >= LARGE else small_cnn
+        return build(shape, units, **pixels(observation_space), **kwargs)
     kwargs["activation"] = activation
     kwargs["normalize_observations"] = normalize_observations
     if isinstance(observation_space, Dict | Tuple):
         return joined_network(observation_space, units, **kwargs)
-    if observation_space.dtype == np.uint8 and not normalize_observations:
-        kwargs["scale"] = 1.0 / 255.0
-    return mlp(shape, units, **kwargs)
+    scale = _scale(observation_space, normalize_observations)
+    return mlp(network_shape(observation_space), units, scale=scale, **kwargs)
+
+
+def joined_network(
+    observation_space: gymnasium.Space[Any],
+    units: int | Sequence[int],
+    *,
+    hidden: Sequence[int] = (64, 64),
+    activation: str = "tanh",
+    output_gain: float = 1.0,
+    normalize_observations: bool = False,
+    normalization: str = "none",
+    initialization: str = "orthogonal",
+    seed: int | None = None,
+    name: str = "joined_network",
+) -> keras.Model:
+    """Builds a network for all arrays of a Dict or Tuple observation.
+
+    Pictures go through convolutions and a layer of 256 units. Their features
+    and all other arrays are concatenated, and a fully connected network
+    follows. An action mask is left out.
+
+    Args:
+        observation_space: `gymnasium.Space`. A `Dict` or `Tuple`.
+        units: int or sequence of ints. Width of the output, or of streams
+            side by side in it, as in `mlp`.
+        hidden: Sequence of ints. Widths of the hidden layers. Defaults to
+            `(64, 64)`.
+        activation: str. Activation of the hidden layers. Defaults to `"tanh"`.
+        output_gain: float. Gain of the last layer's weights. Defaults to
+            `1.0`.
+        normalize_observations: bool. Whether an `ObservationNormalization`
+            layer comes before each array that is no picture. Defaults to
+            `False`.
+        normalization: str. `"none"`, `"layer"`, `"batch"` or `"spectral"`; see
+            `mlp`. Defaults to `"none"`.
+        initialization: str. `"orthogonal"` or `"fan_in"`, see `mlp`.
+            Defaults to `"orthogonal"`.
+        seed: int or None. Seed of the initial weights. Defaults to `None`.
+        name: str. Name of the model. Defaults to `"joined_network"`.
+
+    Returns:
+        A `keras.Model` from a list of `[B, ...]`, its inputs named after the
+        paths of the arrays, to `[B, units]`, or to the sum of all units.
+
+    Example:
+
+    >>> space = gymnasium.spaces.Dict({
+    ...     "camera": gymnasium.spaces.Box(0, 255, (64, 64, 3), "uint8"),
+    ...     "gear": gymnasium.spaces.Discrete(5)})
+    >>> network = joined_network(space, 2, seed=0)
+    >>> [tensor.name for tensor in network.inputs], network.output_shape
+    (['camera', 'gear'], (None, 2))
+    """
+    start = Initialization(initialization, seed)
+    inputs, x = _features(observation_space, start, normalize_observations)
+    outputs = fully_connected(
+        x,
+        hidden,
+        activation,
+        units,
+        start,
+        output_gain=output_gain,
+        normalization=normalization,
+    )
+    return keras.Model(inputs, outputs, name=name)
 
 
 def critic_for(
@@ -127,8 +195,8 @@ def critic_for(
             layer comes first; not for images. Defaults to `False`.
         normalization: str. `"none"`, `"layer"`, `"batch"` or `"spectral"`; see
             `mlp`. Defaults to `"none"`.
-        initialization: str. `"orthogonal"` or `"fan_in"`, see
-            `keras_rl2.networks.initialization`. Defaults to `"fan_in"`.
+        initialization: str. `"orthogonal"` or `"fan_in"`, see `mlp`.
+            Defaults to `"fan_in"`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
         name: str. Name of the model. Defaults to `"critic"`.
 
@@ -147,18 +215,8 @@ def critic_for(
     [(None, 3), (None, 2)]
     """
     check_critic_space(observation_space)
-    check_arguments(
-        units=action_size,
-        hidden=hidden,
-        activation=activation,
-        normalize_observations=normalize_observations,
-        normalization=normalization,
-        name=name,
-    )
     start = Initialization(initialization, seed)
     action = keras.Input((action_size,), name=ACTION)
-    inputs: list[keras.KerasTensor]
-    x: Tensor
     if is_image(observation_space):
         features = network_for(
             observation_space,
@@ -167,26 +225,21 @@ def critic_for(
             seed=start.next_seed(),
             name="features",
         )
-        dtype = pixels(observation_space)["dtype"]
-        shape = features.input_shape[1:]
-        inputs = [keras.Input(shape, dtype=dtype, name="observation")]
+        given = features.inputs[0]
+        inputs = [
+            keras.Input(given.shape[1:], dtype=given.dtype, name="observation")
+        ]
         x = features(inputs[0])
     else:
-        inputs, x = _side_by_side(
-            observation_space, start, normalize_observations
-        )
-    x = keras.layers.Concatenate(name="both")([x, action])
-    x = normalized_input(x, normalization)
-    for index, width in enumerate(hidden):
-        x = hidden_layer(
-            x,
-            width,
-            start,
-            f"hidden_{index}",
-            activation,
-            normalization,
-        )
-    outputs = dense(x, 1, start, "output", gain=1.0)
+        inputs, x = _features(observation_space, start, normalize_observations)
+    outputs = fully_connected(
+        keras.layers.Concatenate(name="both")([x, action]),
+        hidden,
+        activation,
+        1,
+        start,
+        normalization=normalization,
+    )
     return keras.Model([*inputs, action], outputs, name=name)
 
 
@@ -209,8 +262,8 @@ def encoder_for(
             `256`.
         normalize_observations: bool. Whether an `ObservationNormalization`
             layer comes first; not for images. Defaults to `False`.
-        initialization: str. `"orthogonal"` or `"fan_in"`, see
-            `keras_rl2.networks.initialization`. Defaults to `"orthogonal"`.
+        initialization: str. `"orthogonal"` or `"fan_in"`, see `mlp`.
+            Defaults to `"orthogonal"`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
         name: str. Name of the model. Defaults to `"encoder"`.
 
@@ -222,11 +275,6 @@ def encoder_for(
     >>> encoder_for(gymnasium.spaces.Box(-1.0, 1.0, (3, 2))).output_shape
     (None, 6)
     """
-    check_arguments(
-        units=picture_features,
-        normalize_observations=normalize_observations,
-        name=name,
-    )
     if is_image(observation_space):
         return network_for(
             observation_space,
@@ -236,39 +284,51 @@ def encoder_for(
             seed=seed,
             name=name,
         )
-    inputs, x = _side_by_side(
-        observation_space,
-        Initialization(initialization, seed),
-        normalize_observations,
-    )
+    start = Initialization(initialization, seed)
+    inputs, x = _features(observation_space, start, normalize_observations)
     given = inputs if isinstance(observation_space, Dict | Tuple) else inputs[0]
     return keras.Model(given, x, name=name)
 
 
-def _side_by_side(
+def _features(
     observation_space: gymnasium.Space[Any],
     start: Initialization,
     normalize_observations: bool,
 ) -> tuple[list[keras.KerasTensor], Tensor]:
-    """Makes inputs for a space that is no picture, and joins them.
+    """Makes inputs for all arrays, and concatenates their features `[B, F]`.
 
-    Args:
-        observation_space: `gymnasium.Space`.
-        start: `Initialization`. Makes the initial weights.
-        normalize_observations: bool. Whether numbers are normalised.
-
-    Returns:
-        The inputs, and `[B, F]`.
+    The space is no picture itself, but may contain some.
     """
-    if isinstance(observation_space, Dict | Tuple):
-        return joined_features(observation_space, start, normalize_observations)
-    shape = network_shape(observation_space)
-    observation = keras.Input(shape, name="observation")
-    x: Tensor = observation
-    if normalize_observations:
-        x = ObservationNormalization(name="normalization")(x)
-    elif observation_space.dtype == np.uint8:
-        x = keras.layers.Rescaling(1 / 255, name="rescaling")(x)
-    if len(shape) != 1:
-        x = keras.layers.Flatten(data_format=DATA_FORMAT, name="flatten")(x)
-    return [observation], x
+    inputs: list[keras.KerasTensor] = []
+    features: list[Tensor] = []
+    for path, leaf in named_leaves(space_tree(observation_space)):
+        if path == ACTION_MASK:
+            continue
+        picture = is_image(leaf)
+        given = keras.Input(
+            network_shape(leaf),
+            dtype=pixels(leaf)["dtype"] if picture else "float32",
+            name=input_name(path) or "observation",
+        )
+        inputs.append(given)
+        # TensorFlow knows no other letters in the names of layers.
+        prefix = re.sub(r"[^A-Za-z0-9_.-]", "_", path) + "_" * bool(path)
+        if picture:
+            scale = pixels(leaf)["scale"]
+            x = picture_features(given, start, scale, prefix)
+            name = f"{prefix}features"
+            features.append(dense(x, _PICTURE_UNITS, start, name, "relu"))
+        else:
+            scale = _scale(leaf, normalize_observations)
+            x = vector_of(given, normalize_observations, scale, path, prefix)
+            features.append(x)
+    if len(features) == 1:
+        return inputs, features[0]
+    joined: Tensor = keras.layers.Concatenate(name="joined")(features)
+    return inputs, joined
+
+
+def _scale(space: gymnasium.Space[Any], normalize_observations: bool) -> float:
+    """Returns the factor of numbers, of which bytes are made small."""
+    scaled = space.dtype == np.uint8 and not normalize_observations
+    return 1 / 255 if scaled else 1.0

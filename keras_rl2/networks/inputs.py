@@ -8,8 +8,7 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import Protocol
-from typing import runtime_checkable
+from typing import cast
 
 import keras
 from keras import ops
@@ -21,38 +20,27 @@ from keras_rl2.spaces.supported import ACTION_MASK
 from keras_rl2.spaces.supported import input_name
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import is_leaf
+from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
 
+# Smaller probabilities count as this one, whose logarithm is finite.
+_SMALLEST_PROBABILITY = 1e-30
 
-@runtime_checkable
-class Memory(Protocol):
-    """A recurrent network, e.g. `keras_rl2.networks.MemoryNetwork`.
 
-    It is called with observations `[B, T, ...]`, `begins` `[B, T]` (1 where a
-    step is the first of an episode: the state before it does not count) and a
-    state, and returns outputs `[B, T, ...]` and the state after the last step.
-    The results are the same for a sequence as for its single steps in turn.
+def has_memory(network: keras.Model) -> bool:
+    """Returns whether a network is recurrent, as `MemoryNetwork`.
+
+    It has `initial_state(batch_size)`, and is called with observations
+    `[B, T, ...]`, `begins` `[B, T]` (1 where a step is the first of an episode:
+    the state before it does not count) and a state. It returns outputs
+    `[B, T, ...]` and the state after the last step, the same for a sequence as
+    for its single steps in turn.
+
+    Args:
+        network: `keras.Model`.
     """
-
-    def initial_state(self, batch_size: int) -> Sequence[Any]:
-        """Returns the state at the beginning of an episode.
-
-        Args:
-            batch_size: int. Episodes, B.
-
-        Returns:
-            Sequence of `[B, ...]`.
-        """
-
-    def __call__(
-        self,
-        observation: Tree[Tensor],
-        begins: Tensor,
-        state: Sequence[Tensor],
-        training: bool = False,
-    ) -> tuple[Any, Sequence[Any]]:
-        """Runs through sequences."""
+    return hasattr(network, "initial_state")
 
 
 def run_network(
@@ -92,6 +80,20 @@ def one_value_each(value: Tensor) -> Tensor:
     return value[:, 0] if len(value.shape) == 2 else value
 
 
+def as_logits(probabilities: Tensor) -> Tensor:
+    """Turns probabilities into logits of the same distribution.
+
+    Args:
+        probabilities: `[B, n]`. Output of a softmax.
+
+    Returns:
+        `[B, n]` float32.
+    """
+    return ops.log(
+        ops.maximum(ops.cast(probabilities, "float32"), _SMALLEST_PROBABILITY)
+    )
+
+
 def _in_float32(outputs: Any) -> Any:
     """Casts the outputs of a network, which meet float32 numbers only."""
     return keras.tree.map_structure(
@@ -100,7 +102,7 @@ def _in_float32(outputs: Any) -> Any:
 
 
 def run_memory(
-    network: Memory,
+    network: keras.Model,
     encoded: Tree[Tensor],
     begins: Tensor,
     state: Sequence[Any],
@@ -109,7 +111,7 @@ def run_memory(
     """Runs a recurrent network through sequences; each replica its share.
 
     Args:
-        network: `Memory`.
+        network: `keras.Model`. Recurrent, see `has_memory`.
         encoded: tree of `[B, T, ...]`. Encoded observations.
         begins: `[B, T]`. 1 where a step is the first of an episode.
         state: Sequence of `[B, ...]`. Before the first step.
@@ -119,17 +121,12 @@ def run_memory(
         Outputs `[B, T, ...]`, and the state after the last step.
     """
 
-    def run(
-        encoded: Tree[Tensor], begins: Tensor, state: Sequence[Tensor]
-    ) -> Any:
-        outputs, after = network(
-            encoded, begins, tuple(state), training=training
-        )
+    def run(*given: Any) -> Any:
+        outputs, after = network(*given, training=training)
         return _in_float32(outputs), after
 
-    found: tuple[Any, Sequence[Any]]
     found = replicas.by_rows(run, encoded, begins, tuple(state))
-    return found
+    return cast(tuple[Any, Sequence[Any]], found)
 
 
 def inputs_for(
@@ -163,7 +160,10 @@ def inputs_for(
     form = _form_of_inputs(network)
     if form is not None:
         return _chosen(network, form, given)
-    seen = _without_mask(encoded)
+    if isinstance(encoded, Mapping):
+        encoded = {k: v for k, v in encoded.items() if k != ACTION_MASK}
+    arrays = leaves(encoded)
+    seen = arrays[0] if len(arrays) == 1 else encoded
     return seen if action is None else [seen, action]
 
 
@@ -172,49 +172,36 @@ def _form_of_inputs(network: keras.Model) -> Any:
     # Subclassed networks have an `input` with generated names as soon as
     # they were called, but no `inputs`.
     inputs = getattr(network, "inputs", None)
-    if inputs is None:
-        return None
-    if isinstance(network, keras.Sequential):
-        return inputs[0]
+    if inputs is None or isinstance(network, keras.Sequential):
+        return inputs and inputs[0]
     return network.input
 
 
 def _chosen(network: keras.Model, form: Any, given: dict[str, Any]) -> Any:
     """Returns the arrays that a functional network's inputs are named after."""
-    if isinstance(form, Mapping):
-        names = {key: key for key in form}
-    else:
-        tensors = form if isinstance(form, (list, tuple)) else [form]
-        names = dict(enumerate(tensor.name for tensor in tensors))
-    usable = {key: each for key, each in given.items() if key != ACTION_MASK}
+    mapping = isinstance(form, Mapping)
+    tensors = keras.tree.flatten(form)
+    names = list(form) if mapping else [each.name for each in tensors]
+    usable = [given[key] for key in given if key != ACTION_MASK]
     # By names of inputs, which may be other than the keys.
     given = {**{input_name(key): given[key] for key in given}, **given}
-    missing = [name for name in names.values() if name not in given]
+    missing = [name for name in names if name not in given]
     if missing and len(names) == len(usable) == 1:
         # E.g. a Sequential, where the name of the input is generated.
-        return next(iter(usable.values()))
+        return usable[0]
     if missing:
         raise ValueError(
             f"Expected the inputs of {network.name!r} to be named after the "
-            f"observation, among {sorted(given)}. Received: "
-            f"{sorted(names.values())}"
+            f"observation, among {sorted(given)}. Received: {sorted(names)}"
         )
-    chosen = {key: given[name] for key, name in names.items()}
-    if isinstance(form, Mapping):
-        return chosen
-    return [*chosen.values()] if len(chosen) > 1 else chosen[0]
-
-
-def _without_mask(encoded: Tree[Tensor]) -> Any:
-    """Returns a tree without the action mask, or its only array."""
-    if isinstance(encoded, Mapping) and ACTION_MASK in encoded:
-        encoded = {k: v for k, v in encoded.items() if k != ACTION_MASK}
-    only = [*named_leaves(encoded)]
-    return only[0][1] if len(only) == 1 else encoded
+    if mapping:
+        return {name: given[name] for name in names}
+    chosen = [given[name] for name in names]
+    return chosen if len(chosen) > 1 else chosen[0]
 
 
 def unroll(
-    network: Memory,
+    network: keras.Model,
     encode: Callable[[Any], Any],
     observation: Tree[Tensor],
     begins: Tensor,
@@ -224,7 +211,7 @@ def unroll(
     """Runs a recurrent network through sequences of raw observations.
 
     Args:
-        network: `Memory`.
+        network: `keras.Model`. Recurrent, see `has_memory`.
         encode: Callable. Turns raw observations `[B * T, ...]` into inputs of
             the network.
         observation: tree of `[B, T, ...]`. Raw observations.

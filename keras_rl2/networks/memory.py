@@ -1,10 +1,10 @@
 """Recurrent networks: an encoder, any RNN cell of Keras, and a head."""
 
 import inspect
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import cast
 
 import keras
 import numpy as np
@@ -12,10 +12,11 @@ from keras import ops
 
 from keras_rl2.basics import seeds
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.networks.building import Initialization
 from keras_rl2.networks.building import dense
 from keras_rl2.networks.building import hidden_layer
 from keras_rl2.networks.building import normalized_input
-from keras_rl2.networks.initialization import Initialization
+from keras_rl2.networks.building import with_seeds
 from keras_rl2.networks.inputs import flat
 from keras_rl2.networks.inputs import inputs_for
 from keras_rl2.networks.inputs import of_one_step
@@ -60,10 +61,7 @@ class ResettingCell(keras.layers.Layer):
             lambda state: state * ops.cast(goes_on, state.dtype), states
         )
         arguments = {"training": training} if self._has_training else {}
-        result: tuple[Tensor, Any] = self.cell(
-            inputs[:, :-1], kept, **arguments
-        )
-        return result
+        return cast(Any, self.cell(inputs[:, :-1], kept, **arguments))
 
     def get_initial_state(self, batch_size: int | None = None) -> Any:
         """Returns zeros."""
@@ -167,46 +165,24 @@ class MemoryNetwork(keras.Model):
         )
         features = ops.cast(sequences(features), "float32")
         begins = ops.cast(begins, "float32")[..., None]
-        given = keras.tree.pack_sequence_as(
-            self._as_list(self.cell.state_size), list(state)
-        )
-        outputs, last = self._remembered(
-            ops.concatenate([features, begins], axis=-1), given, training
-        )
+        features = ops.concatenate([features, begins], axis=-1)  # [B, T, F + 1]
+        sizes = self.cell.state_size
+        # As Keras' RNN layer nests them.
+        sizes = [sizes] if isinstance(sizes, int) else [*sizes]
+        given = keras.tree.pack_sequence_as(sizes, list(state))
+        if features.shape[1] == 1 and not training:
+            # Acting runs without a loop, as LiteRT and ONNX need it.
+            output, last = self.rnn.cell(features[:, 0], given)
+            outputs = of_one_step(output)
+        else:
+            outputs, *last = self.rnn(
+                features, initial_state=given, training=training
+            )
         ends = self.head(flat(outputs), training=training)
         return (
             keras.tree.map_structure(sequences, ends),
             tuple(keras.tree.flatten(last)),
         )
-
-    def _remembered(
-        self, features: Tensor, state: Any, training: bool
-    ) -> tuple[Tensor, Any]:
-        """Runs the cell through sequences.
-
-        Args:
-            features: `[B, T, F + 1]`. The encoder's output, and `begins`.
-            state: The state, nested as in the cell.
-            training: bool. Passed on to the cell.
-
-        Returns:
-            `[B, T, U]`, and the state after the last step.
-        """
-        if features.shape[1] == 1 and not training:
-            # Acting runs without a loop, as LiteRT and ONNX need it.
-            output, last = self.rnn.cell(features[:, 0], state)
-            return of_one_step(output), last
-        outputs, *last = self.rnn(
-            features, initial_state=state, training=training
-        )
-        return outputs, last
-
-    @staticmethod
-    def _as_list(state_size: int | Sequence[int]) -> Any:
-        """Returns sizes of states as Keras' RNN layer nests them."""
-        if isinstance(state_size, int):
-            return [state_size]
-        return [*state_size]
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor."""
@@ -277,26 +253,11 @@ def seeded_cell(cell: object, seed: int | None) -> Any:
         # Keras' own `get_config` raises it for a custom class with arguments
         # that cannot be written down.
         return cell
-    states = seeds.sequence(seed).generate_state(64)
-    made = keras.saving.deserialize_keras_object(
-        _seeded(config, iter(states.tolist())),
+    states = iter(seeds.sequence(seed).generate_state(64).tolist())
+    return keras.saving.deserialize_keras_object(
+        with_seeds(config, lambda own: next(states) if own is None else own),
         custom_objects={type(cell).__name__: type(cell)},
     )
-    return made
-
-
-def _seeded(config: object, seeds: Iterator[int]) -> Any:
-    """Returns a config in which each seed of None is replaced."""
-    if isinstance(config, Mapping):
-        return {
-            key: next(seeds)
-            if key == "seed" and value is None
-            else _seeded(value, seeds)
-            for key, value in config.items()
-        }
-    if isinstance(config, (list, tuple)):
-        return [_seeded(each, seeds) for each in config]
-    return config
 
 
 def outputs_of(

@@ -4,12 +4,9 @@ from collections.abc import Sequence
 
 import keras
 
-from keras_rl2.basics.shapes import Tensor
-from keras_rl2.layers import ObservationNormalization
-from keras_rl2.networks.building import DATA_FORMAT
-from keras_rl2.networks.building import check_arguments
+from keras_rl2.networks.building import Initialization
 from keras_rl2.networks.building import fully_connected
-from keras_rl2.networks.initialization import Initialization
+from keras_rl2.networks.building import vector_of
 
 
 def mlp(
@@ -51,8 +48,9 @@ def mlp(
             have a largest singular value of 1. Defaults to `"none"`.
         scale: float. Factor of observations, e.g. 1/255 for bytes. Defaults to
             `1.0`.
-        initialization: str. `"orthogonal"` or `"fan_in"`, see
-            `keras_rl2.networks.initialization`. Defaults to `"orthogonal"`.
+        initialization: str. Initial weights: `"orthogonal"`, with biases of
+            0; or `"fan_in"`, uniform within ±1/√fan_in, biases too. Defaults
+            to `"orthogonal"`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
         name: str. Name of the model. Defaults to `"mlp"`.
 
@@ -77,31 +75,15 @@ def mlp(
         - [Gogianu et al., 2021](https://arxiv.org/abs/2105.05246), spectral
           normalization.
     """
-    check_arguments(
-        input_shape=input_shape,
-        units=units,
-        hidden=hidden,
-        activation=activation,
-        output_gain=output_gain,
-        normalize_observations=normalize_observations,
-        normalization=normalization,
-        scale=scale,
-        name=name,
-    )
     start = Initialization(initialization, seed)
     inputs = keras.Input(tuple(input_shape), name="observation")
-    x: Tensor = inputs
-    if normalize_observations:
-        x = ObservationNormalization(name="normalization")(x)
-    if scale != 1.0:
-        x = keras.layers.Rescaling(scale, name="rescaling")(x)
-    if len(input_shape) != 1:
-        x = keras.layers.Flatten(data_format=DATA_FORMAT, name="flatten")(x)
-    layers = [
-        (width, activation, f"hidden_{index}")
-        for index, width in enumerate(hidden)
-    ]
     outputs = fully_connected(
-        x, layers, units, output_gain, start, normalization
+        vector_of(inputs, normalize_observations, scale),
+        hidden,
+        activation,
+        units,
+        start,
+        output_gain=output_gain,
+        normalization=normalization,
     )
     return keras.Model(inputs, outputs, name=name)

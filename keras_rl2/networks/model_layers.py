@@ -1,8 +1,6 @@
 """The layers of a model: all of them, those within others, random ones."""
 
 import math
-from collections.abc import Sequence
-from typing import Protocol
 
 import keras
 
@@ -14,15 +12,7 @@ _FEW = 512
 _RATES = ("rate", "dropout", "recurrent_dropout", "stddev")
 
 
-class HasLayers(Protocol):
-    """A model, or a layer with nested layers."""
-
-    @property
-    def layers(self) -> Sequence[keras.layers.Layer]:
-        """The nested networks or layers."""
-
-
-def all_layers(agent: HasLayers) -> list[keras.layers.Layer]:
+def all_layers(agent: keras.Model) -> list[keras.layers.Layer]:
     """Returns all layers of an agent's networks, each once.
 
     Args:
@@ -32,7 +22,6 @@ def all_layers(agent: HasLayers) -> list[keras.layers.Layer]:
         list of `keras.layers.Layer` in order of appearance.
     """
     found: dict[int, keras.layers.Layer] = {}
-
     left = [*reversed(agent.layers)]
     while left:
         layer = left.pop()
@@ -52,7 +41,6 @@ def layers_within(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
         list of `keras.layers.Layer`, each of them once, the layer first.
     """
     found: dict[int, keras.layers.Layer] = {}
-
     left: list[object] = [layer]
     while left:
         value = left.pop()
@@ -65,7 +53,7 @@ def layers_within(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
 
 
 def drawing_layers(
-    agent: HasLayers, rows: int | None = None
+    agent: keras.Model, rows: int | None = None
 ) -> list[keras.layers.Layer]:
     """Returns the layers that draw random numbers when they are trained.
 
@@ -98,12 +86,11 @@ def drawing_layers(
 
 def _draws(layer: keras.layers.Layer) -> bool:
     """Returns whether a layer itself draws random numbers."""
-    seeds = (keras.random.SeedGenerator,)
+    seeds = keras.random.SeedGenerator
     if not any(isinstance(each, seeds) for each in vars(layer).values()):
         return False
-    rates = [getattr(layer, name, None) for name in _RATES]
-    given = [rate for rate in rates if rate is not None]
-    return any(given) or not given
+    rates = [getattr(layer, name) for name in _RATES if hasattr(layer, name)]
+    return any(rates) or not rates
 
 
 def _numbers(layer: keras.layers.Layer) -> float:

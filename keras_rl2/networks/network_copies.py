@@ -12,6 +12,7 @@ import keras
 import numpy as np
 
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.networks.building import with_seeds
 from keras_rl2.spaces.trees import Tree
 
 
@@ -33,9 +34,7 @@ def copy_of(network: keras.Model, name: str) -> keras.Model:
     >>> bool((one.get_weights()[0] == other.get_weights()[0]).all())
     True
     """
-    made = _from_config(network, {**_config(network), "name": name})
-    if made is None:
-        made = NetworkCopy(network, name)
+    made = _rebuilt(network, name) or NetworkCopy(network, name)
     made.set_weights(network.get_weights())
     made.trainable = False
     return made
@@ -67,9 +66,14 @@ def sibling(network: keras.Model, index: int = 1) -> keras.Model:
     >>> bool((one.get_weights()[0] == other.get_weights()[0]).any())
     False
     """
+
+    def reseeded(seed: Any) -> Any:
+        if not isinstance(seed, int):
+            return seed
+        return int(np.random.SeedSequence([seed, index]).generate_state(1)[0])
+
     name = f"{network.name}_{index}"
-    config = _reseeded(_config(network), index)
-    made = _from_config(network, {**config, "name": name})
+    made = _rebuilt(network, name, reseeded)
     if made is not None:
         return made
     made = NetworkCopy(network, name)
@@ -105,15 +109,8 @@ class NetworkCopy(keras.Model):
         # Inside a function, since Keras would track an attribute: its weights
         # are to be trained and saved once, where they belong.
         self._original: Callable[[], keras.Model] = lambda: network
-        known = {id(weight) for weight in network.weights}
-        others = [
-            variable
-            for variable in network.non_trainable_variables
-            if id(variable) not in known
-        ]
-        self._copies = [self._copy(each) for each in network.weights]
-        # E.g. seeds of dropout.
-        self._states = [self._copy(each) for each in others]
+        self._number_of_weights = len(network.weights)
+        self._copies = [self._copy(each) for each in _variables(network)]
         self.built = True
 
     def _copy(self, variable: keras.Variable) -> keras.Variable:
@@ -132,7 +129,7 @@ class NetworkCopy(keras.Model):
     @property
     def weights(self) -> list[keras.Variable]:
         """The weights, in the order of the network's weights."""
-        return list(self._copies)
+        return self._copies[: self._number_of_weights]
 
     @property
     def inputs(self) -> Any:
@@ -149,14 +146,7 @@ class NetworkCopy(keras.Model):
     def call(self, inputs: Tree[Tensor], training: bool = False) -> Any:
         """Runs the network with the weights of the copy."""
         network = self._original()
-        known = {id(weight) for weight in network.weights}
-        states = [
-            variable
-            for variable in network.non_trainable_variables
-            if id(variable) not in known
-        ]
-        theirs = [*network.weights, *states]
-        ours = [*self._copies, *self._states]
+        theirs, ours = _variables(network), list(self._copies)
         with keras.StatelessScope(
             state_mapping=list(zip(theirs, ours, strict=True)),
             collect_losses=True,
@@ -210,23 +200,26 @@ def is_wholly_described(network: keras.Model) -> bool:
     )
 
 
-def _config(network: keras.Model) -> dict[str, Any]:
-    """Returns the config of a network with a reliable config."""
-    if not is_wholly_described(network):
-        return {}
-    config: dict[str, Any] = network.get_config()
-    return config
+def _variables(network: keras.Model) -> list[keras.Variable]:
+    """Returns the weights of a network, then e.g. its seeds of dropout."""
+    weights = network.weights
+    known = {id(weight) for weight in weights}
+    others = network.non_trainable_variables
+    return [*weights, *(each for each in others if id(each) not in known)]
 
 
-def _from_config(
-    network: keras.Model, config: dict[str, Any]
+def _rebuilt(
+    network: keras.Model,
+    name: str,
+    seed_of: Callable[[Any], Any] = lambda seed: seed,
 ) -> keras.Model | None:
-    """Makes a network from a config; None where that is not reliable."""
+    """Makes a network from its config; None where that is not reliable."""
     if not is_wholly_described(network):
         return None
+    config = {**with_seeds(network.get_config(), seed_of), "name": name}
     try:
         # Keras' checkpoints tell variables apart by their paths.
-        with keras.name_scope(config["name"]):
+        with keras.name_scope(name):
             made = type(network).from_config(config)
             if network.built and not made.built:
                 made.build_from_config(network.get_build_config())
@@ -237,20 +230,6 @@ def _from_config(
     if [tuple(each.shape) for each in made.weights] != shapes:
         return None
     return made
-
-
-def _reseeded(config: object, index: int) -> Any:
-    """Returns a config with another number for every fixed seed."""
-    if isinstance(config, (list, tuple)):
-        return type(config)(_reseeded(each, index) for each in config)
-    if not isinstance(config, dict):
-        return config
-    return {
-        key: int(np.random.SeedSequence([value, index]).generate_state(1)[0])
-        if key == "seed" and isinstance(value, int)
-        else _reseeded(value, index)
-        for key, value in config.items()
-    }
 
 
 def _reordered(

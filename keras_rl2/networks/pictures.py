@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from typing import Any
+from typing import cast
 
 import gymnasium
 import keras
@@ -10,9 +11,9 @@ import numpy as np
 
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.networks.building import DATA_FORMAT
-from keras_rl2.networks.building import check_arguments
+from keras_rl2.networks.building import Initialization
 from keras_rl2.networks.building import fully_connected
-from keras_rl2.networks.initialization import Initialization
+from keras_rl2.networks.building import vector_of
 from keras_rl2.spaces.supported import IMAGE_AXES
 from keras_rl2.spaces.supported import SMALLEST_IMAGE
 from keras_rl2.spaces.supported import channels_first
@@ -60,8 +61,8 @@ def nature_cnn(
             `1.0`.
         normalization: str. `"none"`, `"layer"`, `"batch"` or `"spectral"`, see
             `mlp`; convolutions are not normalised. Defaults to `"none"`.
-        initialization: str. `"orthogonal"` or `"fan_in"`, see
-            `keras_rl2.networks.initialization`. Defaults to `"orthogonal"`.
+        initialization: str. `"orthogonal"` or `"fan_in"`, see `mlp`.
+            Defaults to `"orthogonal"`.
         dtype: str. Dtype of the input. Defaults to `"uint8"`.
         scale: float. Factor of pixels. Defaults to `1.0 / 255.0`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
@@ -82,29 +83,17 @@ def nature_cnn(
     Reference:
         - [Mnih et al., 2015](https://www.nature.com/articles/nature14236).
     """
-    check_arguments(
-        input_shape=input_shape,
-        units=units,
-        hidden=hidden,
+    inputs = _picture("nature_cnn", LARGE, input_shape, dtype)
+    start = Initialization(initialization, seed)
+    outputs = fully_connected(
+        picture_features(inputs, start, scale),
+        hidden,
+        "relu",
+        units,
+        start,
         output_gain=output_gain,
         normalization=normalization,
-        scale=scale,
-        dtype=dtype,
-        name=name,
-    )
-    if len(input_shape) not in IMAGE_AXES or min(sides(input_shape)) < LARGE:
-        raise ValueError(
-            f"Expected an image for `nature_cnn`, at least {LARGE} x {LARGE}, "
-            "with or without channels, or a stack of them. "
-            f"Received: input_shape={tuple(input_shape)}"
-        )
-    start = Initialization(initialization, seed)
-    inputs = keras.Input(tuple(input_shape), dtype=dtype, name="observation")
-    x = picture_features(inputs, start, scale)
-    names = ["hidden", *(f"hidden_{k}" for k in range(1, len(hidden)))]
-    layers = [(w, "relu", n) for w, n in zip(hidden, names, strict=False)]
-    outputs = fully_connected(
-        x, layers, units, output_gain, start, normalization
+        first="hidden",
     )
     return keras.Model(inputs, outputs, name=name)
 
@@ -145,8 +134,8 @@ def small_cnn(
             `1.0`.
         normalization: str. `"none"`, `"layer"`, `"batch"` or `"spectral"`, see
             `mlp`; convolutions are not normalised. Defaults to `"none"`.
-        initialization: str. `"orthogonal"` or `"fan_in"`, see
-            `keras_rl2.networks.initialization`. Defaults to `"orthogonal"`.
+        initialization: str. `"orthogonal"` or `"fan_in"`, see `mlp`.
+            Defaults to `"orthogonal"`.
         dtype: str. Dtype of the input. Defaults to `"uint8"`.
         scale: float. Factor of pixels. Defaults to `1.0 / 255.0`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
@@ -164,38 +153,31 @@ def small_cnn(
     >>> small_cnn((7, 7, 3), 6, seed=0).output_shape
     (None, 6)
     """
-    check_arguments(
-        input_shape=input_shape,
-        units=units,
-        hidden=hidden,
-        activation=activation,
+    inputs = _picture("small_cnn", SMALLEST_IMAGE, input_shape, dtype)
+    start = Initialization(initialization, seed)
+    outputs = fully_connected(
+        picture_features(inputs, start, scale),
+        hidden,
+        activation,
+        units,
+        start,
         output_gain=output_gain,
         normalization=normalization,
-        scale=scale,
-        dtype=dtype,
-        name=name,
-    )
-    if (
-        len(input_shape) not in IMAGE_AXES
-        or min(sides(input_shape)) < SMALLEST_IMAGE
-    ):
-        raise ValueError(
-            "Expected a picture for `small_cnn`, at least "
-            f"{SMALLEST_IMAGE} x {SMALLEST_IMAGE}, with or without channels, "
-            "or a stack of them. "
-            f"Received: input_shape={tuple(input_shape)}"
-        )
-    start = Initialization(initialization, seed)
-    inputs = keras.Input(tuple(input_shape), dtype=dtype, name="observation")
-    x = picture_features(inputs, start, scale)
-    layers = [
-        (width, activation, f"hidden_{index}")
-        for index, width in enumerate(hidden)
-    ]
-    outputs = fully_connected(
-        x, layers, units, output_gain, start, normalization
     )
     return keras.Model(inputs, outputs, name=name)
+
+
+def _picture(
+    name: str, smallest: int, input_shape: Sequence[int], dtype: str
+) -> keras.KerasTensor:
+    """Makes the input of a builder of networks for pictures."""
+    if len(input_shape) not in IMAGE_AXES or min(sides(input_shape)) < smallest:
+        raise ValueError(
+            f"Expected a picture for `{name}`, at least {smallest} x "
+            f"{smallest}, with or without channels, or a stack of them. "
+            f"Received: input_shape={tuple(input_shape)}"
+        )
+    return keras.Input(tuple(input_shape), dtype=dtype, name="observation")
 
 
 def picture_features(
@@ -217,26 +199,20 @@ def picture_features(
     x = channels_last(x, prefix)
     x = keras.layers.Rescaling(scale, name=f"{prefix}rescaling")(x)
     convolutions = _NATURE if large else _small(min(sides(x.shape[1:-1])))
-    for index, (filters, size, strides) in enumerate(convolutions):
+    for index, convolution in enumerate(convolutions):
         normalized = not large and index == 0
-        x = keras.layers.Conv2D(
-            filters,
-            size,
-            strides,
+        x = _convolution(
+            x,
+            start,
+            f"{prefix}convolution_{index}",
+            *convolution,
             activation=None if normalized else "relu",
             padding="valid" if large else "same",
-            data_format=DATA_FORMAT,
-            kernel_initializer=start.kernel(),
-            bias_initializer=start.bias(size * size * x.shape[-1]),
-            name=f"{prefix}convolution_{index}",
-        )(x)
+        )
         if normalized:
             x = keras.layers.LayerNormalization(name=f"{prefix}scale")(x)
             x = keras.layers.ReLU(name=f"{prefix}relu")(x)
-    features: Tensor = keras.layers.Flatten(
-        data_format=DATA_FORMAT, name=f"{prefix}flatten"
-    )(x)
-    return features
+    return vector_of(x, False, prefix=prefix)
 
 
 def _small(side: int) -> list[tuple[int, int, int]]:
@@ -282,8 +258,8 @@ def impala_cnn(
             `1.0`.
         normalization: str. `"none"`, `"layer"`, `"batch"` or `"spectral"`, see
             `mlp`; convolutions are not normalised. Defaults to `"none"`.
-        initialization: str. `"orthogonal"` or `"fan_in"`, see
-            `keras_rl2.networks.initialization`. Defaults to `"orthogonal"`.
+        initialization: str. `"orthogonal"` or `"fan_in"`, see `mlp`.
+            Defaults to `"orthogonal"`.
         dtype: str. Dtype of the input. Defaults to `"uint8"`.
         scale: float. Factor of pixels. Defaults to `1.0 / 255.0`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
@@ -301,51 +277,58 @@ def impala_cnn(
     Reference:
         - [Espeholt et al., 2018](https://arxiv.org/abs/1802.01561), figure 3.
     """
-    check_arguments(
-        input_shape=input_shape,
-        units=units,
-        filters=filters,
-        hidden=hidden,
-        output_gain=output_gain,
-        normalization=normalization,
-        scale=scale,
-        dtype=dtype,
-        name=name,
-    )
+    inputs = _picture("impala_cnn", 1, input_shape, dtype)
     start = Initialization(initialization, seed)
-    layers = keras.layers
-    inputs = keras.Input(tuple(input_shape), dtype=dtype, name="observation")
-
-    def convolution(x: Tensor, width: int, name: str) -> Tensor:
-        made: Tensor = layers.Conv2D(
-            width,
-            3,
-            padding="same",
-            data_format=DATA_FORMAT,
-            kernel_initializer=start.kernel(),
-            bias_initializer=start.bias(9 * x.shape[-1]),
-            name=name,
-        )(x)
-        return made
-
     x = channels_last(inputs)
-    x = layers.Rescaling(scale, name="rescaling")(x)
+    x = keras.layers.Rescaling(scale, name="rescaling")(x)
     for part, width in enumerate(filters):
-        x = convolution(x, width, f"convolution_{part}")
-        x = layers.MaxPooling2D(
+        x = _convolution(x, start, f"convolution_{part}", width, padding="same")
+        x = keras.layers.MaxPooling2D(
             3, 2, "same", data_format=DATA_FORMAT, name=f"pooling_{part}"
         )(x)
         for block in range(2):
             shortcut = x
             for index in range(2):
-                x = layers.ReLU(name=f"relu_{part}_{block}_{index}")(x)
-                x = convolution(x, width, f"residual_{part}_{block}_{index}")
-            x = layers.Add(name=f"add_{part}_{block}")([x, shortcut])
-    x = layers.ReLU(name="relu")(x)
-    x = layers.Flatten(data_format=DATA_FORMAT, name="flatten")(x)
-    ends = [(w, "relu", f"hidden_{k}") for k, w in enumerate(hidden)]
-    outputs = fully_connected(x, ends, units, output_gain, start, normalization)
+                end = f"{part}_{block}_{index}"
+                x = keras.layers.ReLU(name=f"relu_{end}")(x)
+                x = _convolution(
+                    x, start, f"residual_{end}", width, padding="same"
+                )
+            x = keras.layers.Add(name=f"add_{part}_{block}")([x, shortcut])
+    x = keras.layers.ReLU(name="relu")(x)
+    outputs = fully_connected(
+        vector_of(x, False),
+        hidden,
+        "relu",
+        units,
+        start,
+        output_gain=output_gain,
+        normalization=normalization,
+    )
     return keras.Model(inputs, outputs, name=name)
+
+
+def _convolution(
+    x: Tensor,
+    start: Initialization,
+    name: str,
+    filters: int,
+    size: int = 3,
+    strides: int = 1,
+    **options: Any,
+) -> Tensor:
+    """Applies a new convolution."""
+    layer = keras.layers.Conv2D(
+        filters,
+        size,
+        strides,
+        data_format=DATA_FORMAT,
+        kernel_initializer=start.kernel(),
+        bias_initializer=start.bias(size * size * x.shape[-1]),
+        name=name,
+        **options,
+    )
+    return cast(Tensor, layer(x))
 
 
 def channels_last(x: Tensor, prefix: str = "") -> Tensor:
@@ -390,15 +373,3 @@ def pixels(space: gymnasium.Space[Any]) -> dict[str, Any]:
         "dtype": "uint8" if as_bytes else "float32",
         "scale": 1.0 / highest,
     }
-
-
-def is_large(space: gymnasium.Space[Any]) -> bool:
-    """Returns whether images are large enough for `nature_cnn`.
-
-    Args:
-        space: `gymnasium.Space`. Space of images.
-
-    Returns:
-        bool.
-    """
-    return min(sides(tuple(space.shape or ()))) >= LARGE

@@ -15,7 +15,6 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.data.round_dataset import RoundMaker
-from keras_rl2.networks.inputs import Memory
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.training.compile_arguments import CompileArguments
 from keras_rl2.training.devices import Devices
@@ -73,7 +72,7 @@ class Learner(CollectingAgent, Protocol):
         """Returns the class of agents for an action space."""
 
     @property
-    def memory(self) -> Memory | None:
+    def memory(self) -> keras.Model | None:
         """The recurrent network of the policy, if there is one."""
 
     @property

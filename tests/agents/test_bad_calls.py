@@ -108,7 +108,7 @@ VALUE_BASED = {
     "atoms": (0, -1, 2.5, "51", True),
     "support": (
         *((1.0, -1.0), (0.0, 0.0), (NAN, 1.0), (-1.0, INF)),
-        *((1.0,), ("a", "b"), (False, True), "ab", 5),
+        *((1.0,), ("a", "b"), "ab", 5),
     ),
 }
 AGENTS = {
@@ -123,8 +123,6 @@ AGENTS = {
 }
 DATASET = {"batch_size": (*COUNT, "all")}
 LITERT = {"filepath": "nowhere.tflite", "format": "litert"}
-IMAGE = {"input_shape": (36, 36, 1), "units": 2}
-UNITS = (0, -1, 2.5, "8", True, (0,), ())
 CARTPOLE = {"algorithm": "PPO", "environment": "CartPole-v1"}
 OF_TRAINING = {"env": (3,), "preset": ("NoSuch-v0", None, 3)}
 
@@ -267,17 +265,7 @@ CALLS = {
     "callbacks.TargetNetworkSync": ({}, {"source": ()}),
     "callbacks.TensorBoard": ({"log_dir": "nowhere"}, {}),
     "callbacks.Tracker": ({"log": print}, {}),
-    # Networks, environments and noise.
-    "networks.mlp": (
-        {"input_shape": (3,), "units": 2},
-        {
-            "units": UNITS,
-            "input_shape": ("x", 3.5, (0,), (-1,), (2.5,)),
-            "scale": NUMBER,
-        },
-    ),
-    "networks.nature_cnn": (IMAGE, {"units": UNITS, "scale": NUMBER}),
-    "networks.impala_cnn": (IMAGE, {"units": UNITS, "scale": NUMBER}),
+    # Environments and noise.
     "envs.RewardScaler": ({"gamma": 0.9, "num_envs": 2}, {"epsilon": SCALE}),
     "envs.RunningMoments": (
         {},

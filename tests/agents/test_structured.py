@@ -453,7 +453,7 @@ def test_inputs_that_fit_no_array_are_refused():
     position = keras.Input((4,), name="position")
     network = keras.Model(position, keras.layers.Dense(3)(position))
     with raises(
-        r"q_network to take observations of shapes .*'position': \(None, 3\)",
+        r"q_network to take observations of shape .*'position': \(None, 3\)",
         "Error",
     ):
         rl.DQN(network).bind(env.observation_space, env.action_space)

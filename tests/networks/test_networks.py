@@ -209,7 +209,7 @@ def test_the_former_name_of_recurrent():
             "hidden": (4,),
             "activation": "tanh",
             "normalize_observations": False,
-            "normalization": None,
+            "normalization": "none",
             "initialization": "orthogonal",
         },
         (4,),
