@@ -69,12 +69,14 @@ class ValuePolicy(Agent):
 
     def _check_and_build(self) -> None:
         """Checks the network against the spaces."""
-        network_checks.check_q_network(
-            self.task,
+        actions, atoms = self.policy_head.n, self.values.atoms
+        network_checks.check_width(
+            "q_network",
             self.q_network,
-            actions=self.policy_head.n,
-            atoms=self.values.atoms,
-            dueling=self.dueling,
+            self.task,
+            (actions + self.dueling) * atoms,
+            why=f": {'the value of the state and ' * self.dueling}"
+            f"{actions} actions, {atoms} for each",
         )
         if self.memory is None:
             seen = self.task.encode.network_input

@@ -16,7 +16,6 @@ from keras_rl2.distributions.gaussian import DiagonalGaussian
 from keras_rl2.distributions.gaussian import SquashedGaussian
 from keras_rl2.distributions.gaussian import normal
 from keras_rl2.distributions.policy_head import PolicyHead
-from keras_rl2.distributions.policy_head import reshape_action
 
 _MIN_LOG_STD = -20.0
 _MAX_LOG_STD = 2.0
@@ -151,14 +150,11 @@ class BoxHead(PolicyHead):
         if self._bounded:
             action = ops.maximum(action, self._lowest)
             action = ops.minimum(action, self._highest)
-        return reshape_action(action, self.shape)
+        return super().to_environment(action)
 
     def from_environment(self, action: Tensor) -> Tensor:
         """Flattens, and converts to the policy's units: `[B, A]`."""
-        # [B, *shape] -> [B, A]
-        action = ops.reshape(
-            ops.cast(action, "float32"), (-1, *self.action_shape)
-        )
+        action = super().from_environment(action)
         if self.squash or self.scaled:
             action = self._in_own_units(action)
         return ops.clip(action, -1.0, 1.0) if self.squash else action

@@ -6,7 +6,6 @@ from typing import Any
 import keras
 import numpy as np
 import numpy.typing as npt
-from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions.categorical import Categorical
@@ -50,15 +49,6 @@ class DiscreteHead(PolicyHead):
         """Returns a `Categorical` over n actions from logits `[B, n]`."""
         self._check(parameters, log_std)
         return Categorical(parameters)
-
-    def to_environment(self, action: Tensor) -> Tensor:
-        """Adds `start`: `[B]` int32."""
-        action = ops.cast(action, "int32")
-        return action + self.start if self.changes_action else action
-
-    def from_environment(self, action: Tensor) -> Tensor:
-        """Subtracts `start`: `[B]` int32."""
-        return ops.cast(action, "int32") - self.start
 
     def random_action(
         self,

@@ -112,62 +112,36 @@ class DiagonalGaussian(Distribution):
 
 
 class SquashedGaussian(Distribution):
-    """Gaussian of which tanh and an affine map make actions within bounds.
+    """Gaussian that tanh squashes into the unit box, [-1, 1] in each dimension.
 
-        a = low + (high - low) / 2 (tanh(x) + 1),    x ~ N(mean, std²)
+        a = tanh(x),    x ~ N(mean, std²)
 
     Args:
         mean: `[B, A]` float. Mean of the Gaussian before it is squashed.
         log_std: `[B, A]` or `[A]` float. Its log standard deviation.
-        low: float or `[A]` float. Known and finite. Defaults to `-1.0`.
-        high: float or `[A]` float. Known, finite and above `low`. Defaults to
-            `1.0`.
 
     Raises:
-        ValueError: If a rank or shape is wrong, or the bounds are not finite
-            and in order.
+        ValueError: If a rank or shape is wrong.
 
     Example:
 
-    >>> policy = SquashedGaussian([[0.0]], [[0.0]], low=0.0, high=4.0)
+    >>> policy = SquashedGaussian([[0.0]], [[0.0]])
     >>> policy.mode().numpy().tolist()
-    [[2.0]]
+    [[0.0]]
     >>> action, log_prob = policy.sample_and_log_prob([[1.0]])
     >>> round(float(action[0, 0]), 4), round(float(log_prob[0]), 4)
-    (3.5232, -1.2445)
+    (0.7616, -0.5514)
 
     Reference:
         - [Haarnoja et al., 2018, appendix C](
           https://arxiv.org/abs/1801.01290)
     """
 
-    def __init__(
-        self,
-        mean: TensorLike,
-        log_std: TensorLike,
-        low: TensorLike = -1.0,
-        high: TensorLike = 1.0,
-    ) -> None:
+    def __init__(self, mean: TensorLike, log_std: TensorLike) -> None:
         self.base = DiagonalGaussian(mean, log_std)
-        dtype = standardize_dtype(self.base.mean.dtype)
-        shape = self.base.mean.shape[1:]
-        low, high = (
-            np.broadcast_to(np.asarray(bound, "float64"), shape)
-            for bound in (low, high)
-        )
-        width = high - low
-        if not (np.isfinite(width).all() and (width > 0).all()):
-            raise ValueError(
-                "Expected finite bounds with low < high. "
-                f"Received: low={low}, high={high}"
-            )
-        self.bounds = (low, high)
-        self._centre = (0.5 * (low + high)).astype(dtype)
-        self._half = (0.5 * width).astype(dtype)
-        self._log_half = float(np.sum(np.log(0.5 * width)))
 
     def log_prob(self, action: TensorLike) -> Tensor:
-        """Returns the log-density of actions, `[B]`, both Jacobians included.
+        """Returns the log-density of actions, `[B]`, the Jacobian included.
 
         The action is mapped back by atanh, which loses precision near the
         bounds: for sampled actions use `sample_and_log_prob`. Actions on
@@ -177,11 +151,12 @@ class SquashedGaussian(Distribution):
             action: `[B, A]` float.
         """
         check_same_shape(mean=self.base.mean, action=action)
-        action = ops.cast(action, self.base.mean.dtype)
-        inside = 1.0 - float(np.finfo(self._half.dtype).eps)
-        unit = ops.clip((action - self._centre) / self._half, -inside, inside)
-        position = ops.arctanh(unit)
-        return self.base.log_prob(position) - self._log_slope(position)
+        dtype = standardize_dtype(self.base.mean.dtype)
+        inside = 1.0 - float(np.finfo(dtype).eps)
+        position = ops.arctanh(
+            ops.clip(ops.cast(action, dtype), -inside, inside)
+        )
+        return self.base.log_prob(position) - _log_slope(position)
 
     def entropy(self) -> Tensor:
         """Returns an estimate of the entropy in nats, `[B]`.
@@ -197,20 +172,14 @@ class SquashedGaussian(Distribution):
         std = ops.exp(self.base.log_std)[..., None]  # [B or 1, A, 1]
         position = self.base.mean[..., None] + std * nodes  # [B, A, nodes]
         slope = ops.sum(weights * _log_tanh_slope(position), axis=-1)  # [B, A]
-        slope = ops.sum(slope, axis=-1) + self._log_half  # [B]
-        return self.base.entropy() + slope
+        return self.base.entropy() + ops.sum(slope, axis=-1)
 
     def kl(self, other: Self) -> Tensor:
         """Returns KL(self || other) in nats: that of the base Gaussians, `[B]`.
 
-        A map that both share leaves the divergence as it is.
+        The map that both share leaves the divergence as it is.
         """
         self._check_same_class(other)
-        if not np.array_equal(self.bounds, other.bounds):
-            raise ValueError(
-                f"Expected equal bounds. Received: {self.bounds} and "
-                f"{other.bounds}"
-            )
         return self.base.kl(other.base)
 
     def mode(self) -> Tensor:
@@ -220,7 +189,7 @@ class SquashedGaussian(Distribution):
         chance; the density itself is highest elsewhere, for a large standard
         deviation near the bounds.
         """
-        return self._squash(self.base.mean)
+        return ops.tanh(self.base.mean)
 
     def sample(self, noise: TensorLike) -> Tensor:
         """Returns the squashed mean + std * noise; gradients flow through.
@@ -228,7 +197,7 @@ class SquashedGaussian(Distribution):
         Args:
             noise: `[B, A]` float. Standard normal.
         """
-        return self._squash(self.base.sample(noise))
+        return ops.tanh(self.base.sample(noise))
 
     def sample_and_log_prob(self, noise: TensorLike) -> tuple[Tensor, Tensor]:
         """Turns noise into actions and returns their log-density as well.
@@ -236,15 +205,7 @@ class SquashedGaussian(Distribution):
         Exact near the bounds too, since the map is never inverted.
         """
         position, log_prob = self.base.sample_and_log_prob(noise)
-        return self._squash(position), log_prob - self._log_slope(position)
-
-    def _squash(self, position: Tensor) -> Tensor:
-        """Maps the real line into the bounds."""
-        return ops.tanh(position) * self._half + self._centre
-
-    def _log_slope(self, position: Tensor) -> Tensor:
-        """Returns log |da/dx| summed over the dimensions, [B]."""
-        return ops.sum(_log_tanh_slope(position), axis=-1) + self._log_half
+        return ops.tanh(position), log_prob - _log_slope(position)
 
 
 def normal(
@@ -270,3 +231,8 @@ def normal(
 def _log_tanh_slope(position: Tensor) -> Tensor:
     """Returns log(1 - tanh²(x)) in a form that does not cancel."""
     return 2.0 * (_LOG_2 - position - ops.softplus(-2.0 * position))
+
+
+def _log_slope(position: Tensor) -> Tensor:
+    """Returns log |da/dx| summed over the dimensions, `[B]`."""
+    return ops.sum(_log_tanh_slope(position), axis=-1)

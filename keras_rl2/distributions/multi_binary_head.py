@@ -7,13 +7,11 @@ from typing import Any
 import keras
 import numpy as np
 import numpy.typing as npt
-from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions.bernoulli import Bernoulli
 from keras_rl2.distributions.bernoulli import logistic
 from keras_rl2.distributions.policy_head import PolicyHead
-from keras_rl2.distributions.policy_head import reshape_action
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -56,15 +54,6 @@ class MultiBinaryHead(PolicyHead):
         """Returns a `Bernoulli` from logits `[B, K]`."""
         self._check(parameters, log_std)
         return Bernoulli(parameters)
-
-    def to_environment(self, action: Tensor) -> Tensor:
-        """Returns the action in the space's shape: `[B, *shape]` int32."""
-        return reshape_action(ops.cast(action, "int32"), self.shape)
-
-    def from_environment(self, action: Tensor) -> Tensor:
-        """Returns the switches, flattened: `[B, K]` int32."""
-        # [B, *shape] -> [B, K]
-        return ops.reshape(ops.cast(action, "int32"), (-1, *self.action_shape))
 
     def random_action(
         self,

@@ -7,13 +7,11 @@ from typing import Any
 import keras
 import numpy as np
 import numpy.typing as npt
-from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.shapes import check_shape
 from keras_rl2.distributions.composite import MultiCategorical
 from keras_rl2.distributions.policy_head import PolicyHead
-from keras_rl2.distributions.policy_head import reshape_action
 from keras_rl2.spaces.supported import allowed_choice
 
 
@@ -41,17 +39,16 @@ class MultiDiscreteHead(PolicyHead):
         self, nvec: Sequence[Any], start: Sequence[Any] | None = None
     ) -> None:
         self.nvec = np.asarray(nvec, dtype="int32")
-        self.start = np.asarray(
-            np.zeros_like(self.nvec) if start is None else start, dtype="int32"
-        )
+        given = np.zeros_like(self.nvec) if start is None else start
+        self.start = np.asarray(given, dtype="int32")
         if self.nvec.size == 0 or self.nvec.min() < 1:
             raise ValueError(
                 f"Expected nvec of 1 or more each. Received: nvec={nvec}"
             )
         check_shape(self.nvec.shape, start=self.start)
-        self.parameter_sizes = (int(self.nvec.sum()),)
-        self.noise_shape = self.parameter_sizes
+        self.shape = self.nvec.shape
         self.mask_size = int(self.nvec.sum())
+        self.parameter_sizes = self.noise_shape = (self.mask_size,)
         self.action_shape = (self.nvec.size,)
         self.changes_action = self.nvec.ndim != 1 or bool(self.start.any())
 
@@ -62,21 +59,6 @@ class MultiDiscreteHead(PolicyHead):
         self._check(parameters, log_std)
         return MultiCategorical(parameters, self.nvec.ravel().tolist())
 
-    def to_environment(self, action: Tensor) -> Tensor:
-        """Adds `start`, in the space's shape: `[B, *nvec.shape]` int32."""
-        action = ops.cast(action, "int32")
-        if self.start.any():
-            action = action + ops.convert_to_tensor(self.start.ravel())
-        return reshape_action(action, self.nvec.shape)
-
-    def from_environment(self, action: Tensor) -> Tensor:
-        """Subtracts `start`, side by side: `[B, K]` int32."""
-        # [B, *nvec.shape] -> [B, K]
-        action = ops.reshape(
-            ops.cast(action, "int32"), (-1, *self.action_shape)
-        )
-        return action - ops.convert_to_tensor(self.start.ravel())
-
     def random_action(
         self,
         generator: np.random.Generator,
@@ -85,9 +67,10 @@ class MultiDiscreteHead(PolicyHead):
     ) -> npt.NDArray[Any]:
         """Draws each choice, before `start` is added: `[..., K]` int32."""
         if mask is not None:
+            parts = np.split(mask, np.cumsum(self.nvec)[:-1], axis=-1)
             choices = [
                 allowed_choice(part, generator.random(part.shape))
-                for part in self._parts(mask)
+                for part in parts
             ]
             return np.stack(choices, axis=-1)
         shape = (*leading_shape, *self.action_shape)
@@ -98,10 +81,6 @@ class MultiDiscreteHead(PolicyHead):
         """Where each choice stands in an action mask."""
         ends = np.cumsum(self.nvec.ravel()).tolist()
         return tuple(itertools.pairwise([0, *ends]))
-
-    def _parts(self, mask: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
-        """Cuts masks `[..., sum(nvec)]` into those of each choice."""
-        return np.split(mask, np.cumsum(self.nvec.ravel())[:-1], axis=-1)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments as plain JSON."""

@@ -30,6 +30,9 @@ class PolicyHead(abc.ABC):
         noise_shape: tuple of int. Shape of the noise for one action.
         noise_kind: str. Its distribution: `"gumbel"`, `"logistic"` or
             `"normal"`, in standard form.
+        shape: tuple of int. Shape of the environment's action.
+        start: int or array of int. The environment's numbers of the first
+            choices; 0 for actions that are no choices.
         action_shape: tuple of int. Shape of the policy's own action, as
             stored.
         action_dtype: str. Its dtype.
@@ -50,6 +53,8 @@ class PolicyHead(abc.ABC):
     parameter_sizes: tuple[int, ...]
     log_std_size: int = 0
     mask_size: int = 0
+    shape: tuple[int, ...] = ()
+    start: Any = 0
     noise_shape: tuple[int, ...]
     noise_kind: str = "gumbel"
     action_shape: tuple[int, ...]
@@ -78,8 +83,7 @@ class PolicyHead(abc.ABC):
                 or not wanted.
         """
 
-    @abc.abstractmethod
-    def to_environment(self, action: Tensor) -> Tensor:
+    def to_environment(self, action: Tensor) -> Any:
         """Turns the policy's actions into the environment's.
 
         Args:
@@ -88,9 +92,16 @@ class PolicyHead(abc.ABC):
         Returns:
             `[B, *space.shape]` int32 or float32.
         """
+        action = ops.cast(action, self.action_dtype)
+        if np.any(self.start):
+            action = action + ops.convert_to_tensor(
+                np.ravel(self.start), "int32"
+            )
+        if self.shape == self.action_shape:
+            return action
+        return ops.reshape(action, (-1, *self.shape))
 
-    @abc.abstractmethod
-    def from_environment(self, action: Tensor) -> Tensor:
+    def from_environment(self, action: Any) -> Tensor:
         """Turns the environment's actions into the policy's own.
 
         The inverse of `to_environment`, for actions from other sources, e.g. a
@@ -102,6 +113,15 @@ class PolicyHead(abc.ABC):
         Returns:
             `[B, *action_shape]` of `action_dtype`.
         """
+        # [B, *shape] -> [B, K]
+        action = ops.reshape(
+            ops.cast(action, self.action_dtype), (-1, *self.action_shape)
+        )
+        if np.any(self.start):
+            action = action - ops.convert_to_tensor(
+                np.ravel(self.start), "int32"
+            )
+        return action
 
     def draw_noise(
         self, generator: np.random.Generator, leading_shape: Sequence[int]
@@ -201,8 +221,3 @@ class PolicyHead(abc.ABC):
                 f"Expected no log_std for {type(self).__name__}. "
                 f"Received: log_std={log_std}"
             )
-
-
-def reshape_action(action: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Reshapes flat actions [B, K] to the environment's shape."""
-    return action if len(shape) == 1 else ops.reshape(action, (-1, *shape))

@@ -228,10 +228,10 @@ def double_q_learning(
     check_shape(
         q_values.shape[:1], action=action, reward=reward, discount=discount
     )
-    next_value = _chosen(next_q_values, ops.argmax(next_q_selector, axis=-1))
+    next_value = of_action(next_q_values, ops.argmax(next_q_selector, axis=-1))
     # Values after the end may be anything, e.g. -inf if no action is allowed.
     bootstrap = ops.where(discount == 0.0, 0.0, discount * next_value)
-    return ops.stop_gradient(reward + bootstrap) - _chosen(q_values, action)
+    return ops.stop_gradient(reward + bootstrap) - of_action(q_values, action)
 
 
 def conservative_q(q_values: TensorLike, action: TensorLike) -> Tensor:
@@ -265,7 +265,7 @@ def conservative_q(q_values: TensorLike, action: TensorLike) -> Tensor:
     """
     (q_values,) = as_same_floats(2, q_values=q_values)
     check_shape(q_values.shape[:1], action=action)
-    chosen = _chosen(q_values, action)
+    chosen = of_action(q_values, action)
     # Subtracted first: of two large numbers' difference few digits are left.
     return ops.logsumexp(q_values - chosen[:, None], axis=-1)
 
@@ -379,13 +379,23 @@ def expected_soft_value(
     return ops.sum(ops.exp(log_probs) * value, axis=-1)
 
 
-def _chosen(values: Tensor, action: TensorLike) -> Tensor:
-    """Returns the value `[B]` of one action each from values `[B, A]`."""
-    actions = ops.arange(ops.shape(values)[-1], dtype="int32")
+def of_action(values: Tensor, action: TensorLike) -> Tensor:
+    """Returns the values of one action each.
+
+    Args:
+        values: `[B, A, ...]`. Values of all actions.
+        action: `[B]` int.
+
+    Returns:
+        `[B, ...]`.
+    """
+    actions = ops.arange(ops.shape(values)[1], dtype="int32")
     mask = ops.cast(action, "int32")[:, None] == actions  # [B, A]
+    if len(values.shape) == 3:
+        mask = mask[..., None]
     # A product with the one-hot vector would turn the -inf of a forbidden
     # action into NaN; a gather's gradient is a scatter, which XLA likes less.
-    return ops.sum(ops.where(mask, values, 0.0), axis=-1)
+    return ops.sum(ops.where(mask, values, 0.0), axis=1)
 
 
 def _soft_values(

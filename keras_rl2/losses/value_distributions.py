@@ -21,6 +21,7 @@ from keras_rl2.basics.shapes import check_rank
 from keras_rl2.basics.shapes import check_shape
 from keras_rl2.losses.value import double_q_learning
 from keras_rl2.losses.value import huber
+from keras_rl2.losses.value import of_action
 
 
 def categorical_projection(
@@ -185,9 +186,9 @@ class ValueDistribution(abc.ABC):
             float32. The gradient reaches `outputs` alone.
         """
         loss = self._distance(
-            _of_action(outputs, batch["action"]),
+            of_action(outputs, batch["action"]),
             batch,
-            _of_action(next_outputs, ops.argmax(selector, axis=-1)),
+            of_action(next_outputs, ops.argmax(selector, axis=-1)),
         )
         return loss, ops.stop_gradient(loss)
 
@@ -350,14 +351,6 @@ def as_support(support: Sequence[float]) -> tuple[float, float]:
             f"Received: support={support!r}"
         )
     return low, high
-
-
-def _of_action(outputs: Tensor, action: Tensor) -> Tensor:
-    """Returns the outputs `[B, N]` of one action each, of `[B, A, N]`."""
-    actions = ops.arange(outputs.shape[1], dtype="int32")
-    mask = ops.cast(action, "int32")[:, None] == actions
-    # The gradient of a gather is a scatter, which XLA likes less.
-    return ops.sum(ops.where(mask[:, :, None], outputs, 0.0), axis=1)
 
 
 def _moved(batch: dict[str, Tensor], returns: Tensor) -> Tensor:

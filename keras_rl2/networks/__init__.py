@@ -4,13 +4,13 @@ The library does not depend on them: an agent takes any Keras model with an
 input that fits the observation and an output that fits the action space.
 """
 
+from keras_rl2.networks.building import mlp
 from keras_rl2.networks.for_space import critic_for
 from keras_rl2.networks.for_space import encoder_for
 from keras_rl2.networks.for_space import joined_network
 from keras_rl2.networks.for_space import network_for
 from keras_rl2.networks.memory import MemoryNetwork
 from keras_rl2.networks.memory import with_memory
-from keras_rl2.networks.mlp import mlp
 from keras_rl2.networks.pictures import impala_cnn
 from keras_rl2.networks.pictures import nature_cnn
 from keras_rl2.networks.pictures import small_cnn

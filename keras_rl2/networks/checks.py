@@ -26,19 +26,7 @@ _PASSED = frozenset(
 # Operations that scale or shift it, by a number that is no part of it.
 _SCALES = frozenset({"Mul", "AddV2", "Add", "Sub", "RealDiv", "Div"})
 _NUMBERS = frozenset({"Const", "Placeholder", "ReadVariableOp"})
-_ACTIVATIONS = {
-    "Softmax": "softmax",
-    "Tanh": "tanh",
-    "Sigmoid": "sigmoid",
-    "Relu": "relu",
-}
-_FUNCTIONS = {
-    keras.activations.linear: None,
-    keras.activations.softmax: "softmax",
-    keras.activations.tanh: "tanh",
-    keras.activations.sigmoid: "sigmoid",
-    keras.activations.relu: "relu",
-}
+_ENDINGS = ("softmax", "tanh", "sigmoid", "relu")
 
 
 def check_is_network(name: str, network: object) -> None:
@@ -172,35 +160,6 @@ def check_action_kind(
             f"Expected an action space that {agent_class.__name__} can act "
             f"in, {either(names)}; PPO acts in any. Received: {space}"
         )
-
-
-def check_q_network(
-    task: Task,
-    network: keras.Model,
-    *,
-    actions: int,
-    atoms: int,
-    dueling: bool,
-) -> None:
-    """Raises unless a Q-network fits; builds it if need be.
-
-    Args:
-        task: `Task`. The agent's task.
-        network: `keras.Model`. Takes observations.
-        actions: int. Number of actions.
-        atoms: int. Outputs of each action.
-        dueling: bool. Whether the value of the state is an output too.
-
-    Raises:
-        ValueError: If it does not take observations or has another width.
-    """
-    what = f"{actions} actions"
-    if dueling:
-        what = f"the value of the state and the advantages of {what}"
-    if atoms > 1:
-        what += f", {atoms} atoms each"
-    units = (actions + bool(dueling)) * atoms
-    check_width("q_network", network, task, units, why=f", {what}")
 
 
 def refuse_stateful(agent: keras.Model) -> None:
@@ -359,10 +318,12 @@ def _ending_of(
     the last layer does not show it, it is found in the graph of the network.
     """
     last = _last_layer(network, output)
-    if isinstance(last, keras.layers.Dense) and last.activation in _FUNCTIONS:
-        return _FUNCTIONS[last.activation]
-    operation = _last_operation(network, inputs, output)
-    return _ACTIVATIONS.get(operation.type)
+    name = ""
+    if isinstance(last, keras.layers.Dense):
+        name = getattr(last.activation, "__name__", "")
+    if name not in (*_ENDINGS, "linear"):
+        name = _last_operation(network, inputs, output).type.lower()
+    return name if name in _ENDINGS else None
 
 
 def _ends_in_scaled_tanh(network: keras.Model, inputs: Tree[Tensor]) -> bool:

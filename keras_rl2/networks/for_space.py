@@ -15,8 +15,8 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.networks.building import Initialization
 from keras_rl2.networks.building import dense
 from keras_rl2.networks.building import fully_connected
+from keras_rl2.networks.building import mlp
 from keras_rl2.networks.building import vector_of
-from keras_rl2.networks.mlp import mlp
 from keras_rl2.networks.pictures import LARGE
 from keras_rl2.networks.pictures import nature_cnn
 from keras_rl2.networks.pictures import picture_features
@@ -158,13 +158,7 @@ def joined_network(
     start = Initialization(initialization, seed)
     inputs, x = _features(observation_space, start, normalize_observations)
     outputs = fully_connected(
-        x,
-        hidden,
-        activation,
-        units,
-        start,
-        output_gain=output_gain,
-        normalization=normalization,
+        x, hidden, activation, units, start, output_gain, normalization
     )
     return keras.Model(inputs, outputs, name=name)
 
@@ -232,13 +226,9 @@ def critic_for(
         x = features(inputs[0])
     else:
         inputs, x = _features(observation_space, start, normalize_observations)
+    x = keras.layers.Concatenate(name="both")([x, action])
     outputs = fully_connected(
-        keras.layers.Concatenate(name="both")([x, action]),
-        hidden,
-        activation,
-        1,
-        start,
-        normalization=normalization,
+        x, hidden, activation, 1, start, 1.0, normalization
     )
     return keras.Model([*inputs, action], outputs, name=name)
 

@@ -24,6 +24,8 @@ from keras_rl2.networks.inputs import sequences_like
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 
+_PARTS = ("encoder", "cell", "head")
+
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
 class ResettingCell(keras.layers.Layer):
@@ -66,17 +68,6 @@ class ResettingCell(keras.layers.Layer):
     def get_initial_state(self, batch_size: int | None = None) -> Any:
         """Returns zeros."""
         return self.cell.get_initial_state(batch_size=batch_size)
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor."""
-        cell = keras.saving.serialize_keras_object(self.cell)
-        return {**super().get_config(), "cell": cell}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "ResettingCell":
-        """Makes a cell from `get_config`."""
-        cell = keras.saving.deserialize_keras_object(config.pop("cell"))
-        return cls(cell, **config)
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -187,12 +178,8 @@ class MemoryNetwork(keras.Model):
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor."""
         write = keras.saving.serialize_keras_object
-        return {
-            "encoder": write(self.encoder),
-            "cell": write(self.cell),
-            "head": write(self.head),
-            "name": self.name,
-        }
+        parts = {key: write(getattr(self, key)) for key in _PARTS}
+        return {**parts, "name": self.name}
 
     @classmethod
     def from_config(
@@ -202,39 +189,12 @@ class MemoryNetwork(keras.Model):
     ) -> "MemoryNetwork":
         """Makes a network from `get_config`."""
         read = keras.saving.deserialize_keras_object
-        parts = {
-            key: read(config[key], custom_objects=custom_objects)
-            for key in ("encoder", "cell", "head")
-        }
+        parts = {key: read(config[key], custom_objects) for key in _PARTS}
         return cls(**parts, name=config["name"])
 
 
-def with_memory(
-    encoder: keras.Model,
-    cell: Any,
-    head: keras.Model,
-    name: str = "memory_network",
-) -> MemoryNetwork:
-    """Makes a recurrent network from three parts; see `MemoryNetwork`.
-
-    Args:
-        encoder: `keras.Model` from observations to features.
-        cell: RNN cell of Keras.
-        head: `keras.Model` from the cell's outputs to outputs.
-        name: str. Name of the model. Defaults to `"memory_network"`.
-
-    Returns:
-        `MemoryNetwork`.
-
-    Example:
-
-    >>> from keras_rl2.networks import mlp
-    >>> network = with_memory(
-    ...     mlp((3,), 8, seed=0), keras.layers.GRUCell(16), mlp((16,), 2))
-    >>> [each.shape for each in network.initial_state(4)]
-    [(4, 16)]
-    """
-    return MemoryNetwork(encoder, cell, head, name)
+with_memory = MemoryNetwork
+"""Makes a recurrent network of three parts; see `MemoryNetwork`."""
 
 
 def seeded_cell(cell: object, seed: int | None) -> Any:

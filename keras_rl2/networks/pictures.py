@@ -85,15 +85,9 @@ def nature_cnn(
     """
     inputs = _picture("nature_cnn", LARGE, input_shape, dtype)
     start = Initialization(initialization, seed)
+    x = picture_features(inputs, start, scale)
     outputs = fully_connected(
-        picture_features(inputs, start, scale),
-        hidden,
-        "relu",
-        units,
-        start,
-        output_gain=output_gain,
-        normalization=normalization,
-        first="hidden",
+        x, hidden, "relu", units, start, output_gain, normalization, "hidden"
     )
     return keras.Model(inputs, outputs, name=name)
 
@@ -155,14 +149,9 @@ def small_cnn(
     """
     inputs = _picture("small_cnn", SMALLEST_IMAGE, input_shape, dtype)
     start = Initialization(initialization, seed)
+    x = picture_features(inputs, start, scale)
     outputs = fully_connected(
-        picture_features(inputs, start, scale),
-        hidden,
-        activation,
-        units,
-        start,
-        output_gain=output_gain,
-        normalization=normalization,
+        x, hidden, activation, units, start, output_gain, normalization
     )
     return keras.Model(inputs, outputs, name=name)
 
@@ -296,14 +285,9 @@ def impala_cnn(
                 )
             x = keras.layers.Add(name=f"add_{part}_{block}")([x, shortcut])
     x = keras.layers.ReLU(name="relu")(x)
+    x = vector_of(x, False)
     outputs = fully_connected(
-        vector_of(x, False),
-        hidden,
-        "relu",
-        units,
-        start,
-        output_gain=output_gain,
-        normalization=normalization,
+        x, hidden, "relu", units, start, output_gain, normalization
     )
     return keras.Model(inputs, outputs, name=name)
 

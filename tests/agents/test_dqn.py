@@ -172,17 +172,17 @@ def test_wrong_arguments_are_refused():
 def test_a_width_that_does_not_fit_is_named():
     replay = make_replay()
     for units, settings, message in (
-        (3, {}, r"\(batch, 2\): 2 actions\. "),
-        (2, {"dueling": True}, r"\(batch, 3\): the value of the state and"),
+        (3, {}, r"2 units: 2 actions"),
+        (2, {"dueling": True}, r"3 units: the value of the state and 2"),
         (
             2,
             {"distributional": "categorical"},
-            r"\(batch, 102\): 2 actions, 51 atoms each",
+            r"102 units: 2 actions, 51 for each",
         ),
         (
             2,
             {"distributional": "quantile", "atoms": 5, "dueling": True},
-            r"\(batch, 15\): .* the advantages of 2 actions, 5 atoms each",
+            r"15 units: .* and 2 actions, 5 for each",
         ),
     ):
         agent = rl.DQN(plain_network(units), **settings)

@@ -15,8 +15,6 @@ from keras_rl2.distributions.categorical import gumbel
 from keras_rl2.distributions.gaussian import normal
 from support.agents import slow
 
-LOW, HIGH = [-1.0, 0.0, -3.0], [1.0, 5.0, -2.0]
-
 
 def gaussian(parameters):
     """Return a Gaussian whose standard deviations depend on the state."""
@@ -24,8 +22,8 @@ def gaussian(parameters):
 
 
 def squashed(parameters):
-    """Return the same, squashed into uneven bounds."""
-    return SquashedGaussian(parameters[:, :3], parameters[:, 3:], LOW, HIGH)
+    """Return the same, squashed into the unit box."""
+    return SquashedGaussian(parameters[:, :3], parameters[:, 3:])
 
 
 def composite(parameters):

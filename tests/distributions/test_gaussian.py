@@ -43,12 +43,10 @@ def test_sample_is_reparameterised():
     ("mean", "log_std"), [(0.0, 0.0), (1.5, -1.0), (-3.0, 0.5), (0.2, 1.0)]
 )
 def test_squashed_density_integrates_to_1(mean, log_std):
-    low, high = -2.0, 5.0
     # Denser towards the bounds, where the density can peak.
-    unit = np.tanh(np.linspace(-14.0, 14.0, 20_001))[:, None]
-    grid = low + (high - low) / 2 * (unit + 1.0)
+    grid = np.tanh(np.linspace(-14.0, 14.0, 20_001))[:, None]
     policy = SquashedGaussian(
-        np.full_like(grid, mean), np.full_like(grid, log_std), low, high
+        np.full_like(grid, mean), np.full_like(grid, log_std)
     )
     density = np.exp(policy.log_prob(grid))
     integral = np.trapezoid(density, grid[:, 0])
@@ -67,10 +65,8 @@ def test_squashed_entropy_is_precise(log_std, tolerance):
     position = mean + np.exp(log_std) * nodes
     slope = 2 * (np.log(2) - position - np.logaddexp(0, -2 * position))
     base = log_std + 0.5 * np.log(2 * np.pi * np.e)
-    expected = base + slope @ weights + np.log(1.5)
-    policy = SquashedGaussian(
-        mean, np.full_like(mean, log_std), low=-1.0, high=2.0
-    )
+    expected = base + slope @ weights
+    policy = SquashedGaussian(mean, np.full_like(mean, log_std))
     np.testing.assert_allclose(policy.entropy(), expected, atol=tolerance)
 
 
@@ -84,37 +80,9 @@ def test_own_samples_have_exact_log_prob_at_the_bounds():
 
 
 def test_actions_on_the_bounds_have_a_finite_log_prob():
-    policy = SquashedGaussian(np.zeros((3, 1)), np.zeros((3, 1)), -1.0, 2.0)
-    log_prob = policy.log_prob(np.array([[-1.0], [2.0], [7.0]]))
+    policy = SquashedGaussian(np.zeros((3, 1)), np.zeros((3, 1)))
+    log_prob = policy.log_prob(np.array([[-1.0], [1.0], [7.0]]))
     assert np.all(np.isfinite(log_prob))
-
-
-def test_samples_stay_within_uneven_bounds():
-    low, high = np.array([-1.0, 0.0]), np.array([1.0, 30.0])
-    rng = np.random.default_rng(0)
-    policy = SquashedGaussian(
-        3 * rng.standard_normal((1000, 2)), np.ones((1000, 2)), low, high
-    )
-    action = policy.sample(rng.standard_normal((1000, 2))).numpy()
-    assert np.all(action >= low)
-    assert np.all(action <= high)
-    assert action[:, 1].max() > 29.0
-
-
-def test_bounds_are_checked():
-    zeros = np.zeros((1, 2))
-    for low, high in (
-        (1.0, -1.0),
-        (0.0, 0.0),
-        (-np.inf, 1.0),
-        (0.0, [1.0, np.nan]),
-        ([0] * 3, 1),
-    ):
-        with pytest.raises(ValueError, match=r"bound|broadcast"):
-            SquashedGaussian(zeros, np.zeros(2), low, high)
-    other = SquashedGaussian(zeros, zeros, high=2.0)
-    with pytest.raises(ValueError, match="Expected equal bounds"):
-        SquashedGaussian(zeros, zeros).kl(other)
 
 
 def test_kl_is_that_of_the_base():

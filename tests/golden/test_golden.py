@@ -223,12 +223,15 @@ def _squashed_gaussian_rlax(i):
     def policy(mu, sigma):
         low, high = i["sigma_min"], i["sigma_max"]
         log_std = low + 0.5 * (high - low) * (ops.tanh(sigma) + 1.0)
-        return SquashedGaussian(ops.tanh(mu), log_std, i["low"], i["high"])
+        return SquashedGaussian(ops.tanh(mu), log_std)
 
     mine = policy(i["mu"], i["sigma"])
     zeros = ops.zeros_like(i["mu"])
-    standard = SquashedGaussian(zeros, zeros, i["low"], i["high"])
-    log_prob = mine.log_prob(i["sample"])
+    standard = SquashedGaussian(zeros, zeros)
+    # From the bounds to the unit box.
+    half = 0.5 * (i["high"] - i["low"]) * ops.ones_like(i["sample"])
+    unit = (i["sample"] - i["low"]) / half - 1.0
+    log_prob = mine.log_prob(unit) - ops.sum(ops.log(half), axis=-1)
     return {
         "log_prob": log_prob,
         "prob": ops.exp(log_prob),
