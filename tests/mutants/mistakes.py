@@ -374,8 +374,8 @@ DISTRIBUTIONS = [
     Mutant(
         "recorded_actions_keep_the_start_of_their_space",
         "distributions/policy_head.py",
-        'action - np.ravel(self.start).astype("int32")',
-        "action",
+        'action = action - np.ravel(self.start).astype("int32")',
+        "action = action",
         "policy_heads/test_policy_heads.py::test_from_environment_by_hand",
     ),
     Mutant(
