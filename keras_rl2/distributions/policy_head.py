@@ -94,9 +94,7 @@ class PolicyHead(abc.ABC):
         """
         action = ops.cast(action, self.action_dtype)
         if np.any(self.start):
-            action = action + ops.convert_to_tensor(
-                np.ravel(self.start), "int32"
-            )
+            action = action + np.ravel(self.start).astype("int32")
         if self.shape == self.action_shape:
             return action
         return ops.reshape(action, (-1, *self.shape))
@@ -118,9 +116,7 @@ class PolicyHead(abc.ABC):
             ops.cast(action, self.action_dtype), (-1, *self.action_shape)
         )
         if np.any(self.start):
-            action = action - ops.convert_to_tensor(
-                np.ravel(self.start), "int32"
-            )
+            action = action - np.ravel(self.start).astype("int32")
         return action
 
     def draw_noise(
