@@ -242,7 +242,7 @@ def train(algorithm, env, steps, arguments):
 
 def table():
     """Returns the table of what is kept, in Markdown."""
-    from keras_rl2.cli.learning_curves import interquartile_mean
+    from keras_rl2.cli.plot import interquartile_mean
 
     lines = [
         "| Algorithm | Task | Steps | Ours | Seeds | Peer's | Seeds |",

@@ -20,7 +20,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 from benchmarks import off_policy
 from benchmarks import peers
 from benchmarks.tasks import TASKS
-from keras_rl2.cli.learning_curves import interquartile_mean
+from keras_rl2.cli.plot import interquartile_mean
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 

@@ -6,8 +6,8 @@ from operator import truediv
 
 import numpy as np
 
-from keras_rl2.cli.learning_curves import bootstrap_interval
-from keras_rl2.cli.learning_curves import interquartile_mean
+from keras_rl2.cli.plot import bootstrap_interval
+from keras_rl2.cli.plot import interquartile_mean
 
 OURS, PEER = "keras_rl2", "stable-baselines3"
 OFFLINE_PEER = "d3rlpy"

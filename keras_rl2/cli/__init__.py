@@ -1,5 +1,5 @@
 """The command `keras-rl2`; `python -m keras_rl2.cli` is the same.
 
-One file per command: `add_arguments` adds its arguments, and `run` runs it.
-Large packages are only imported in `run`, so that `--help` is fast.
+`parser.py` has the options of all commands. There is one file per command,
+whose `run` is imported only when it is asked for.
 """

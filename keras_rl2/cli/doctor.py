@@ -1,31 +1,237 @@
-"""`keras-rl2 doctor`: checks that an environment can be learned from."""
+"""`keras-rl2 doctor`: Gymnasium's own checks, and what learning needs."""
 
 import argparse
+import importlib
+import re
+import warnings
+from collections.abc import Iterator
+from typing import Any
+from typing import NamedTuple
 
-from keras_rl2.cli.argument_types import add_env_kwargs
-from keras_rl2.cli.argument_types import count
-from keras_rl2.cli.argument_types import whole_number
+import numpy as np
+from gymnasium.spaces import Box
+from gymnasium.utils.env_checker import check_env
 
-SUMMARY = "check an environment: spaces, scales, seeds, ends of episodes"
+from keras_rl2.distributions import policy_head
+from keras_rl2.envs import make_env
+from keras_rl2.envs.action_mask import where_mask_is
+from keras_rl2.envs.adapt import as_vector_env
+from keras_rl2.envs.vector_env import VectorEnvAdapter
+from keras_rl2.presets import ALGORITHMS
+from keras_rl2.spaces import supported as spaces
+from keras_rl2.spaces.trees import leaves
+from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.spaces.trees import named_leaves
+
+_NUM_ENVS = 2
+_MOST_NUMBERS = 16
+# Networks begin with weights that expect inputs and targets of about 1.
+_LARGE_OBSERVATION = 10.0
+_LARGE_REWARD = 100.0
+_SMALL_DEVIATION = 0.01
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of the command to its parser."""
-    what = "environment id, module:id, or module:Class"
-    parser.add_argument("environment", metavar="ENV", help=what)
-    add_env_kwargs(parser)
-    steps = "random steps to look at (default: 1000)"
-    parser.add_argument("--steps", type=count, default=1000, help=steps)
-    seed = "default: 0"
-    parser.add_argument("--seed", type=whole_number, default=0, help=seed)
+class Finding(NamedTuple):
+    """The result of one check: whether it is well, and what was seen."""
+
+    name: str
+    ok: bool
+    text: str
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints one line for each finding; returns 1 if one is to be mended."""
-    from keras_rl2.cli import checks
-
     is_well = True
-    for name, ok, text in checks.of_environment(arguments):
+    for name, ok, text in of_environment(arguments):
         is_well &= ok
         print(f"{'ok' if ok else 'todo':5} {name:18} {text}")
     return 0 if is_well else 1
+
+
+def of_environment(arguments: argparse.Namespace) -> Iterator[Finding]:
+    """Yields what is found out about an environment by random steps."""
+    env_id, seed = arguments.environment, arguments.seed
+    env_kwargs = dict(arguments.env_kwargs)
+    graph_env = _graph_env_class(env_id)
+    made: Any = env_id
+    if graph_env is None:
+        with make_env(env_id, env_kwargs=env_kwargs) as env:
+            yield from _of_gymnasium(env)
+            yield from _masks(env, seed)
+            limit = getattr(env.spec, "max_episode_steps", None)
+    try:
+        if graph_env is not None:
+            from keras_rl2.graph.graph_vector_env import GraphVectorEnv
+
+            made = GraphVectorEnv(graph_env(**env_kwargs), _NUM_ENVS)
+            env_kwargs, limit = {}, graph_env.max_episode_steps
+        together = as_vector_env(made, _NUM_ENVS, env_kwargs=env_kwargs or None)
+        yield from _spaces(together)
+        observation, reward, *ends = _play(together, arguments.steps, seed)
+        together.close()
+    except ValueError as error:
+        text = " ".join(str(error).split())
+        yield Finding("environment", False, text)
+        return
+    yield from _observations(together.observation_space, observation)
+    is_step, terminated, truncated = ends
+    yield _rewards(reward[is_step])
+    yield _ends(is_step, terminated, truncated, limit)
+
+
+def _graph_env_class(env_id: str) -> Any:
+    """Returns the `GraphEnv` that `module:Class` names; None if it is none."""
+    module, _, name = env_id.rpartition(":")
+    found = module and getattr(importlib.import_module(module), name, None)
+    # Nothing but a module with such a class has imported it.
+    bases = getattr(found, "__mro__", ())
+    return found if any(b.__name__ == "GraphEnv" for b in bases) else None
+
+
+def _of_gymnasium(env: Any) -> Iterator[Finding]:
+    """Yields what Gymnasium's own checker finds."""
+    if spaces.is_masked(env.observation_space) or not env.spec.entry_point:
+        # Its random actions may be forbidden ones, or there is a vector only.
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            check_env(env.spec.make().unwrapped, skip_render_check=True)
+            yield Finding("check_env", True, "Gymnasium's checks have passed")
+        # It asserts, raises errors of its own, and those of environments.
+        except Exception as error:
+            text = " ".join(f"{type(error).__name__}: {error}".split())
+            yield Finding("check_env", False, text)
+    for text in dict.fromkeys(str(each.message) for each in caught):
+        plain = re.sub("\x1b\\[[0-9;]*m", "", text).removeprefix("WARN: ")
+        yield Finding("check_env", True, " ".join(plain.split()))
+
+
+def _masks(env: Any, seed: int) -> Iterator[Finding]:
+    """Points to an action mask that agents do not see."""
+    where = where_mask_is(env, env.reset(seed=seed)[1])
+    if where is not None and not spaces.is_masked(env.observation_space):
+        text = f"in `{where}`: `wrappers=[keras_rl2.envs.ActionMask]` puts it "
+        text += "into the observation, and agents act by it"
+        yield Finding("action mask", True, text)
+
+
+def _spaces(env: VectorEnvAdapter) -> Iterator[Finding]:
+    """Yields the algorithms that act in the space, and bounds of actions."""
+    space = env.action_space
+    kinds = {kind.__name__ for kind in type(space).mro()}
+    unbounded = isinstance(space, Box) and not space.is_bounded()
+    names = [
+        name
+        for name, known in sorted(ALGORITHMS.items())
+        if known.actions is None
+        or (kinds.intersection(known.actions) and not unbounded)
+    ]
+    memory = [n for n in names if ALGORITHMS[n].learns_with_memory(kinds)]
+    text = (
+        f"{spaces.describe(env.observation_space)}, {spaces.describe(space)}: "
+        f"{', '.join(names)}; with a memory {', '.join(memory)}"
+    )
+    if unbounded:
+        text += "; others need finite bounds"
+    yield Finding("spaces", True, text)
+    for path, leaf in named_leaves(spaces.space_tree(space)):
+        if isinstance(leaf, Box):
+            text = f"bounds {_pairs(leaf.low, leaf.high)}"
+            yield Finding(f"action {path}".strip(), True, text)
+
+
+def _pairs(low: np.ndarray, high: np.ndarray) -> str:
+    """Returns the lowest and highest value of each dimension, if few."""
+    if low.size > _MOST_NUMBERS:
+        return f"[{low.min():.3g}, {high.max():.3g}] of {low.size} numbers"
+    pairs = zip(low.ravel(), high.ravel(), strict=True)
+    return " ".join(f"[{least:.3g}, {most:.3g}]" for least, most in pairs)
+
+
+def _play(env: VectorEnvAdapter, steps: int, seed: int) -> tuple[Any, ...]:
+    """Takes random steps of environments together.
+
+    Returns:
+        tuple: a tree of observations `[T, B, ...]`, and `[T, B]` of rewards,
+        of whether a step was one, and no reset, of terminated and truncated.
+    """
+    head, generator = policy_head(env.action_space), np.random.default_rng(seed)
+    observation: Any = env.reset(seed=seed)
+    rows = []
+    for _ in range(-(-steps // env.num_envs)):
+        mask, is_step = None, ~env.pending_reset
+        if spaces.is_masked(env.observation_space):
+            # The last observation of an episode may allow no action.
+            mask = np.array(observation[spaces.ACTION_MASK])
+            mask[~is_step] = 1
+        drawn = head.random_action(generator, (env.num_envs,), mask)
+        action = map_leaves(np.asarray, head.to_environment(drawn))
+        seen = map_leaves(np.array, observation)
+        observation, reward, *ends, _ = env.step(action)
+        rows.append((seen, np.array(reward), is_step, *map(np.array, ends)))
+    return tuple(
+        map_leaves(lambda *each: np.stack(each), *part)
+        for part in zip(*rows, strict=True)
+    )
+
+
+def _observations(space: Any, observation: Any) -> Iterator[Finding]:
+    """Yields the bounds, range and scale of each array of observations."""
+    named = named_leaves(spaces.space_tree(space))
+    for (path, leaf), seen in zip(named, leaves(observation), strict=True):
+        if not isinstance(leaf, Box) or path == spaces.ACTION_MASK:
+            continue
+        values = seen.reshape(-1, *leaf.shape).astype(np.float64)
+        low, high = values.min(axis=0), values.max(axis=0)
+        spread = values.std(axis=0)
+        advice = ""
+        if not np.isfinite(values).all():
+            advice = "NaN or infinity: mend the environment: "
+        elif (low < leaf.low).any() or (high > leaf.high).any():
+            advice = "outside of its bounds: mend low or high: "
+        elif seen.dtype != np.uint8 and (
+            np.abs(values).max() > _LARGE_OBSERVATION
+            or ((spread > 0.0) & (spread < _SMALL_DEVIATION)).any()
+        ):
+            advice = "far from size 1: use normalize_observations=True: "
+        text = f"bounds {_pairs(leaf.low, leaf.high)}, seen {_pairs(low, high)}"
+        yield Finding(f"observation {path}".strip(), not advice, advice + text)
+
+
+def _rewards(reward: np.ndarray) -> Finding:
+    """Looks at the range of rewards."""
+    advice = ""
+    if not np.isfinite(reward).all():
+        advice = "NaN or infinity: mend the environment: "
+    elif not reward.any():
+        advice = "none: reward progress too, or exploration has no direction: "
+    elif np.abs(reward).max() > _LARGE_REWARD:
+        advice = "large: use scale_rewards=True of RolloutDataset: "
+    text = f"{reward.min():.3g} to {reward.max():.3g}, mean {reward.mean():.3g}"
+    return Finding("rewards", not advice, advice + text)
+
+
+def _ends(
+    is_step: np.ndarray,
+    terminated: np.ndarray,
+    truncated: np.ndarray,
+    max_steps: int | None,
+) -> Finding:
+    """Looks at the lengths of episodes."""
+    ended = is_step & (terminated | truncated)
+    taken = np.cumsum(is_step, axis=0)
+    counts = zip(taken.T, ended.T, strict=True)
+    lengths = np.concatenate([np.diff(t[e], prepend=0) for t, e in counts])
+    if not len(lengths):
+        text = f"no episode in {is_step.sum()} steps, time limit {max_steps}"
+        if max_steps is None:
+            text += ": register it with max_episode_steps"
+        return Finding("ends", max_steps is not None, text)
+    least, most = lengths.min(), lengths.max()
+    text = f"{len(lengths)} episodes of {least} to {most} steps, "
+    text += f"{terminated.sum()} terminated, {truncated.sum()} truncated"
+    alike = len(lengths) > 2 and least == most > 1 and not truncated.any()
+    if alike:
+        text += ": is that a time limit? Return truncated=True then"
+    return Finding("ends", not alike, text)

@@ -2,55 +2,21 @@
 
 import argparse
 
-from keras_rl2.cli.argument_types import add_env_kwargs
-from keras_rl2.cli.argument_types import count
-from keras_rl2.cli.argument_types import whole_number
-from keras_rl2.cli.run_folder import AGENT_PATH_HELP
+from keras_rl2.agents.loader import load
 from keras_rl2.cli.run_folder import RunFolder
 
-SUMMARY = "play episodes with a saved agent and print their mean return"
 # Environments that are stepped together, at most.
-_MOST_ENVS = 20
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of the command to its parser."""
-    parser.add_argument("path", metavar="PATH", help=AGENT_PATH_HELP)
-    parser.add_argument(
-        "--env", help="environment id (default: the one it was trained in)"
-    )
-    add_env_kwargs(parser, ", on top of those it was trained with")
-    parser.add_argument(
-        "--episodes", type=count, default=20, help="default: 20"
-    )
-    parser.add_argument(
-        "--seed", type=whole_number, default=0, help="default: 0"
-    )
-    parser.add_argument(
-        "--stochastic",
-        action="store_true",
-        help="sample actions instead of taking the most probable ones",
-    )
+MOST_ENVS = 20
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Plays the episodes and prints one line."""
-    from keras_rl2.cli import environments
-
     folder, file = RunFolder.holding(arguments.path)
-    env_id, env_kwargs = folder.environment(
-        arguments.env, dict(arguments.env_kwargs)
-    )
-    # TensorFlow takes seconds: errors that do not need it come first.
-    environments.make(env_id, env_kwargs).close()
-
-    from keras_rl2.cli import agent_file
-
-    agent = agent_file.load(file)
-    results = agent.evaluate(
+    env_id, env_kwargs = folder.environment(arguments)
+    results = load(file).evaluate(
         env_id,
         episodes=arguments.episodes,
-        num_envs=min(arguments.episodes, _MOST_ENVS),
+        num_envs=min(arguments.episodes, MOST_ENVS),
         deterministic=not arguments.stochastic,
         seed=arguments.seed,
         env_kwargs=env_kwargs,

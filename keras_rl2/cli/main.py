@@ -1,34 +1,14 @@
-"""Parsing of the command line, and the way from a command to its file."""
+"""The way from the command line to the file of a command."""
 
-import argparse
 import gc
+import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
 
-from keras_rl2.cli import doctor
-from keras_rl2.cli import errors
-from keras_rl2.cli import evaluate
-from keras_rl2.cli import export
-from keras_rl2.cli import plot
-from keras_rl2.cli import presets
-from keras_rl2.cli import record
-from keras_rl2.cli import train
-from keras_rl2.cli import tune
-from keras_rl2.version import __version__
+from keras_rl2.cli.parser import make_parser
 
 NAME = "keras-rl2"
-_COMMANDS = {
-    "train": train,
-    "tune": tune,
-    "evaluate": evaluate,
-    "record": record,
-    "plot": plot,
-    "export": export,
-    "presets": presets,
-    "doctor": doctor,
-}
 _INTERRUPTED = 130  # as shells have it: 128 + SIGINT
 _BROKEN_PIPE = 141  # 128 + SIGPIPE
 
@@ -66,9 +46,14 @@ def _run(argv: Sequence[str]) -> int:
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     # Before TensorFlow is imported, of which only errors are shown.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    # The module of an environment may lie in the working directory, where an
+    # installed command, other than `python -m`, does not look.
+    if (folder := os.getcwd()) not in sys.path:
+        sys.path.append(folder)
     try:
         arguments = make_parser().parse_args(argv)
-        return int(arguments.run(arguments))
+        command = importlib.import_module(f"keras_rl2.cli.{arguments.command}")
+        return int(command.run(arguments))
     except SystemExit as stop:
         # From `--help` and `--version`, and from SIGTERM in a training.
         return int(stop.code or 0)
@@ -80,48 +65,49 @@ def _run(argv: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
     except Exception as error:
-        if "--debug" in argv or not errors.is_expected(error):
+        if "--debug" in argv or not is_expected(error):
             raise
-        print(f"{NAME}: {errors.in_one_line(error)}", file=sys.stderr)
+        print(f"{NAME}: {in_one_line(error)}", file=sys.stderr)
         return 2
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Returns the parser of all commands."""
-    common = _Parser(add_help=False)
-    common.add_argument(
-        "--debug",
-        action="store_true",
-        default=argparse.SUPPRESS,
-        help="show the traceback of an error",
+def is_expected(error: Exception) -> bool:
+    """Returns whether the user can correct an error, which is not a bug then.
+
+    Args:
+        error: Exception. Raised by a command.
+
+    Returns:
+        bool: whether its message is enough, without a traceback.
+    """
+    known = (
+        ValueError | OSError | MemoryError | FloatingPointError | ImportError
     )
-    parser = _Parser(
-        prog=NAME,
-        parents=[common],
-        description="Reinforcement learning with Keras from the command line.",
-        epilog=f"{NAME} COMMAND --help lists the options of a command.",
-    )
-    parser.add_argument(
-        "--version", action="version", version=f"{NAME} {__version__}"
-    )
-    commands = parser.add_subparsers(
-        title="commands", metavar="COMMAND", required=True
-    )
-    for name, command in _COMMANDS.items():
-        one = commands.add_parser(
-            name,
-            parents=[common],
-            help=command.SUMMARY,
-            description=command.SUMMARY,
-        )
-        command.add_arguments(one)
-        one.set_defaults(run=command.run)
-    return parser
+    if isinstance(error, known):
+        return True
+    # Where Gymnasium is not imported, none of its errors was raised.
+    gymnasium = sys.modules.get("gymnasium")
+    return gymnasium is not None and isinstance(error, gymnasium.error.Error)
 
 
-class _Parser(argparse.ArgumentParser):
-    """Reports wrong arguments in one line."""
+def in_one_line(error: Exception) -> str:
+    r"""Returns the message of an error without line breaks.
 
-    def error(self, message: str) -> NoReturn:
-        """Raises instead of printing the usage and leaving."""
-        raise errors.CommandError(f"{message} ({self.prog} --help)")
+    Args:
+        error: Exception. Raised by a command.
+
+    Returns:
+        str: one line, with the notes of the error; the file comes first if a
+        file is at fault.
+
+    Example:
+
+    >>> in_one_line(ValueError("Expected a number.\n  Received: x"))
+    'Expected a number. Received: x'
+    >>> in_one_line(FileNotFoundError(2, "No such file", "agent.keras"))
+    'agent.keras: No such file'
+    """
+    text = " ".join([str(error), *getattr(error, "__notes__", ())])
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        text = f"{error.filename}: {error.strerror}"
+    return " ".join(text.split()) or type(error).__name__

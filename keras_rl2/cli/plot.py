@@ -1,22 +1,23 @@
-"""`keras-rl2 plot`: learning curves of trainings."""
+"""`keras-rl2 plot`: learning curves of trainings, and their statistics.
+
+Letters: S is the number of seeds, N of points on a curve.
+"""
 
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 from typing import Any
 from typing import NamedTuple
 
-from keras_rl2.cli.argument_types import count
-from keras_rl2.cli.errors import CommandError
-from keras_rl2.cli.errors import require_modules
+import numpy as np
+
+from keras_rl2.cli.parser import require_module
+from keras_rl2.cli.progress_file import read_curve
 from keras_rl2.cli.run_folder import RunFolder
+from keras_rl2.cli.run_folder import require_path
+from keras_rl2.presets.loading import read_object
 from keras_rl2.saving.atomic_files import replacing
 
-if TYPE_CHECKING:
-    import numpy as np
-
-SUMMARY = "draw learning curves: mean over seeds, and how sure it is"
 _INCHES = (6.4, 4.2)
 
 
@@ -27,34 +28,15 @@ class _Curve(NamedTuple):
     environment: str
     seeds: int
     unit: str
-    steps: "np.ndarray"
-    mean: "np.ndarray"
-    low: "np.ndarray"
-    high: "np.ndarray"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of the command to its parser."""
-    parser.add_argument(
-        "runs",
-        metavar="RUNS",
-        nargs="+",
-        help="folders with progress.csv files, at any depth",
-    )
-    parser.add_argument(
-        "--output",
-        metavar="FILE",
-        default="learning_curves.png",
-        help="picture; png, svg or pdf (default: learning_curves.png)",
-    )
-    parser.add_argument(
-        "--dpi", type=count, default=120, help="dots per inch (default: 120)"
-    )
+    steps: np.ndarray
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Draws the figure, and prints the end of each curve."""
-    require_modules("plot", "pip install matplotlib", "matplotlib")
+    require_module("matplotlib", "pip install matplotlib")
     groups = _groups(arguments.runs)
     curves = [_curve(folder, files) for folder, files in groups.items()]
     output = Path(arguments.output)
@@ -74,12 +56,10 @@ def run(arguments: argparse.Namespace) -> int:
 def _groups(runs: Sequence[str]) -> dict[Path, list[Path]]:
     """Returns files of progress by the folder of all their seeds."""
     groups: dict[Path, list[Path]] = {}
-    for run in map(Path, runs):
-        if not run.exists():
-            raise FileNotFoundError(f"{run}: no such file or folder")
+    for run in map(require_path, runs):
         files = [run] if run.is_file() else sorted(run.rglob("progress.csv"))
         if not files:
-            raise CommandError(f"{run}: no progress.csv in it")
+            raise ValueError(f"{run}: no progress.csv in it")
         for file in files:
             folder = file.parent
             if folder.name.startswith("seed-"):
@@ -92,25 +72,17 @@ def _groups(runs: Sequence[str]) -> dict[Path, list[Path]]:
 
 def _curve(folder: Path, files: list[Path]) -> _Curve:
     """Reads the seeds of one algorithm and averages them."""
-    from keras_rl2.cli import learning_curves
-    from keras_rl2.cli import progress_file
-
     try:
-        steps, values = learning_curves.on_common_steps(
-            [progress_file.read_curve(file) for file in files]
-        )
-    except CommandError:
-        raise
+        steps, values = on_common_steps([read_curve(file) for file in files])
     except ValueError as error:
-        raise CommandError(f"{folder}: {error}") from error
-    mean = learning_curves.interquartile_mean(values)
-    low, high = learning_curves.bootstrap_interval(values)
-    label, environment, unit = folder.name, "return", "steps"
-    if (preset := RunFolder(files[0].parent)).preset.is_file():
-        settings = preset.read_preset()
-        label = str(settings.get("algorithm", label))
-        environment = str(settings.get("environment", environment))
-        unit = "updates" if settings.get("updates") else unit
+        raise ValueError(f"{folder}: {error}") from error
+    mean = interquartile_mean(values)
+    low, high = bootstrap_interval(values)
+    path = RunFolder(files[0].parent).preset
+    preset = read_object(path) if path.is_file() else {}
+    label = str(preset.get("algorithm", folder.name))
+    environment = str(preset.get("environment", "return"))
+    unit = "updates" if preset.get("updates") else "steps"
     return _Curve(label, environment, len(files), unit, steps, mean, low, high)
 
 
@@ -168,3 +140,114 @@ def _draw_panel(panel: Any, curves: list[_Curve]) -> None:
 def _seeds(seeds: int) -> str:
     """Returns the number of seeds as text."""
     return "1 seed" if seeds == 1 else f"{seeds} seeds"
+
+
+def interquartile_mean(values: np.ndarray) -> np.ndarray:
+    """Averages the middle half of the seeds.
+
+    A quarter of the seeds at either end is left out, by parts where their
+    number is not a multiple of four: one lucky or lost seed does not decide,
+    and fewer seeds than for a median will do.
+
+    Args:
+        values: `[S, ...]` float. One row for each seed.
+
+    Returns:
+        `[...]` float64: sum(w x) / (S / 2) over the sorted x, where w is the
+        share of the i-th value that lies within S/4 ... 3S/4.
+
+    Example:
+
+    >>> float(interquartile_mean(np.array([100.0, 1.0, 3.0, -50.0])))
+    2.0
+
+    Reference:
+        [Agarwal et al., 2021](https://arxiv.org/abs/2108.13264), section 4.3.
+    """
+    seeds = len(values)
+    first = np.arange(seeds)
+    inside = np.minimum(first + 1, 0.75 * seeds) - np.maximum(
+        first, 0.25 * seeds
+    )
+    weight = np.clip(inside, 0.0, None)
+    total = np.tensordot(weight, np.sort(values, axis=0), axes=1)
+    return total / (0.5 * seeds)
+
+
+def bootstrap_interval(
+    values: np.ndarray,
+    confidence: float = 0.95,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns a bootstrap confidence interval of the interquartile mean.
+
+    Whole curves are drawn with replacement, as many as there are, and the
+    quantiles of their interquartile means are taken.
+
+    Args:
+        values: `[S, ...]` float. One row for each seed.
+        confidence: float. Share of the resamples within the interval.
+            Defaults to `0.95`.
+        resamples: int. How often seeds are drawn. Defaults to `1000`.
+        seed: int. Seeds the drawing. Defaults to `0`.
+
+    Returns:
+        tuple of `[...]` float64: lower and upper end.
+
+    Example:
+
+    >>> low, high = bootstrap_interval(np.array([[1.0], [1.0], [1.0]]))
+    >>> float(low[0]), float(high[0])
+    (1.0, 1.0)
+    """
+    generator = np.random.default_rng(seed)
+    rows = generator.integers(len(values), size=(resamples, len(values)))
+    means = np.stack([interquartile_mean(values[each]) for each in rows])
+    tail = (1.0 - confidence) / 2.0
+    low, high = np.quantile(means, [tail, 1.0 - tail], axis=0)
+    return low, high
+
+
+def on_common_steps(
+    curves: Sequence[tuple[np.ndarray, np.ndarray]], points: int = 200
+) -> tuple[np.ndarray, np.ndarray]:
+    """Interpolates curves on the steps that all of them have reached.
+
+    Args:
+        curves: Sequence of `(steps [N], values [N])`, steps increasing. NaN
+            values (no episode had ended) are left out.
+        points: int. Points of the result. Defaults to `200`.
+
+    Returns:
+        tuple: steps `[points]` float64, values `[S, points]` float64.
+
+    Raises:
+        ValueError: If a curve has no value, or they have no steps in common.
+
+    Example:
+
+    >>> steps, values = on_common_steps(
+    ...     [(np.array([0, 10]), np.array([0.0, 1.0])),
+    ...      (np.array([5, 20]), np.array([2.0, 2.0]))], points=2)
+    >>> steps.tolist(), values.tolist()
+    ([5.0, 10.0], [[0.5, 1.0], [2.0, 2.0]])
+    """
+    known = [
+        (steps[np.isfinite(values)], values[np.isfinite(values)])
+        for steps, values in curves
+    ]
+    if not known or any(len(steps) == 0 for steps, _ in known):
+        raise ValueError(
+            "Expected curves with at least one return each. Received: one "
+            "without, from a training in which no episode has ended"
+        )
+    first = max(steps[0] for steps, _ in known)
+    last = min(steps[-1] for steps, _ in known)
+    if first > last:
+        raise ValueError(
+            "Expected curves that have steps in common. Received: one that "
+            f"ends at {last:.0f}, one that begins at {first:.0f}"
+        )
+    grid = np.linspace(first, last, points)
+    return grid, np.stack([np.interp(grid, *curve) for curve in known])

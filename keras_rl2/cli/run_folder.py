@@ -1,20 +1,14 @@
 """The folder of a training's files."""
 
+import argparse
 import json
 import os
 import re
 from pathlib import Path
 from typing import Any
 
-from keras_rl2.cli.errors import CommandError
+from keras_rl2.presets.loading import read_object
 from keras_rl2.saving.atomic_files import replacing
-from keras_rl2.saving.plain_files import read_json
-
-#: Help of the argument of commands that take a saved agent.
-AGENT_PATH_HELP = (
-    "a .keras file, or the folder of a training: its best.keras, or its "
-    "agent.keras where there is no best one"
-)
 
 
 class RunFolder:
@@ -67,7 +61,7 @@ class RunFolder:
         Returns:
             `RunFolder`.
         """
-        name = re.sub(r"[^\w.-]", "_", f"{algorithm}-{environment}")
+        name = run_name(algorithm, environment)
         return cls(Path(logdir) / name / f"seed-{seed}")
 
     @classmethod
@@ -84,12 +78,10 @@ class RunFolder:
         Raises:
             FileNotFoundError: If there is no such file.
         """
-        path = Path(path)
+        path = require_path(path)
         if path.is_file():
             return cls(path.parent), path
         folder = cls(path)
-        if not path.is_dir():
-            raise FileNotFoundError(f"{path}: no such file or folder")
         if folder.best.is_file():
             return folder, folder.best
         if not folder.agent.is_file():
@@ -108,53 +100,34 @@ class RunFolder:
         """Whether it has a checkpoint, from which training resumes exactly."""
         return any(self.checkpoints.glob(f"checkpoint-{'[0-9]' * 8}*"))
 
-    def read_preset(self) -> dict[str, Any]:
-        """Reads the settings of the training.
-
-        Returns:
-            dict: as written by `write_preset`.
-
-        Raises:
-            FileNotFoundError: If there is no preset.json.
-            CommandError: If it is not a JSON object.
-        """
-        return read_json_object(self.preset)
-
     def environment(
-        self, asked: str | None = None, env_kwargs: dict[str, Any] | None = None
+        self, arguments: argparse.Namespace
     ) -> tuple[str, dict[str, Any]]:
         """Returns the environment to play the agent in.
 
         Args:
-            asked: str or None. The id of `--env`; None for the one
-                that the agent was trained in. Defaults to `None`.
-            env_kwargs: dict or None. Arguments of `--env-kwargs`. They are
-                added to the arguments of the training, if the environment is
-                the same. Defaults to `None`.
+            arguments: argparse.Namespace. With `env`, the id of another
+                environment than that of the training, or None; and
+                `env_kwargs`, which are added to those of the training if the
+                environment is the same.
 
         Returns:
             tuple: the id, and the arguments of the environment.
 
         Raises:
-            CommandError: If its environment is unknown.
+            ValueError: If its environment is unknown.
         """
-        try:
-            preset = self.read_preset()
-            trained = str(preset["environment"])
-        except (FileNotFoundError, KeyError):
-            if asked is None:
-                raise CommandError(
-                    f"{self.preset} names no environment that the agent "
-                    "was trained in: give one with --env"
-                ) from None
-            return asked, env_kwargs or {}
+        asked, env_kwargs = arguments.env, dict(arguments.env_kwargs)
+        preset = read_object(self.preset) if self.preset.is_file() else {}
+        trained = preset.get("environment")
+        if asked is None and trained is None:
+            raise ValueError(
+                f"{self.preset} names no environment that the agent "
+                "was trained in: give one with --env"
+            )
         if asked not in (None, trained):
-            return str(asked), env_kwargs or {}
-        return trained, preset.get("env_kwargs", {}) | (env_kwargs or {})
-
-    def write_preset(self, preset: dict[str, Any]) -> None:
-        """Writes the settings of the training, as JSON."""
-        write_json(self.preset, preset)
+            return asked, env_kwargs
+        return str(trained), preset.get("env_kwargs", {}) | env_kwargs
 
     def clear(self) -> None:
         """Removes the files of an earlier training, and nothing else.
@@ -178,26 +151,16 @@ class RunFolder:
                 file.unlink()
 
 
-def read_json_object(path: Path) -> dict[str, Any]:
-    """Reads a file that holds a JSON object.
+def run_name(algorithm: str, environment: str) -> str:
+    """Returns the name of trainings, fit for a path."""
+    return re.sub(r"[^\w.-]", "_", f"{algorithm}-{environment}")
 
-    Args:
-        path: Path. The file.
 
-    Returns:
-        dict: the object.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        CommandError: If it is anything else.
-    """
-    try:
-        value = read_json(path)
-    except ValueError as error:
-        raise CommandError(str(error)) from error
-    if not isinstance(value, dict):
-        raise CommandError(f"{path}: expected a JSON object")
-    return value
+def require_path(path: str | os.PathLike[str]) -> Path:
+    """Returns a path; raises a `FileNotFoundError` if there is nothing."""
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"{path}: no such file or folder")
+    return Path(path)
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:

@@ -1,182 +1,125 @@
 """`keras-rl2 train`: from an algorithm and an environment to an agent."""
 
 import argparse
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
-from keras_rl2.cli import errors
-from keras_rl2.cli import recorded_data
-from keras_rl2.cli.argument_types import DEFAULTS
-from keras_rl2.cli.argument_types import add_env_kwargs
-from keras_rl2.cli.argument_types import asked_settings
-from keras_rl2.cli.argument_types import count
-from keras_rl2.cli.argument_types import find_preset
-from keras_rl2.cli.argument_types import setting
-from keras_rl2.cli.argument_types import whole_number
+import gymnasium
+
+from keras_rl2 import presets
+from keras_rl2.cli.parser import DEFAULTS
 from keras_rl2.cli.run_folder import RunFolder
-
-if TYPE_CHECKING:
-    from keras_rl2.presets import Preset
-
-SUMMARY = "train an agent, with the settings known to work where there are any"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of the command to its parser."""
-    parser.add_argument(
-        "algorithm", metavar="ALGORITHM", help="ppo, sac, dqn, ..."
-    )
-    parser.add_argument(
-        "environment",
-        metavar="ENV",
-        help=(
-            "id of Gymnasium, e.g. CartPole-v1; module:id or module:Class for "
-            "your own"
-        ),
-    )
-    parser.add_argument(
-        "--steps", type=count, help="environment steps (default: the preset's)"
-    )
-    parser.add_argument(
-        "--seed", type=whole_number, default=0, help="default: 0"
-    )
-    parser.add_argument(
-        "--seeds",
-        type=count,
-        default=1,
-        metavar="N",
-        help=(
-            "train N agents one after another, from --seed on; what is "
-            "compiled for the first serves all (default: 1)"
-        ),
-    )
-    parser.add_argument(
-        "--logdir",
-        default="runs",
-        metavar="DIR",
-        help="files go to DIR/ALGORITHM-ENV/seed-SEED (default: runs)",
-    )
-    parser.add_argument(
-        "--envs",
-        type=count,
-        metavar="N",
-        help="environments stepped together (default: the preset's)",
-    )
-    add_env_kwargs(parser)
-    _add_settings(parser)
-    _add_files(parser)
-    recorded_data.add_arguments(parser)
-
-
-def _add_settings(parser: argparse.ArgumentParser) -> None:
-    """Adds the options for settings."""
-    parser.add_argument(
-        "--preset",
-        metavar="PATH_OR_NAME",
-        help=(
-            "a preset.json, the environment of another preset, or "
-            f"{DEFAULTS} for the algorithm's defaults (default: ENV's preset)"
-        ),
-    )
-    parser.add_argument(
-        "--set",
-        dest="settings",
-        type=setting,
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="KEY=VALUE",
-        help="change settings: agent.gamma=0.9 optimizer.learning_rate=1e-4",
-    )
-
-
-def _add_files(parser: argparse.ArgumentParser) -> None:
-    """Adds the options for files."""
-    parser.add_argument(
-        "--checkpoint",
-        type=whole_number,
-        default=100_000,
-        metavar="STEPS",
-        help=(
-            "save agent.keras, and all that --resume needs, every so many "
-            "steps, 0 at the end only (default: 100000)"
-        ),
-    )
-    parser.add_argument(
-        "--evaluate",
-        type=whole_number,
-        metavar="STEPS",
-        help=(
-            "play 20 greedy episodes every so many steps and keep the best "
-            "agent as best.keras, 0 at the end only (default: a tenth of the "
-            "steps)"
-        ),
-    )
-    parser.add_argument(
-        "--resume",
-        action="store_true",
-        help=(
-            "go on where the folder's newest checkpoint was, as if the "
-            "training had never stopped, up to the total steps"
-        ),
-    )
-    parser.add_argument(
-        "--overwrite",
-        action="store_true",
-        help="begin anew in a folder that holds a training",
-    )
+from keras_rl2.cli.run_folder import require_path
+from keras_rl2.envs import make_env
+from keras_rl2.envs.making import find_spec
+from keras_rl2.presets import Preset
+from keras_rl2.presets.algorithms import algorithm_name
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Trains one seed after another."""
-    from keras_rl2.cli import environments
-    from keras_rl2.presets.loading import algorithm_name
-
-    # Before presets are looked up: an environment that does not exist has
-    # none.
-    algorithm_name(arguments.algorithm)
-    environments.require(arguments.environment)
     preset = _preset(arguments)
-    environments.make(preset.environment, preset.env_kwargs).close()
-    first = arguments.seed
-    folders = {
-        seed: RunFolder.of(
-            arguments.logdir, preset.algorithm, preset.environment, seed
-        )
-        for seed in range(first, first + arguments.seeds)
+    env_id, env_kwargs = preset.environment, preset.env_kwargs
+    make_env(env_id, env_kwargs=env_kwargs).close()
+    first, last = arguments.seed, arguments.seed + arguments.seeds
+    runs = {
+        seed: RunFolder.of(arguments.logdir, preset.algorithm, env_id, seed)
+        for seed in range(first, last)
     }
-    _check_folders(list(folders.values()), arguments)
+    resumed = _resumed(list(runs.values()), arguments)
 
-    # Imported late, so that errors without TensorFlow are raised first.
+    # TensorFlow takes seconds: errors that do not need it come first.
     from keras_rl2.cli import training_run
     from keras_rl2.training.shared_programs import SharedPrograms
 
     with SharedPrograms().used():
-        for seed, folder in folders.items():
-            resumed = _is_resumed(folder, arguments)
+        for seed, folder in runs.items():
             training_run.train(
-                _resumed_preset(folder, arguments) if resumed else preset,
+                resumed.get(folder, preset),
                 folder,
                 seed=seed,
                 checkpoint=arguments.checkpoint,
                 evaluate=arguments.evaluate,
-                resume=resumed,
+                resume=folder in resumed,
                 data=arguments.data,
             )
     return 0
 
 
-def _preset(arguments: argparse.Namespace) -> "Preset":
-    """Returns the settings of the command line."""
-    from keras_rl2.presets import on_recorded_data
-    from keras_rl2.presets.loading import algorithm_name
+def find_preset(name: str, arguments: argparse.Namespace) -> Preset:
+    """Finds a preset by file or name; prints a line if there is none.
 
+    Args:
+        name: str. The algorithm's class name.
+        arguments: argparse.Namespace. With `preset` and `environment`.
+
+    Returns:
+        `Preset`.
+
+    Raises:
+        ValueError: If no preset has that name, or it is for another algorithm.
+        gymnasium.error.Error: If there is no such environment.
+    """
+    asked, env_id = arguments.preset, arguments.environment
+    if find_spec(env_id) is None:
+        # Raises an error that names the nearest ids.
+        gymnasium.spec(env_id)
+    if asked == DEFAULTS:
+        return presets.default(name, env_id)
+    if asked is not None and (asked.endswith(".json") or Path(asked).is_file()):
+        preset = presets.read(asked)
+        if preset.algorithm != name:
+            raise ValueError(
+                f"--preset {asked} is one of {preset.algorithm}, not of {name}"
+            )
+        return preset
+    if asked is None and all(
+        each.algorithm != name for each in presets.available(env_id)
+    ):
+        print(f"no preset of {name} for {env_id}: the algorithm's defaults")
+        return presets.default(name, env_id)
+    return presets.find(name, asked or env_id)
+
+
+def asked_settings(
+    preset: Preset, arguments: argparse.Namespace
+) -> dict[str, Any]:
+    """Returns the settings that options change in a preset.
+
+    Args:
+        preset: `Preset`. The result of `find_preset`.
+        arguments: argparse.Namespace. With `settings`,
+            `environment`, `env_kwargs`, `envs`, `steps`.
+
+    Returns:
+        dict, for `Preset.with_settings`.
+    """
+    # After --set: a dedicated option takes precedence.
+    settings = dict(arguments.settings)
+    settings["environment"] = arguments.environment
+    if preset.environment != arguments.environment:
+        # Arguments of the preset's environment may not exist in this one.
+        settings.setdefault("env_kwargs", {})
+    if arguments.env_kwargs:
+        settings["env_kwargs"] = settings.get(
+            "env_kwargs", preset.env_kwargs
+        ) | dict(arguments.env_kwargs)
+    if arguments.envs is not None:
+        settings["num_envs"] = arguments.envs
+    if arguments.steps is not None:
+        settings["total_steps"] = arguments.steps
+    return settings
+
+
+def _preset(arguments: argparse.Namespace) -> Preset:
+    """Returns the settings of the command line."""
     name = algorithm_name(arguments.algorithm)
-    recorded_data.check(name, arguments)
+    _check_data(name, arguments)
     preset = find_preset(name, arguments)
     if arguments.data is not None:
-        preset = on_recorded_data(preset)
+        preset = presets.on_recorded_data(preset)
     elif preset.updates:
-        raise errors.CommandError(
+        raise ValueError(
             f"--preset {arguments.preset} is for recorded data: expected --data"
         )
     settings = asked_settings(preset, arguments)
@@ -185,61 +128,73 @@ def _preset(arguments: argparse.Namespace) -> "Preset":
     return preset.with_settings(settings)
 
 
-def _check_folders(
-    folders: list[RunFolder], arguments: argparse.Namespace
-) -> None:
-    """Raises an error for overwriting a training, or resuming a missing one."""
-    if arguments.resume:
-        _check_resume(folders, arguments)
+def _check_data(name: str, arguments: argparse.Namespace) -> None:
+    """Raises an error for data without a learner, and options without data."""
+    algorithm = presets.ALGORITHMS[name]
+    if arguments.data is None:
+        if algorithm.offline:
+            raise ValueError(
+                f"{name} learns from recorded data: expected --data FOLDER, as "
+                "`keras-rl2 record --dataset FOLDER` writes it"
+            )
+        if arguments.updates is not None:
+            raise ValueError("--updates is for --data FOLDER")
         return
-    for folder in folders:
-        if folder.holds_training and not arguments.overwrite:
-            raise errors.CommandError(
-                f"{folder.path} holds a training: --resume goes on with it, "
+    if algorithm.on_policy:
+        raise ValueError(
+            f"{name} does not learn from --data, only from what its present "
+            "policy does"
+        )
+    for option in ("steps", "envs"):
+        if getattr(arguments, option) is not None:
+            raise ValueError(
+                f"--{option} does not go with --data, with which no "
+                "environment steps are taken; --updates sets the length"
+            )
+    require_path(arguments.data)
+
+
+def _resumed(
+    folders: list[RunFolder], arguments: argparse.Namespace
+) -> dict[RunFolder, Preset]:
+    """Returns the settings of trainings that are resumed, by their folders."""
+    begun = [folder for folder in folders if folder.holds_training]
+    if not arguments.resume:
+        if begun and not arguments.overwrite:
+            raise ValueError(
+                f"{begun[0].path} holds a training: --resume goes on with it, "
                 "--overwrite begins anew, --logdir writes elsewhere"
             )
-
-
-def _check_resume(
-    folders: list[RunFolder], arguments: argparse.Namespace
-) -> None:
-    """Raises an error if --resume is impossible or has wrong options."""
+        return {}
     for option in ("overwrite", "preset", "settings", "envs", "env_kwargs"):
         if getattr(arguments, option):
             name = f"--{option}".replace("_", "-").replace("settings", "set")
-            raise errors.CommandError(
+            raise ValueError(
                 f"{name} does not go with --resume, which keeps the settings "
                 "of preset.json; only --steps or --updates may be another"
             )
-    for folder in folders:
-        if _is_resumed(folder, arguments):
-            # Raises an error where the training was begun with other data.
-            _resumed_preset(folder, arguments)
-    if not any(folder.holds_training for folder in folders):
+    if not begun:
         raise FileNotFoundError(
             f"{folders[0].agent}: no such file, nothing to resume"
         )
+    return {folder: _resumed_preset(folder, arguments) for folder in begun}
 
 
-def _is_resumed(folder: RunFolder, arguments: argparse.Namespace) -> bool:
-    """Returns whether a training is resumed."""
-    return bool(arguments.resume) and folder.holds_training
-
-
-def _resumed_preset(
-    folder: RunFolder, arguments: argparse.Namespace
-) -> "Preset":
+def _resumed_preset(folder: RunFolder, arguments: argparse.Namespace) -> Preset:
     """Returns the settings of the training in a folder."""
-    from keras_rl2 import presets
-
     preset = presets.read(folder.preset)
     if preset.environment != arguments.environment:
         # An environment that only a file names is not imported.
-        raise errors.CommandError(
+        raise ValueError(
             f"{folder.preset} is of a training in {preset.environment}, not "
             f"in {arguments.environment}"
         )
-    recorded_data.check_resumed(preset, folder.preset, arguments)
+    if bool(preset.updates) != (arguments.data is not None):
+        begun = "on recorded data" if preset.updates else "that took steps"
+        raise ValueError(
+            f"{folder.preset} is of a training {begun}: expected --data FOLDER "
+            "for recorded data, and for no other"
+        )
     asked = {"total_steps": arguments.steps, "updates": arguments.updates}
     return preset.with_settings(
         {name: value for name, value in asked.items() if value is not None}

@@ -2,24 +2,26 @@
 
 import contextlib
 import sys
+import warnings
+from pathlib import Path
 
+from keras_rl2.agents import Agent
+from keras_rl2.agents.loader import load
 from keras_rl2.callbacks import Checkpoint
 from keras_rl2.callbacks import Progress
 from keras_rl2.callbacks import TensorBoard
-from keras_rl2.cli import agent_file
-from keras_rl2.cli.agent_file import AgentFile
-from keras_rl2.cli.agent_file import BestAgent
+from keras_rl2.cli.agent_files import AgentFiles
 from keras_rl2.cli.evaluate import describe
-from keras_rl2.cli.progress_file import STEPS
 from keras_rl2.cli.progress_file import ProgressFile
-from keras_rl2.cli.progress_file import axis_of
+from keras_rl2.cli.progress_file import count
 from keras_rl2.cli.run_folder import RunFolder
+from keras_rl2.cli.run_folder import write_json
 from keras_rl2.cli.training import Training
 from keras_rl2.data.evaluation import EvaluationDataset
 from keras_rl2.offline.offline import OfflineDataset
 from keras_rl2.presets import Preset
 
-_EVALUATION_EPISODES = 20
+EVALUATION_EPISODES = 20
 # Checkpoints that are kept: an earlier one serves where the newest is damaged.
 _KEPT = 2
 # Steps from one to the next, where they are to be saved at the end only.
@@ -55,127 +57,113 @@ def train(
         ValueError: If settings do not fit each other, the environment or the
             data.
     """
-    axis = axis_of(preset)
-    length = axis.length(preset)
-    taken = 0
-    if resume and folder.agent.is_file():
-        agent = agent_file.load(folder.agent)
-        taken = axis.count(agent)
-        if taken >= length:
-            verb = "taken" if axis is STEPS else "made"
-            print(
-                f"{folder.agent}: has {verb} {taken:,} {axis.words} of "
-                f"{length:,} already; {axis.option} asks for more"
-            )
-            # The training may have been killed before this comparison.
-            with contextlib.closing(
-                _best_agent(preset, folder, seed, evaluate)
-            ) as best:
-                best.remember()
-                best.conclude(agent)
-            return
-    saved = resume and folder.holds_checkpoint
-    # Another seed where an earlier release saved the agent alone: it must not
-    # see the same episodes again.
-    training = Training.from_preset(
-        preset, seed=seed if saved else seed + taken, data=data
-    )
-    with (
-        contextlib.closing(training),
-        contextlib.closing(_best_agent(preset, folder, seed, evaluate)) as best,
-    ):
+    length = preset.updates or preset.total_steps
+    if evaluate is None:
+        evaluate = max(length // _EVALUATIONS, 1)
+    axis = "updates" if preset.updates else "env_steps"
+    unit = axis.removeprefix("env_")
+    episodes = evaluation_of(preset, seed)
+    files = AgentFiles(folder, episodes, checkpoint, evaluate, axis)
+    with contextlib.ExitStack() as stack:
+        stack.callback(files.close)
+        taken = 0
+        if resume and folder.agent.is_file():
+            agent = load(folder.agent)
+            taken = count(agent, axis)
+            if taken >= length:
+                print(
+                    f"{folder.agent}: has {taken:,} of {length:,} {unit} "
+                    f"already; --{unit} asks for more"
+                )
+                # The training may have been killed before this comparison.
+                files.remember()
+                files.conclude(agent)
+                return
+        saved = resume and folder.holds_checkpoint
+        # Another seed where an earlier release saved the agent alone: it must
+        # not see the same episodes again.
+        own_seed = seed if saved else seed + taken
+        training = Training.from_preset(preset, seed=own_seed, data=data)
+        stack.callback(training.close)
         if resume and not saved:
             # Into a new agent: its schedules span the new total of steps.
-            agent_file.load_into(training.agent, folder.agent)
-        print(_headline(training, seed, folder, taken))
+            _load_into(training.agent, folder.agent)
+        resumed = f", resumed at {taken:,}" if taken else ""
+        print(
+            f"{preset.algorithm} on {preset.environment}, seed {seed}, "
+            f"{length:,} {unit}, {_experience(training)}{resumed}: "
+            f"{folder.path}"
+        )
         if resume:
-            best.remember()
+            files.remember()
         else:
             folder.clear()
         folder.path.mkdir(parents=True, exist_ok=True)
-        folder.write_preset(training.preset.to_dict())
-        _fit(training, folder, checkpoint, best, taken)
-        results = best.conclude(training.agent)
-    for file, score in ((folder.agent, results), (folder.best, best.score)):
-        print(f"{file}: {describe(score, _EVALUATION_EPISODES, 'greedy')}")
+        write_json(folder.preset, training.preset.to_dict())
+        _fit(training, files, length, taken)
+        results = files.conclude(training.agent)
+    for file, score in ((folder.agent, results), (folder.best, files.score)):
+        print(f"{file}: {describe(score, EVALUATION_EPISODES, 'greedy')}")
 
 
-def _best_agent(
-    preset: Preset, folder: RunFolder, seed: int, evaluate: int | None
-) -> BestAgent:
-    """Makes the callback that evaluates, with its own environments."""
-    episodes = EvaluationDataset(
+def evaluation_of(preset: Preset, seed: int) -> EvaluationDataset:
+    """Returns episodes to evaluate on, in environments of their own."""
+    return EvaluationDataset(
         preset.environment,
-        _EVALUATION_EPISODES,
-        num_envs=_EVALUATION_EPISODES,
+        EVALUATION_EPISODES,
+        num_envs=EVALUATION_EPISODES,
         seed=seed,
         env_kwargs=preset.env_kwargs,
     )
-    axis = axis_of(preset)
-    if evaluate is None:
-        evaluate = max(axis.length(preset) // _EVALUATIONS, 1)
-    return BestAgent(folder, episodes, evaluate, axis)
 
 
 def _fit(
-    training: Training,
-    folder: RunFolder,
-    checkpoint: int,
-    best: BestAgent,
-    taken: int,
+    training: Training, files: AgentFiles, length: int, taken: int
 ) -> None:
     """Trains to the end of the run, and saves whatever happens."""
-    agent = training.agent
-    axis = axis_of(training.preset)
-    file = AgentFile(folder.agent, checkpoint, axis)
+    agent, folder, axis = training.agent, files.folder, files.axis
+    unit = axis.removeprefix("env_")
     table = ProgressFile(folder.progress, axis)
     # The steps of a round that ends with an episode are not known before.
-    open_end = axis.length(training.preset) - taken
-    progress = Progress(open_end if agent.whole_episodes else None)
-    board = TensorBoard(folder.path)
+    progress = Progress(length - taken if agent.whole_episodes else None)
     everything = Checkpoint(
-        folder.checkpoints, every_steps=checkpoint or _NEVER, keep=_KEPT
+        folder.checkpoints, every_steps=files.save_every or _NEVER, keep=_KEPT
     )
+    board = TensorBoard(folder.path)
     try:
-        training.run([everything, best, progress, table, board, file])
+        training.run([everything, files, progress, table, board])
     except BaseException:
         # Also after Ctrl-C or an error of the environment: the weights of the
         # last round may have taken hours.
-        if axis.count(agent) > taken:
-            file.save(agent)
+        done = count(agent, axis)
+        if done > taken:
+            files.save(agent)
             # The line of progress has not been ended.
             line_break = "\n" if sys.stdout.isatty() else ""
-            print(
-                f"{line_break}{folder.agent}: saved at "
-                f"{axis.count(agent):,} {axis.words}"
-            )
+            print(f"{line_break}{folder.agent}: saved at {done:,} {unit}")
         raise
     finally:
         table.close()
-    file.save(agent)
-    if axis.count(agent) == taken:
+    files.save(agent)
+    if count(agent, axis) == taken:
         print(
-            f"nothing was left of {axis.length(training.preset):,} "
-            f"{axis.words}, of which resets were some; {axis.option} asks for "
-            "more"
+            f"nothing was left of {length:,} {unit}, of which resets were "
+            f"some; --{unit} asks for more"
         )
 
 
-def _headline(
-    training: Training, seed: int, folder: RunFolder, taken: int
-) -> str:
-    """Returns the first line, which describes the training."""
-    preset = training.preset
-    axis = axis_of(preset)
-    parts = [
-        f"{preset.algorithm} on {preset.environment}",
-        f"seed {seed}",
-        f"{axis.length(preset):,} {axis.words}",
-        _experience(training),
-    ]
-    if taken:
-        parts.append(f"resumed at {taken:,}")
-    return f"{', '.join(parts)}: {folder.path}"
+def _load_into(agent: Agent, path: Path) -> None:
+    """Loads weights, optimizer state and step count into an agent."""
+    agent.optimizer.build(agent.trainable_variables)
+    try:
+        with warnings.catch_warnings():
+            # Keras only warns if it does not load an optimizer.
+            warnings.simplefilter("error", UserWarning)
+            agent.load_weights(path)
+    except (ValueError, UserWarning) as error:
+        raise ValueError(
+            f"{path}: does not fit the settings of its preset.json: {error}"
+        ) from error
 
 
 def _experience(training: Training) -> str:

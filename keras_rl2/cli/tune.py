@@ -1,67 +1,162 @@
 """`keras-rl2 tune`: searches better settings than a preset's by Optuna."""
 
 import argparse
-import re
+import contextlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Any
 
-from keras_rl2.cli import errors
-from keras_rl2.cli.argument_types import add_env_kwargs
-from keras_rl2.cli.argument_types import asked_settings
-from keras_rl2.cli.argument_types import count
-from keras_rl2.cli.argument_types import find_preset
-from keras_rl2.cli.argument_types import setting
-from keras_rl2.cli.argument_types import whole_number
+import numpy as np
 
-SUMMARY = "search better settings with Optuna, each trial with several seeds"
+from keras_rl2 import presets
+from keras_rl2.cli.parser import require_module
+from keras_rl2.cli.run_folder import run_name
+from keras_rl2.cli.run_folder import write_json
+from keras_rl2.cli.train import asked_settings
+from keras_rl2.cli.train import find_preset
+from keras_rl2.cli.training import Training
+from keras_rl2.cli.training_run import evaluation_of
+from keras_rl2.presets import Preset
+from keras_rl2.presets import SearchSpace
+from keras_rl2.presets.algorithms import algorithm_name
+from keras_rl2.training.shared_programs import SharedPrograms
 
+if TYPE_CHECKING:
+    import optuna
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of the command to its parser."""
-    add = parser.add_argument
-    many: dict[str, Any] = {"type": setting, "nargs": "+", "action": "extend"}
-    many |= {"default": [], "metavar": "KEY=VALUE"}
-    add("algorithm", metavar="ALGORITHM", help="ppo, sac, dqn, ...")
-    add("environment", metavar="ENV", help="id of Gymnasium")
-    add("--trials", type=count, default=50, help="in the end (default: 50)")
-    add("--steps", type=count, help="of each seed (default: the preset's)")
-    add("--seeds", type=count, default=2, help="of each trial (default: 2)")
-    add("--seed", type=whole_number, default=0, help="first (default: 0)")
-    add("--preset", metavar="PATH_OR_NAME", help="first trial, see train")
-    add("--set", dest="settings", **many, help="fix settings: agent.gamma=0.9")
-    add("--search", **many, help="agent.gamma=[0.9,0.99] agent.tau=null")
-    add("--envs", type=count, help="stepped together (default: the preset's)")
-    add_env_kwargs(parser)
-    add("--storage", default="sqlite:///tuning.db", help="URL of a database")
-    add("--study", help="name, and of its best preset (default: as of a run)")
+_REPORTS = 10
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the missing trials, and writes the best one as a preset."""
-    from keras_rl2 import presets
-    from keras_rl2.cli import environments
-    from keras_rl2.presets.loading import algorithm_name
-
     name = algorithm_name(arguments.algorithm)
-    environments.require(arguments.environment)
     if presets.ALGORITHMS[name].offline:
-        raise errors.CommandError(f"{name} learns from recorded data")
+        raise ValueError(f"{name} learns from recorded data")
+    preset = find_preset(name, arguments)
+    preset = preset.with_settings(asked_settings(preset, arguments))
     ranges = {**presets.ALGORITHMS[name].search, **dict(arguments.search)}
     fixed = dict(arguments.settings)
     for key in list(ranges):
         if ranges[key] is None or {key, key.partition(".")[0]} & fixed.keys():
             del ranges[key]
-    space = presets.SearchSpace(name, ranges)
-    preset = find_preset(name, arguments)
-    preset = preset.with_settings(asked_settings(preset, arguments))
-    errors.require_modules("tune", "pip install optuna", "optuna")
-    seeds = [arguments.seed + index for index in range(arguments.seeds)]
-    study = re.sub(r"[^\w.-]", "_", f"{name}-{preset.environment}")
-    study = arguments.study or study
-
-    # Imported late, so that errors without TensorFlow are raised first.
-    from keras_rl2.cli import tuning
-
-    tuning.tune(
-        preset, space, seeds, study, arguments.storage, arguments.trials
-    )
+    space = SearchSpace(name, ranges)
+    require_module("optuna", "pip install optuna")
+    study = arguments.study or run_name(name, preset.environment)
+    seeds = list(range(arguments.seed, arguments.seed + arguments.seeds))
+    _tune(preset, space, seeds, study, arguments)
     return 0
+
+
+def _tune(
+    preset: Preset,
+    space: SearchSpace,
+    seeds: list[int],
+    name: str,
+    arguments: argparse.Namespace,
+) -> None:
+    """Runs trials until there are enough, and writes the best preset."""
+    import optuna
+    from optuna.trial import TrialState
+
+    space, first = _with_preset(space, preset)
+    ended = (TrialState.COMPLETE, TrialState.PRUNED)
+    study = optuna.create_study(
+        storage=arguments.storage,
+        study_name=name,
+        direction="maximize",
+        load_if_exists=True,
+        pruner=optuna.pruners.MedianPruner(5, preset.total_steps // 5),
+    )
+    plan = [preset.to_dict(), dict(space.ranges), seeds]
+    if study.user_attrs.get("plan", plan) != plan:
+        raise ValueError(
+            f"{arguments.storage} holds trials of {name} with other settings: "
+            "--study gives another name"
+        )
+    study.set_user_attr("plan", plan)
+    if not any(each.state != TrialState.FAIL for each in study.trials):
+        study.enqueue_trial(first, {"preset": True})
+
+    def objective(trial: optuna.Trial) -> float:
+        # A resumed study draws the values that it would have drawn, and
+        # processes that share a study draw different ones.
+        study.sampler = optuna.samplers.TPESampler(seed=seeds[0] + trial.number)
+        try:
+            return _train(trial, _settings(preset, space, trial), seeds)
+        except FloatingPointError as error:
+            raise optuna.TrialPruned(str(error)) from error
+
+    trials = arguments.trials
+    enough = optuna.study.MaxTrialsCallback(trials, states=ended)
+    try:
+        if len(study.get_trials(states=ended)) < trials:
+            study.optimize(objective, callbacks=[enough])
+    finally:
+        if study.get_trials(states=ended[:1]):
+            best = study.best_trial
+            data = _settings(preset, space, best).to_dict()
+            data["source"] = f"tune, trial {best.number}: {best.value:.1f}"
+            data["notes"] = "Other seeds will do worse: the best of many."
+            write_json(Path(f"{name}.json"), data)
+            print(f"{name}.json: {data['source']}")
+
+
+def _train(trial: "optuna.Trial", preset: Preset, seeds: list[int]) -> float:
+    """Trains all seeds in turns, and returns their mean return."""
+    import optuna
+
+    score = float("nan")
+    with contextlib.ExitStack() as stack:
+        # The seeds of a trial differ in nothing that is compiled.
+        stack.enter_context(SharedPrograms().used())
+        episodes = evaluation_of(preset, seeds[0])
+        stack.callback(episodes.env.close)
+        trainings = [Training.from_preset(preset, seed=seed) for seed in seeds]
+        for training in trainings:
+            stack.callback(training.close)
+        warm_up = trainings[0].dataset.steps_before_first_round
+        for part in range(1, _REPORTS + 1):
+            steps = preset.total_steps * part // _REPORTS
+            if part < _REPORTS and steps <= warm_up:
+                continue
+            returns = []
+            for training in trainings:
+                # With whole rounds it may have taken more already.
+                if training.agent.env_steps < steps:
+                    training.run(total_steps=steps)
+                found = training.agent.evaluate(episodes, verbose=0)
+                returns.append(found["episode_return"])
+            score = float(np.mean(returns))
+            trial.report(score, steps)
+            if part < _REPORTS and trial.should_prune():
+                raise optuna.TrialPruned(f"{score:.6g} after {steps} steps")
+    return score
+
+
+def _settings(preset: Preset, space: SearchSpace, trial: Any) -> Preset:
+    """Returns the settings of a trial, the first of which is the preset."""
+    values = space.suggest(trial)
+    first = "preset" in trial.user_attrs
+    return preset if first else space.apply(preset, values)
+
+
+def _with_preset(
+    space: SearchSpace, preset: Preset
+) -> tuple[SearchSpace, dict[str, Any]]:
+    """Returns the space with the preset in it, and the preset's values."""
+    with contextlib.closing(Training.from_preset(preset)) as training:
+        config, dataset = training.agent.get_config(), training.dataset
+    ranges, first = dict(space.ranges), {}
+    for name, given in space.ranges.items():
+        section, _, key = name.rpartition(".")
+        made = config.get(key, getattr(dataset, key, None))
+        own = getattr(preset, section).get(key, made)
+        own = own.get("initial") if isinstance(own, dict) else own
+        if isinstance(given, list):
+            own = own if own in given else "preset"
+            ranges[name] = given if own in given else [*given, own]
+            first[name] = json.dumps(own)
+        elif own is not None:
+            first[name] = min(max(own, given["low"]), given["high"])
+    return SearchSpace(space.algorithm, ranges), first

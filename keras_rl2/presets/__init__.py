@@ -7,19 +7,14 @@
 Nothing but the standard library is imported here.
 """
 
-from typing import TYPE_CHECKING
-
-from keras_rl2.basics.lazy import lazy
-
-if TYPE_CHECKING:
-    from keras_rl2.presets.algorithms import ALGORITHMS
-    from keras_rl2.presets.loading import available
-    from keras_rl2.presets.loading import default
-    from keras_rl2.presets.loading import find
-    from keras_rl2.presets.loading import on_recorded_data
-    from keras_rl2.presets.loading import read
-    from keras_rl2.presets.preset import Preset
-    from keras_rl2.presets.search_space import SearchSpace
+from keras_rl2.presets.algorithms import ALGORITHMS
+from keras_rl2.presets.loading import available
+from keras_rl2.presets.loading import default
+from keras_rl2.presets.loading import find
+from keras_rl2.presets.loading import on_recorded_data
+from keras_rl2.presets.loading import read
+from keras_rl2.presets.preset import Preset
+from keras_rl2.presets.search_space import SearchSpace
 
 __all__ = [
     "ALGORITHMS",
@@ -31,17 +26,3 @@ __all__ = [
     "on_recorded_data",
     "read",
 ]
-
-__getattr__, __dir__ = lazy(
-    __name__,
-    {
-        "ALGORITHMS": "keras_rl2.presets.algorithms",
-        "default": "keras_rl2.presets.loading",
-        "on_recorded_data": "keras_rl2.presets.loading",
-        "available": "keras_rl2.presets.loading",
-        "find": "keras_rl2.presets.loading",
-        "read": "keras_rl2.presets.loading",
-        "Preset": "keras_rl2.presets.preset",
-        "SearchSpace": "keras_rl2.presets.search_space",
-    },
-)

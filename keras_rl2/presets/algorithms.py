@@ -1,7 +1,7 @@
 """All algorithms, as plain data.
 
-One entry for each: the settings of its presets, their kinds, its defaults, and
-what it can do. All lists of algorithms are made from it: those of the command
+One entry for each: the settings of its presets, its defaults, and what it can
+do. All lists of algorithms are made from it: those of the command
 line, the tests and the site. It is written out, since the classes would import
 TensorFlow; tests compare the two.
 
@@ -16,21 +16,6 @@ from collections.abc import Container
 from collections.abc import Mapping
 from typing import Any
 
-from keras_rl2.presets.kinds import COUNT
-from keras_rl2.presets.kinds import FLAG
-from keras_rl2.presets.kinds import NOISE
-from keras_rl2.presets.kinds import NONE
-from keras_rl2.presets.kinds import NUMBER
-from keras_rl2.presets.kinds import NUMBERS
-from keras_rl2.presets.kinds import SCHEDULE
-from keras_rl2.presets.kinds import Kind
-from keras_rl2.presets.kinds import either
-from keras_rl2.presets.kinds import one_of
-
-_OPTIONAL_NUMBER = either(NUMBER, NONE)
-_SCHEDULED = either(NUMBER, SCHEDULE)
-_UNITS = one_of("half_range", "environment")
-
 
 @dataclasses.dataclass(frozen=True)
 class Algorithm:
@@ -38,8 +23,7 @@ class Algorithm:
 
     Attributes:
         on_policy: bool. Whether it learns from rollouts of its present policy.
-        settings: Mapping from arguments of its constructor, which a preset
-            may set, to their kinds.
+        settings: str. Arguments of its constructor that a preset may set.
         optimizer: Mapping. Its own optimizer: `name` and arguments.
         offline: bool. Whether it is made for recorded data. All that is not
             on-policy learns from it too. Defaults to `False`.
@@ -58,7 +42,7 @@ class Algorithm:
     """
 
     on_policy: bool
-    settings: Mapping[str, Kind]
+    settings: str
     optimizer: Mapping[str, Any]
     offline: bool = False
     actions: tuple[str, ...] | None = None
@@ -78,57 +62,22 @@ class Algorithm:
         return self.memory is None or any(each in kinds for each in self.memory)
 
 
-_ON_POLICY = {
-    "gamma": NUMBER,
-    "entropy_coefficient": NUMBER,
-    "value_coefficient": NUMBER,
-    "normalize_advantages": FLAG,
-    "max_gradient_norm": _OPTIONAL_NUMBER,
-    "initial_log_std": NUMBER,
-    "action_units": _UNITS,
-}
-_PPO = {
-    **_ON_POLICY,
-    "gae_lambda": NUMBER,
-    "clip_ratio": _SCHEDULED,
-    "value_clip_range": _OPTIONAL_NUMBER,
-    "target_kl": _OPTIONAL_NUMBER,
-}
-_WITHOUT_TARGETS = {
-    "gamma": NUMBER,
-    "max_gradient_norm": _OPTIONAL_NUMBER,
-}
-_OFF_POLICY = {
-    **_WITHOUT_TARGETS,
-    "tau": NUMBER,
-    "target_every": COUNT,
-}
-_DQN = {
-    **_OFF_POLICY,
-    "double": FLAG,
-    "dueling": FLAG,
-    "distributional": either(one_of("categorical", "quantile"), NONE),
-    "atoms": COUNT,
-    "support": NUMBERS,
-    "loss": one_of("huber", "mse"),
-    "epsilon": either(NUMBER, SCHEDULE, NONE),
-    "epsilon_spread": NUMBER,
-}
-_TEMPERATURE = {
-    "temperature": NUMBER,
-    "learn_temperature": FLAG,
-    "target_entropy": _OPTIONAL_NUMBER,
-    "noise_color": one_of("pink", "white"),
-    "exploration": NOISE,
-}
-_SAC = {**_OFF_POLICY, **_TEMPERATURE}
-_TD3 = {
-    **_OFF_POLICY,
-    "policy_delay": COUNT,
-    "target_noise": NUMBER,
-    "target_noise_clip": NUMBER,
-    "exploration": NOISE,
-}
+_ON_POLICY = (
+    "gamma entropy_coefficient value_coefficient normalize_advantages "
+    "max_gradient_norm initial_log_std action_units "
+)
+_PPO = _ON_POLICY + "gae_lambda clip_ratio value_clip_range target_kl "
+_WITHOUT_TARGETS = "gamma max_gradient_norm "
+_OFF_POLICY = _WITHOUT_TARGETS + "tau target_every "
+_DQN_ALONE = (
+    "double dueling distributional atoms support loss epsilon epsilon_spread "
+)
+_TEMPERATURE = (
+    "temperature learn_temperature target_entropy noise_color exploration "
+)
+_TD3 = _OFF_POLICY + (
+    "policy_delay target_noise target_noise_clip exploration "
+)
 _RATES: Mapping[str, Any] = {
     "optimizer.learning_rate": {"low": 1e-5, "high": 1e-2, "log": True},
     "agent.gamma": [0.9, 0.95, 0.98, 0.99, 0.995, 0.999],
@@ -171,7 +120,7 @@ _FAST_ADAM = {"name": "Adam", "learning_rate": 1e-3}
 ALGORITHMS: Mapping[str, Algorithm] = {
     "A2C": Algorithm(
         on_policy=True,
-        settings={**_ON_POLICY, "gae_lambda": NUMBER},
+        settings=_ON_POLICY + "gae_lambda",
         optimizer=_FAST_ADAM,
         memory=None,
         search={
@@ -188,12 +137,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     "APPO": Algorithm(
         on_policy=True,
-        settings={
-            **_PPO,
-            "max_lag": either(COUNT, NONE),
-            "clip_rho": NUMBER,
-            "clip_c": NUMBER,
-        },
+        settings=_PPO + "max_lag clip_rho clip_c",
         optimizer={**_ADAM, "epsilon": 1e-5},
         memory=None,
         search=_SEARCH_OF_PPO,
@@ -201,11 +145,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     "BehaviorCloning": Algorithm(
         on_policy=False,
-        settings={
-            **_WITHOUT_TARGETS,
-            "initial_log_std": NUMBER,
-            "action_units": _UNITS,
-        },
+        settings=_WITHOUT_TARGETS + "initial_log_std action_units",
         optimizer=_FAST_ADAM,
         offline=True,
         page="bc",
@@ -213,13 +153,10 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     # Of Discrete actions those of DQN, of Box those of SAC.
     "CQL": Algorithm(
         on_policy=False,
-        settings={
-            **_DQN,
-            **_SAC,
-            "alpha": NUMBER,
-            "threshold": _OPTIONAL_NUMBER,
-            "num_samples": COUNT,
-        },
+        settings=_OFF_POLICY
+        + _DQN_ALONE
+        + _TEMPERATURE
+        + "alpha threshold num_samples",
         optimizer=_ADAM,
         offline=True,
         actions=("Box", "Discrete"),
@@ -228,7 +165,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     "CrossQ": Algorithm(
         on_policy=False,
-        settings={**_WITHOUT_TARGETS, **_TEMPERATURE, "policy_delay": COUNT},
+        settings=_WITHOUT_TARGETS + _TEMPERATURE + "policy_delay",
         optimizer={**_FAST_ADAM, "beta_1": 0.5},
         actions=("Box",),
         search={
@@ -240,14 +177,14 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     "DDPG": Algorithm(
         on_policy=False,
-        settings={**_OFF_POLICY, "exploration": NOISE},
+        settings=_OFF_POLICY + "exploration",
         optimizer=_FAST_ADAM,
         actions=("Box",),
         search={**_RATES, **_TAU, **_NOISES, **_CRITICS},
     ),
     "DQN": Algorithm(
         on_policy=False,
-        settings=_DQN,
+        settings=_OFF_POLICY + _DQN_ALONE,
         optimizer=_DQN_ADAM,
         actions=("Discrete",),
         memory=("Discrete",),
@@ -264,13 +201,8 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     "IQL": Algorithm(
         on_policy=False,
-        settings={
-            **_OFF_POLICY,
-            "expectile": NUMBER,
-            "inverse_temperature": NUMBER,
-            "max_weight": NUMBER,
-            "initial_log_std": NUMBER,
-        },
+        settings=_OFF_POLICY
+        + "expectile inverse_temperature max_weight initial_log_std",
         optimizer=_ADAM,
         offline=True,
         actions=("Box", "Discrete"),
@@ -284,12 +216,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     "PQN": Algorithm(
         on_policy=True,
-        settings={
-            "gamma": NUMBER,
-            "q_lambda": NUMBER,
-            "epsilon": either(NUMBER, SCHEDULE, NONE),
-            "max_gradient_norm": _OPTIONAL_NUMBER,
-        },
+        settings="gamma q_lambda epsilon max_gradient_norm",
         optimizer=_DQN_ADAM,
         actions=("Discrete",),
     ),
@@ -309,7 +236,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     "SAC": Algorithm(
         on_policy=False,
-        settings=_SAC,
+        settings=_OFF_POLICY + _TEMPERATURE,
         optimizer=_ADAM,
         actions=("Box", "Discrete"),
         search={**_RATES, **_TAU, **_CRITICS},
@@ -329,9 +256,38 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     "TD3BC": Algorithm(
         on_policy=False,
-        settings={**_TD3, "alpha": NUMBER},
+        settings=_TD3 + "alpha",
         optimizer=_ADAM,
         offline=True,
         actions=("Box",),
     ),
 }
+
+# By names in upper case, and by short ones that no class has.
+NAMES = {name.upper(): name for name in ALGORITHMS} | {"BC": "BehaviorCloning"}
+
+
+def algorithm_name(algorithm: str) -> str:
+    """Returns the name of an algorithm as its class has it.
+
+    Args:
+        algorithm: str. The name in upper or lower case; `"bc"` is understood.
+
+    Returns:
+        str, one of `ALGORITHMS`.
+
+    Raises:
+        ValueError: If there is no such algorithm.
+
+    Example:
+
+    >>> algorithm_name("ppo")
+    'PPO'
+    """
+    name = NAMES.get(str(algorithm).upper())
+    if name is None:
+        raise ValueError(
+            f"Expected an algorithm, one of {', '.join(ALGORITHMS)}. "
+            f"Received: {algorithm!r}"
+        )
+    return name

@@ -1,19 +1,17 @@
 """Presets from their files, or made of the defaults of an algorithm."""
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from keras_rl2.presets.algorithms import ALGORITHMS
-from keras_rl2.presets.kinds import is_schedule
+from keras_rl2.presets.algorithms import algorithm_name
 from keras_rl2.presets.preset import Preset
-from keras_rl2.presets.schema import nearest
-from keras_rl2.presets.schema import settings_of
+from keras_rl2.presets.preset import is_schedule
+from keras_rl2.presets.preset import settings_of
+from keras_rl2.presets.preset import unknown
 from keras_rl2.saving.plain_files import read_json
 
-# Common names of algorithms that no class has.
-_SHORT = {"BC": "BehaviorCloning"}
 _FOLDER = Path(__file__).parent / "data"
 
 
@@ -38,7 +36,6 @@ def find(algorithm: str, environment: str) -> Preset:
     ('PPO', 100000, 32)
     """
     algorithm = algorithm_name(algorithm)
-    _check_text(environment)
     path = _FOLDER / file_name(algorithm, environment)
     if not path.is_file():
         raise _no_preset(algorithm, environment)
@@ -60,49 +57,11 @@ def available(environment: str | None = None) -> list[Preset]:
     >>> [preset.algorithm for preset in available("CartPole-v1")]
     ['A2C', 'BehaviorCloning', 'CQL', 'DQN', 'PPO']
     """
-    if environment is not None:
-        _check_text(environment)
     presets = [read(path) for path in _FOLDER.glob("*.json")]
     return sorted(
         (p for p in presets if environment in (None, p.environment)),
         key=lambda preset: (preset.environment, preset.algorithm),
     )
-
-
-def _check_text(environment: object) -> None:
-    """Raises an error for a value that is no id of an environment."""
-    if not isinstance(environment, str):
-        raise ValueError(
-            "Expected `environment` to be the id of an environment. "
-            f"Received: environment={environment!r}"
-        )
-
-
-def algorithm_name(algorithm: str) -> str:
-    """Returns the name of an algorithm as its class has it.
-
-    Args:
-        algorithm: str. The name in upper or lower case; `"bc"` is understood.
-
-    Returns:
-        str, one of `ALGORITHMS`.
-
-    Raises:
-        ValueError: If there is no such algorithm.
-
-    Example:
-
-    >>> algorithm_name("ppo")
-    'PPO'
-    """
-    names = {name.upper(): name for name in ALGORITHMS} | _SHORT
-    name = names.get(str(algorithm).upper())
-    if name is None:
-        raise ValueError(
-            f"Expected an algorithm, one of {', '.join(ALGORITHMS)}. "
-            f"Received: {algorithm!r}"
-        )
-    return name
 
 
 def file_name(algorithm: str, environment: str) -> str:
@@ -121,7 +80,7 @@ def file_name(algorithm: str, environment: str) -> str:
     'ppo-ALE_Pong-v5.json'
     """
     # An id may have a namespace, `/`, and a module that registers it, `:`.
-    name = environment.replace("/", "_").replace(":", "_")
+    name = str(environment).replace("/", "_").replace(":", "_")
     return f"{algorithm.lower()}-{name}.json"
 
 
@@ -187,30 +146,15 @@ def read(path: str | os.PathLike[str]) -> Preset:
 def _no_preset(algorithm: str, environment: str) -> ValueError:
     """Makes the error for a preset that is not there."""
     presets = available()
-    ids = _unique(p.environment for p in presets if p.algorithm == algorithm)
-    others = [p.algorithm for p in presets if p.environment == environment]
+    ids = [p.environment for p in presets if p.algorithm == algorithm]
     if not ids:
-        expected = "an algorithm with presets, one of " + ", ".join(
-            _unique(preset.algorithm for preset in presets)
-        )
-    else:
-        near = [repr(each) for each in nearest(environment, ids)]
-        perhaps = f"perhaps {' or '.join(near)}; " if near else ""
-        expected = (
-            f"an environment with a preset of {algorithm}, {perhaps}there are "
-            + ", ".join(ids)
-        )
+        names = {preset.algorithm for preset in presets}
+        return unknown("an algorithm with presets", algorithm, names)
+    expected = f"an environment with a preset of {algorithm}"
+    others = [p.algorithm for p in presets if p.environment == environment]
     if others:
-        expected += f"; for {environment} there are {', '.join(others)}"
-    return ValueError(
-        f"Expected {expected}. "
-        f"Received: algorithm={algorithm!r}, environment={environment!r}"
-    )
-
-
-def _unique(names: Iterable[str]) -> list[str]:
-    """Returns names sorted, each once."""
-    return sorted(set(names))
+        expected += f" (for {environment} there are {', '.join(others)})"
+    return unknown(expected, str(environment), ids)
 
 
 _TOTAL_STEPS = 100_000

@@ -2,14 +2,32 @@
 
 import copy
 import dataclasses
+import difflib
+import typing
+from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Any
 
-from keras_rl2.presets.schema import FIELDS
-from keras_rl2.presets.schema import SECTIONS
-from keras_rl2.presets.schema import check
-from keras_rl2.presets.schema import settings_of
-from keras_rl2.presets.schema import unknown
+from keras_rl2.presets.algorithms import ALGORITHMS
+
+#: Fields that are dicts of settings.
+SECTIONS = ("networks", "agent", "optimizer", "dataset")
+# Their names are written out, since constructors import TensorFlow; a test
+# compares the two. Values are checked by what is made of them.
+_NETWORKS = "hidden activation normalize_observations normalization"
+_BOTH = "batch_size rounds_per_epoch sequence_length on_env_error "
+_ROLLOUTS = _BOTH + "horizon passes scale_rewards"
+_REPLAY = _BOTH + (
+    "capacity steps_per_round updates_per_round warm_up n_step prioritized "
+    "alpha beta burn_in"
+)
+_RECORDED = "batch_size n_step updates_per_epoch best min_return memory_limit"
+_OPTIMIZERS = {
+    **dict.fromkeys(("Adam", "AdamW"), "beta_1 beta_2 epsilon amsgrad"),
+    "Nadam": "beta_1 beta_2 epsilon",
+    "RMSprop": "rho momentum epsilon centered",
+    "SGD": "momentum nesterov",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,11 +97,44 @@ class Preset:
     updates: int = 0
 
     def __post_init__(self) -> None:
-        for section in ("env_kwargs", *SECTIONS):
+        for field in dataclasses.fields(self):
             # A copy: the argument may be changed later.
-            value = _plain(getattr(self, section))
-            object.__setattr__(self, section, value)
-        check(vars(self))
+            value = _plain(getattr(self, field.name))
+            kind: Any = typing.get_origin(field.type) or field.type
+            if type(value) is not kind:
+                raise ValueError(
+                    f"Expected `{field.name}` to be a {kind.__name__}. "
+                    f"Received: {field.name}={value!r}"
+                )
+            object.__setattr__(self, field.name, value)
+        algorithm = ALGORITHMS.get(self.algorithm)
+        if algorithm is None:
+            raise unknown("an algorithm", self.algorithm, ALGORITHMS)
+        known = settings_of(
+            self.algorithm, self.optimizer.get("name"), bool(self.updates)
+        )
+        for section in SECTIONS:
+            for name in getattr(self, section):
+                if f"{section}.{name}" not in known:
+                    what = f"a setting of {self.algorithm}"
+                    choices = [*known, *SECTIONS]
+                    raise unknown(what, f"{section}.{name}", choices)
+        if self.optimizer and self.optimizer.get("name") not in _OPTIMIZERS:
+            raise ValueError(
+                f"Expected `optimizer` of a name, {', '.join(_OPTIMIZERS)}. "
+                f"Received: optimizer={self.optimizer}"
+            )
+        if (
+            (self.total_steps > 0) == (self.updates > 0)
+            or min(self.total_steps, self.updates) < 0
+            or (self.updates and algorithm.on_policy)
+        ):
+            raise ValueError(
+                "Expected either `total_steps`, or `updates` for recorded "
+                "data, from which no on-policy algorithm learns. Received: "
+                f"{self.algorithm}, total_steps={self.total_steps}, "
+                f"updates={self.updates}"
+            )
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Preset":
@@ -96,24 +147,17 @@ class Preset:
             `Preset`.
 
         Raises:
-            ValueError: If a setting is unknown or missing, or its value of a
-                wrong type.
+            ValueError: If a setting is unknown, or its value of a wrong type.
+            TypeError: If `algorithm` or `environment` is missing.
         """
         data = _present(data)
-        fields = dataclasses.fields(cls)
-        names = [field.name for field in fields]
+        names = [field.name for field in dataclasses.fields(cls)]
         for name in data:
             if name not in names:
-                raise unknown("a field of a preset", str(name), names)
-        needed = ["algorithm", "environment"]
-        if not data.get("updates"):
-            needed.append("total_steps")
-        missing = [name for name in needed if name not in data]
-        if missing:
-            raise ValueError(
-                f"Expected a preset with {', '.join(missing)}. "
-                f"Received: {sorted(data)}"
-            )
+                algorithm = data.get("algorithm", "")
+                if algorithm in ALGORITHMS:
+                    names += settings_of(algorithm)
+                raise unknown(f"a setting of {algorithm}", name, names)
         return cls(**data)
 
     def to_dict(self) -> dict[str, Any]:
@@ -156,12 +200,8 @@ class Preset:
             section, dot, name = key.partition(".")
             if section in SECTIONS and dot:
                 data[section] = {**data[section], name: value}
-            elif key in SECTIONS or key in FIELDS:
-                data[key] = value
             else:
-                known = settings_of(self.algorithm, offline=bool(self.updates))
-                choices = [*known, *SECTIONS]
-                raise unknown(f"a setting of {self.algorithm}", key, choices)
+                data[key] = value
         if "optimizer.name" in settings:
             # Arguments that the new optimizer does not take are dropped.
             name = str(settings["optimizer.name"])
@@ -211,3 +251,50 @@ def _plain(value: object) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
     return value
+
+
+def is_schedule(value: object) -> bool:
+    """Returns whether a value is a schedule over a run; see `Preset`."""
+    if not isinstance(value, dict) or value.get("schedule") != "linear":
+        return False
+    needed = {"schedule", "initial", "final"}
+    return value.keys() in (needed, needed | {"fraction"})
+
+
+def settings_of(
+    algorithm: str, optimizer: str | None = "Adam", offline: bool = False
+) -> list[str]:
+    """Returns the dotted names of all settings of an algorithm's presets."""
+    known = ALGORITHMS[algorithm]
+    more = " initialization" if known.on_policy else ""
+    dataset = _ROLLOUTS if known.on_policy else _REPLAY
+    arguments = _OPTIMIZERS.get(str(optimizer), "")
+    sections = {
+        "networks": _NETWORKS + more,
+        "agent": known.settings,
+        "optimizer": f"name learning_rate weight_decay {arguments}",
+        "dataset": _RECORDED if offline else dataset,
+    }
+    return [
+        f"{section}.{name}"
+        for section, names in sections.items()
+        for name in names.split()
+    ]
+
+
+def unknown(expected: str, name: str, choices: Iterable[str]) -> ValueError:
+    """Makes the error for a name that is none of the choices."""
+    choices = sorted(choices)
+    section = name.rpartition(".")[0] + "."
+    within = [choice for choice in choices if choice.startswith(section)]
+    near = [repr(each) for each in nearest(name, choices)]
+    listed = "one of " + ", ".join(within or choices)
+    listed = f"perhaps {' or '.join(near)}" if near else listed
+    return ValueError(f"Expected {expected}, {listed}. Received: {name!r}")
+
+
+def nearest(name: str, choices: Iterable[str]) -> list[str]:
+    """Returns the choices that are like a name, by the parts after dots."""
+    last = {each.lower().rpartition(".")[2]: each for each in choices}
+    near = difflib.get_close_matches(name.lower().rpartition(".")[2], last)
+    return [last[each] for each in near]

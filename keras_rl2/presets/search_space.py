@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from keras_rl2.presets.algorithms import ALGORITHMS
-from keras_rl2.presets.kinds import is_schedule
-from keras_rl2.presets.loading import algorithm_name
+from keras_rl2.presets.algorithms import algorithm_name
 from keras_rl2.presets.loading import default
 from keras_rl2.presets.preset import Preset
+from keras_rl2.presets.preset import is_schedule
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,11 +39,6 @@ class SearchSpace:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "algorithm", algorithm_name(self.algorithm))
-        if not isinstance(self.ranges, Mapping):
-            raise ValueError(
-                "Expected `ranges` to be a dict of ranges by their names. "
-                f"Received: ranges={self.ranges!r}"
-            )
         own = ALGORITHMS[self.algorithm].search
         object.__setattr__(self, "ranges", self.ranges or own)
         preset = default(self.algorithm, "any")
@@ -89,8 +84,8 @@ class SearchSpace:
 
 def _values(name: str, given: Any) -> list[Any]:
     """Returns the choices of a range, or its ends; raises if it is none."""
-    if isinstance(given, Mapping) and given.get("low") is not None:
-        given = [given["low"], given.get("high")]
+    if isinstance(given, Mapping):
+        given = [given[end] for end in ("low", "high") if end in given]
     if not isinstance(given, list) or len(given) < 2 or "." not in name:
         raise ValueError(
             "Expected `ranges` from names as agent.gamma to at least two "

@@ -20,7 +20,7 @@ from keras_rl2.exploration import GaussianNoise
 from keras_rl2.offline.offline import OfflineDataset
 from keras_rl2.presets import Preset
 from keras_rl2.presets.algorithms import ALGORITHMS
-from keras_rl2.presets.kinds import is_schedule
+from keras_rl2.presets.preset import is_schedule
 from keras_rl2.spaces import supported as spaces
 from keras_rl2.training.compile_arguments import CompileArguments
 from keras_rl2.training.learner import Learner

@@ -226,15 +226,13 @@ CALLS = {
         {"algorithm": "PPO", "ranges": {"agent.gamma": [0.9, 0.99]}},
         {
             "ranges": (
-                *("x", 3, [1], {"agent.gama": [0.9, 0.99]}),
-                *({"agent.gamma": each} for each in (0.9, [0.9], ["a"] * 2)),
-                {"agent.gamma": {"low": "x", "high": 0.9}},
+                {"agent.gama": [0.9, 0.99]},
+                *({"agent.gamma": each} for each in (0.9, [0.9])),
             )
         },
     ),
     "presets.find": (CARTPOLE, {"environment": ("Cart", 3)}),
     "presets.default": (CARTPOLE, {"environment": (3,)}),
-    "presets.available": ({}, {"environment": (3,)}),
     "presets.Preset": (
         CARTPOLE,
         {

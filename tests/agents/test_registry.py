@@ -12,7 +12,7 @@ import keras
 
 import keras_rl2 as rl
 from keras_rl2 import presets
-from keras_rl2.presets import schema
+from keras_rl2.presets.preset import settings_of
 from support.agents import EVERY_AGENT
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -60,7 +60,7 @@ def test_presets_know_all_of_them():
 
 def test_presets_have_settings_and_defaults_of_each():
     for name in NAMES:
-        assert "agent.gamma" in schema.settings_of(name)
+        assert "agent.gamma" in settings_of(name)
         preset = presets.default(name, "CartPole-v1")
         assert preset.algorithm == name
         assert preset.optimizer["name"]

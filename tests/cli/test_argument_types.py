@@ -4,10 +4,10 @@ import argparse
 
 import pytest
 
-from keras_rl2.cli.argument_types import asked_settings
-from keras_rl2.cli.argument_types import count
-from keras_rl2.cli.argument_types import setting
-from keras_rl2.cli.argument_types import whole_number
+from keras_rl2.cli.parser import count
+from keras_rl2.cli.parser import setting
+from keras_rl2.cli.parser import whole_number
+from keras_rl2.cli.train import asked_settings
 from keras_rl2.presets import Preset
 
 

@@ -11,7 +11,6 @@ from tensorboard.backend.event_processing.event_accumulator import (
 )
 
 import keras_rl2 as rl
-from keras_rl2.cli import agent_file
 from keras_rl2.cli.main import main
 from support.agents import assert_equal_weights
 from support.run_folders import rows_of
@@ -66,7 +65,7 @@ def test_evaluations_come_every_so_many_steps(tmp_path, capsys):
     assert last[1].startswith(
         f"{folder / 'best.keras'}: return {score['episode_return']:.1f} +- "
     )
-    agent = agent_file.load(folder / "agent.keras")
+    agent = rl.load(folder / "agent.keras")
     end = evaluated(agent)["episode_return"]
     assert f"return {end:.1f} +-" in last[0]
     assert score["episode_return"] == max(*(r for _, r in found), end)
@@ -77,7 +76,7 @@ def test_evaluations_come_every_so_many_steps(tmp_path, capsys):
 
 def test_the_best_is_what_its_score_says(trained):
     score = score_of(trained)
-    agent = agent_file.load(trained / "best.keras")
+    agent = rl.load(trained / "best.keras")
     assert agent.env_steps == score["env_steps"]
     expected = evaluated(agent)
     assert {name: score[name] for name in expected} == expected
@@ -133,13 +132,6 @@ class TestResume:
         assert score_of(run_folder) == score
         assert_equal_weights(weights_of(run_folder / "best.keras"), best)
 
-    def test_invalid_scores_are_refused(self, run_folder, refused):
-        options = ["--resume", "--steps", "9000"]
-        options += ["--logdir", run_folder.parents[1]]
-        (run_folder / "best.json").write_text('{"episode_return": {}}')
-        line = refused("train", "ppo", "CartPole-v1", *options)
-        assert "best.json" in line
-
 
 @pytest.fixture(params=["DQN", "PPO"])
 def old(request, tmp_path):
@@ -156,14 +148,14 @@ def test_a_run_folder_of_version_010_is_gone_on_with(old, capsys):
     expected = {"PPO": "75.5 +- 23.3", "DQN": "9.4 +- 0.7"}
     assert main(["evaluate", str(old)]) == 0
     assert f"return {expected[algorithm]} (" in capsys.readouterr().out
-    before = agent_file.load(old / "agent.keras")
+    before = rl.load(old / "agent.keras")
     old_score = evaluated(before)["episode_return"]
     rows = (old / "progress.csv").read_text().splitlines()
     # An off-policy agent has a buffer to fill first.
     steps = str(before.env_steps + (300 if algorithm == "PPO" else 1200))
     options = ["--resume", "--steps", steps, "--evaluate", "0"]
     train(old.parents[1], *options, algorithm=algorithm.lower())
-    agent = agent_file.load(old / "agent.keras")
+    agent = rl.load(old / "agent.keras")
     assert agent.env_steps >= before.env_steps + 300
     end = evaluated(agent)["episode_return"]
     score = score_of(old)

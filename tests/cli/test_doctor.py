@@ -7,7 +7,7 @@ from gymnasium import spaces
 
 import keras_rl2 as rl
 from keras_rl2 import presets
-from keras_rl2.cli import checks
+from keras_rl2.cli.doctor import _spaces
 from keras_rl2.cli.main import main
 from keras_rl2.envs import as_vector_env
 from support.any_space_env import AnySpaceEnv
@@ -150,7 +150,7 @@ def test_classes_of_a_module_need_not_be_registered(
     assert "environment        Expected Wrong.step to" in told("Wrong", 1)
     assert "no episode in 1000 steps" in told("Endless", 1)
     line = refused("doctor", "walks_of_doctor:Number")
-    assert "unknown environment 'Number'" in line
+    assert "Environment `Number` doesn't exist" in line
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_algorithms_are_those_of_the_action_space():
         spaces.Box(-np.inf, np.inf, (2,)),
     ):
         env = as_vector_env(AnySpaceEnv(spaces.Box(-1, 1, (3,)), action))
-        finding, *_ = checks._spaces(env)
+        finding, *_ = _spaces(env)
         names = classes_for(action)
         assert f": {', '.join(names)}; with" in finding.text, action
         with_memory = [

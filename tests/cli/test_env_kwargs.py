@@ -1,5 +1,6 @@
 """Arguments of environments, typed once and known to all that follows."""
 
+import argparse
 import json
 
 import pytest
@@ -40,14 +41,21 @@ def test_evaluate_and_record_know_them(folder, tmp_path, capsys):
 
 def test_a_run_folder_adds_up_what_it_knows(tmp_path):
     folder = RunFolder(tmp_path)
-    folder.write_preset({"environment": "A-v0", "env_kwargs": {"a": 1, "b": 2}})
-    assert folder.environment() == ("A-v0", {"a": 1, "b": 2})
-    asked = folder.environment("A-v0", {"b": 3})
-    assert asked == ("A-v0", {"a": 1, "b": 3})
-    assert folder.environment("B-v0", {"c": 4}) == ("B-v0", {"c": 4})
+
+    def found(env=None, **env_kwargs):
+        arguments = argparse.Namespace(
+            env=env, env_kwargs=[*env_kwargs.items()]
+        )
+        return folder.environment(arguments)
+
+    preset = {"environment": "A-v0", "env_kwargs": {"a": 1, "b": 2}}
+    folder.preset.write_text(json.dumps(preset))
+    assert found() == ("A-v0", {"a": 1, "b": 2})
+    assert found("A-v0", b=3) == ("A-v0", {"a": 1, "b": 3})
+    assert found("B-v0", c=4) == ("B-v0", {"c": 4})
     # As of version 0.1.0.
-    folder.write_preset({"environment": "A-v0"})
-    assert folder.environment() == ("A-v0", {})
+    folder.preset.write_text(json.dumps({"environment": "A-v0"}))
+    assert found() == ("A-v0", {})
 
 
 def test_a_training_does_not_go_on_with_others(folder, refused):

@@ -2,9 +2,10 @@ import gymnasium
 import keras
 import pytest
 
-from keras_rl2.cli import errors
+from keras_rl2.cli import parser
+from keras_rl2.cli.main import in_one_line
+from keras_rl2.cli.main import is_expected
 from keras_rl2.cli.main import main
-from support.taxi import TAXI
 
 TRAIN = ("train", "ppo", "CartPole-v1")
 
@@ -16,13 +17,13 @@ def test_a_mistake_is_told_in_one_line(refused, tmp_path, monkeypatch):
         (["trian"], "'train'"),
         (["train", "ppo"], "ENV"),
         (["train", "pop", "CartPole-v1"], "one of A2C"),
-        (["train", "ppo", "CartPol-v1"], "nearest: CartPole-v1"),
-        (["train", "ppo", "cartpole"], "nearest: CartPole-v1"),
-        (["train", "ppo", "no_module:Mine-v0"], "no module 'no_module'"),
+        (["train", "ppo", "CartPol-v1"], "Did you mean: `CartPole`?"),
+        (["train", "ppo", "cartpole"], "Did you mean: `CartPole`?"),
+        (["train", "ppo", "no_module:Mine-v0"], "No module named 'no_module'"),
         ([*TRAIN, "--steps", "many"], "20k or 1e6, received 'many'"),
         ([*TRAIN, "--steps", "0"], "at least 1, received '0'"),
         ([*TRAIN, "--set", "agent.gama=0.9"], "'agent.gamma'"),
-        ([*TRAIN, "--set", "agent.gamma=high"], "agent.gamma='high'"),
+        ([*TRAIN, "--set", "agent.gamma=high"], "gamma='high'"),
         ([*TRAIN, "--preset", "none.json"], "none.json: No such file"),
         ([*TRAIN, "--preset", "CartPol-v1"], "perhaps 'CartPole-v1'"),
         ([*TRAIN, "--resume"], "nothing to resume"),
@@ -39,19 +40,14 @@ def test_a_mistake_is_told_in_one_line(refused, tmp_path, monkeypatch):
 
 
 def test_a_missing_extra_is_named(refused, monkeypatch):
+    said = 'Box2D is missing, `pip install "gymnasium[box2d]"`'
+
     def make(*_, **__):
-        raise gymnasium.error.DependencyNotInstalled("Something else")
+        raise gymnasium.error.DependencyNotInstalled(said)
 
     monkeypatch.setattr(gymnasium, "make", make)
-    for env_id, extra in (
-        ("LunarLander-v3", "box2d"),
-        ("Ant-v5", "mujoco"),
-        (TAXI, "toy-text"),
-    ):
-        for command in (["doctor"], ["train", "ppo"]):
-            line = refused(*command, env_id)
-            assert f'pip install "gymnasium[{extra}]"' in line
-            assert env_id in line
+    for command in (["doctor"], ["train", "ppo"]):
+        assert said in refused(*command, "LunarLander-v3")
 
 
 def test_debug_shows_the_traceback():
@@ -90,7 +86,7 @@ class TestSavedAgents:
 
 
 def test_a_missing_package_is_named(trained, refused, monkeypatch):
-    monkeypatch.setattr(errors.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(parser.importlib.util, "find_spec", lambda _: None)
     line = refused("record", trained)
     assert "pip install imageio imageio-ffmpeg" in line
     line = refused("export", trained, "--format", "onnx")
@@ -101,7 +97,7 @@ def test_an_ending_that_does_not_fit(trained, refused):
     line = refused("record", trained, "--output", "video.avi")
     assert ".mp4 or .gif" in line
     options = ["--format", "litert", "--output", "policy.onnx"]
-    assert ".tflite" in refused("export", trained, *options)
+    assert "'.onnx'" in refused("export", trained, *options)
 
 
 def test_an_environment_without_pictures(trained, refused):
@@ -121,7 +117,7 @@ def test_an_environment_without_pictures(trained, refused):
 def test_the_end_of_a_training_is_told_with_its_notes():
     error = FloatingPointError("Expected finite gradients.")
     error.add_note("The last finite checkpoint is runs/7")
-    assert errors.is_expected(error)
-    assert errors.in_one_line(error) == (
+    assert is_expected(error)
+    assert in_one_line(error) == (
         "Expected finite gradients. The last finite checkpoint is runs/7"
     )

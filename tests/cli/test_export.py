@@ -8,7 +8,6 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2.agents import Agent
-from keras_rl2.cli import agent_file
 from keras_rl2.cli.main import main
 
 OBSERVATIONS = np.array([[0.0, 0.5, 0.1, -0.5], [0, -1, 0, 1]], np.float32)
@@ -36,7 +35,7 @@ def test_it_is_written_beside_the_agent(run_folder, form, capsys):
     assert main(["export", str(run_folder), "--format", form]) == 0
     printed = capsys.readouterr().out
     assert f"{path}: greedy policy as {form}" in printed
-    agent = agent_file.load(run_folder / "agent.keras")
+    agent = rl.load(run_folder / "agent.keras")
     expected = agent.act(OBSERVATIONS, deterministic=True)
     actions = rl.PolicyFile(path, trusted=True).act(OBSERVATIONS)
     np.testing.assert_array_equal(actions, expected)
@@ -52,7 +51,7 @@ def test_an_export_that_passes_the_check_is_written(run_folder, capsys):
     assert main(["export", str(run_folder), *options]) == 0
     printed = capsys.readouterr().out
     assert "policy.tflite: acts as the agent: on " in printed
-    assert re.search(r"observations [\d.]+% of choices differ; return", printed)
+    assert re.search(r" [\d.]+% of choices differ; return", printed)
     manifest = rl.read_manifest(path)
     assert manifest["quantization"] == "int8"
 
@@ -102,7 +101,7 @@ def test_invalid_options_are_refused(run_folder, refused):
         ([], "--format is required: one of tf_saved_model, onnx, litert"),
         (
             ["--format", "onnx", "--quantize", "int8"],
-            "--quantize: expected --format litert, received onnx",
+            "Expected",
         ),
         (
             ["--check-file", "policy.onnx", "--format", "onnx"],
@@ -111,7 +110,7 @@ def test_invalid_options_are_refused(run_folder, refused):
         (["--check-file", "nowhere"], "nowhere: no such file or folder"),
         (
             ["--format", "onnx", "--check", "--env", "Nowhere-v0"],
-            "Nowhere-v0",
+            "`Nowhere` doesn't exist",
         ),
     ):
         assert message in refused("export", run_folder, *options)

@@ -42,7 +42,7 @@ def test_words_are_algorithms_and_environments(capsys):
 def test_unknown_words_name_the_nearest(refused):
     for words, said in (
         (["sac", "CartPole-v1"], "no preset for sac CartPole-v1"),
-        (["Cartpole"], "no preset for 'Cartpole', nearest: CartPole-v1"),
-        (["pppo"], "no preset for 'pppo', nearest: PPO"),
+        (["Cartpole"], "perhaps 'CartPole-v1'"),
+        (["pppo"], "perhaps 'PPO'"),
     ):
         assert said in refused("presets", *words)

@@ -13,7 +13,6 @@ import pytest
 from PIL import Image
 
 import keras_rl2 as rl
-from keras_rl2.cli import agent_file
 
 COMMAND = Path(sysconfig.get_path("scripts"), "keras-rl2")
 RUN = "runs/PPO-CartPole-v1/seed-0"
@@ -59,7 +58,7 @@ def test_commands_follow_each_other(tmp_path):
     with Image.open(tmp_path / path) as picture:
         assert picture.format == "PNG"
 
-    agent = agent_file.load(run_folder / "best.keras")
+    agent = rl.load(run_folder / "best.keras")
     actions = agent.act(OBSERVATION, deterministic=True)
     for form, ending in (("onnx", ".onnx"), ("litert", ".tflite")):
         typed("export", RUN, "--format", form)

@@ -1,7 +1,7 @@
 import pytest
 from PIL import Image
 
-from keras_rl2.cli import agent_file
+import keras_rl2 as rl
 from keras_rl2.cli.main import main
 
 
@@ -9,7 +9,7 @@ class TestEvaluate:
     def test_numbers_are_those_of_the_agent(self, trained, capsys):
         options = ["--episodes", "3", "--seed", "7"]
         assert main(["evaluate", str(trained), *options]) == 0
-        agent = agent_file.load(trained / "best.keras")
+        agent = rl.load(trained / "best.keras")
         results = agent.evaluate("CartPole-v1", episodes=3, num_envs=3, seed=7)
         mean = results["episode_return"]
         assert f"return {mean:.1f} +-" in capsys.readouterr().out

@@ -11,7 +11,7 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2 import presets
-from keras_rl2.cli.agent_file import AgentFile
+from keras_rl2.cli.agent_files import AgentFiles
 from keras_rl2.cli.main import main
 from keras_rl2.cli.progress_file import ProgressFile
 from keras_rl2.cli.run_folder import RunFolder
@@ -294,31 +294,33 @@ class FakeAgent:
             raise OSError("the disk is full")
 
 
-class TestAgentFile:
+class TestAgentFiles:
     def test_saves_every_so_many_steps(self, tmp_path):
         cases = ((0, []), (20, [20, 40]), (25, [30]), (100, []))
         for every, saved in cases:
-            file = AgentFile(tmp_path / f"{every}.keras", every)
+            folder = RunFolder(tmp_path / str(every))
+            folder.path.mkdir()
+            files = AgentFiles(folder, None, every, 0)
             agent = FakeAgent()
-            file.set_model(agent)
-            file.on_train_begin()
+            files.set_model(agent)
+            files.on_train_begin()
             seen = set()
             for epoch in range(5):
                 agent.env_steps += 10
-                file.on_epoch_begin(epoch)
-                if file.path.exists():
-                    seen.add(int(file.path.read_text()))
+                files.on_epoch_begin(epoch)
+                if folder.agent.exists():
+                    seen.add(int(folder.agent.read_text()))
             assert sorted(seen) == saved, every
 
     def test_a_file_is_replaced_only_by_a_whole_one(self, tmp_path):
-        file = AgentFile(tmp_path / "agent.keras", 1)
+        files = AgentFiles(RunFolder(tmp_path), None, 1, 0)
         agent = FakeAgent()
-        file.save(agent)
+        files.save(agent)
         agent.env_steps, agent.fails = 10, True
         with pytest.raises(OSError, match="the disk is full"):
-            file.save(agent)
-        assert file.path.read_text() == "0"
-        assert list(tmp_path.iterdir()) == [file.path]
+            files.save(agent)
+        assert files.folder.agent.read_text() == "0"
+        assert list(tmp_path.iterdir()) == [files.folder.agent]
 
 
 class TestProgressFile:

@@ -52,7 +52,7 @@ def test_it_trains_in_updates_and_is_gone_on_with(data, tmp_path, capsys):
 
     resume = ["--resume", "--data", data]
     assert train(tmp_path, *resume, algorithm="bc") == 0
-    assert "made 6 updates of 6 already; --updates" in capsys.readouterr().out
+    assert "has 6 of 6 updates already; --updates" in capsys.readouterr().out
     resume += ["--updates", 10]
     assert train(tmp_path, *resume, algorithm="bc") == 0
     rows = rows_of(folder)
@@ -88,7 +88,7 @@ def test_invalid_options_are_refused(data, tmp_path, refused, asked):
         ("iql", ["--resume"], "expected --data FOLDER"),
         ("td3bc", ["--preset", "default"], "expected --data FOLDER"),
         ("ppo", given, "PPO does not learn from --data"),
-        ("cql", [*given, "--steps", "9"], "expected --updates instead"),
+        ("cql", [*given, "--steps", "9"], "--steps does not go with --data"),
         ("cql", [*given, "--envs", "2"], "--envs does not go with --data"),
         ("dqn", ["--updates", "9"], "--updates is for --data"),
         ("cql", ["--data", "nowhere"], "nowhere: no such file"),
@@ -134,8 +134,8 @@ def test_online_and_offline_trainings_are_not_mixed(
     own = presets.find("DQN", "CartPole-v1")
     typed = ["train", "dqn", "CartPole-v1", "--resume", "--logdir", tmp_path]
     for preset, options, text in (
-        (own, ["--data", data], "took its own steps"),
-        (presets.on_recorded_data(own), [], "expected --data FOLDER"),
+        (own, ["--data", data], "that took steps"),
+        (presets.on_recorded_data(own), [], "on recorded data: expected"),
     ):
         (folder / "preset.json").write_text(json.dumps(preset.to_dict()))
         assert text in refused(*typed, *options)

@@ -3,7 +3,7 @@
 import pytest
 
 from keras_rl2 import presets
-from keras_rl2.cli import tuning
+from keras_rl2.cli import tune as tuning
 from keras_rl2.cli.main import main
 
 optuna = pytest.importorskip("optuna")

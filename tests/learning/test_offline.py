@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2.cli.learning_curves import interquartile_mean
+from keras_rl2.cli.plot import interquartile_mean
 from support import recorded_tasks
 
 pytestmark = pytest.mark.learning

@@ -4,7 +4,6 @@ import copy
 import dataclasses
 import functools
 import inspect
-import re
 
 import gymnasium
 import keras
@@ -15,7 +14,6 @@ from gymnasium import spaces
 import keras_rl2 as rl
 from keras_rl2.envs import as_vector_env
 from keras_rl2.presets.algorithms import ALGORITHMS
-from keras_rl2.presets.kinds import NOISE
 from support.any_space_env import EPISODE_LENGTH
 from support.any_space_env import AnySpaceEnv
 
@@ -51,7 +49,7 @@ class AgentCase:
         """Returns constructor arguments, none at its default."""
         name = self.make.__name__
         known = ALGORITHMS.get(name) or ALGORITHMS["CQL"]
-        return _unusual_settings(self.make, known.settings)
+        return _unusual_settings(self.make, known.settings.split())
 
     @property
     def on_policy(self):
@@ -128,37 +126,36 @@ class AgentCase:
         return rounds * horizon * num_envs
 
 
-def _unusual_settings(make, kinds):
-    decay = keras.optimizers.schedules.PolynomialDecay(0.4, 10, 0.2)
-    settings = {}
-    for name, taken in inspect.signature(make).parameters.items():
-        kind = kinds.get(name)
-        if kind is NOISE:
-            settings[name] = rl.exploration.OrnsteinUhlenbeckNoise(decay)
-        elif kind and kind.accepts(_SCHEDULE):
-            settings[name] = decay
-        elif kind:
-            named = re.findall("'(.*?)'", kind.words)
-            settings[name] = next(
-                each
-                for each in (*_others(taken.default), *named)
-                if kind.accepts(each) and each != taken.default
-            )
+_DECAY = keras.optimizers.schedules.PolynomialDecay(0.4, 10, 0.2)
+_CHOICES = {
+    "action_units": "environment",
+    "clip_ratio": _DECAY,
+    "distributional": "categorical",
+    "epsilon": _DECAY,
+    "exploration": rl.exploration.OrnsteinUhlenbeckNoise(_DECAY),
+    "loss": "mse",
+    "max_lag": 3,
+    "noise_color": "white",
+    "support": [-2.0, 3.0],
+}
+
+
+def _unusual_settings(make, names):
+    settings = {
+        name: _CHOICES.get(name, _other(taken.default))
+        for name, taken in inspect.signature(make).parameters.items()
+        if name in names
+    }
     return {**settings, **_COMMON, "dtype": "mixed_bfloat16"}
 
 
-_SCHEDULE = {"schedule": "linear", "initial": 0.4, "final": 0.2}
-
-
-def _others(default):
-    """Returns values of a setting that are not its default, nor far off."""
+def _other(default):
+    """Returns a value of a setting that is not its default, nor far off."""
     if isinstance(default, bool):
-        return [not default]
+        return not default
     if isinstance(default, int):
-        return [default + 1]
-    if isinstance(default, float):
-        return [0.5 * default + 0.01]
-    return [0.5, 3, [-2.0, 3.0]]
+        return default + 1
+    return 0.5 * (default or 1.0) + 0.01
 
 
 def _cases():
