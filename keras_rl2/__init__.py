@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from keras_rl2.export.policy_file import PolicyFile
     from keras_rl2.offline.recorder import record
     from keras_rl2.training.many_seeds import train_seeds
-    from keras_rl2.workers import LocalWorkers
-    from keras_rl2.workers import RayWorkers
+    from keras_rl2.workers.local_workers import LocalWorkers
+    from keras_rl2.workers.ray_workers import RayWorkers
 
 _SUBPACKAGES = (
     "agents",
@@ -74,11 +74,11 @@ _HOMES = {
     **dict.fromkeys(ALGORITHMS, "keras_rl2.agents"),
     "Agent": "keras_rl2.agents",
     "EvaluationDataset": "keras_rl2.data",
-    "LocalWorkers": "keras_rl2.workers",
+    "LocalWorkers": "keras_rl2.workers.local_workers",
     "MixedDataset": "keras_rl2.data",
     "OfflineDataset": "keras_rl2.data",
     "PolicyFile": "keras_rl2.export.policy_file",
-    "RayWorkers": "keras_rl2.workers",
+    "RayWorkers": "keras_rl2.workers.ray_workers",
     "ReplayDataset": "keras_rl2.data",
     "RolloutDataset": "keras_rl2.data",
     "Training": "keras_rl2.cli.training",

@@ -6,7 +6,7 @@ from typing import Any
 
 from keras_rl2.agents.loader import load
 from keras_rl2.callbacks import recording
-from keras_rl2.callbacks.frames import WRITERS
+from keras_rl2.callbacks.recording import WRITERS
 from keras_rl2.cli.parser import require_module
 from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.envs import make_env

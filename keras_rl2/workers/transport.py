@@ -1,8 +1,13 @@
 """The interface of transports, which run worker processes."""
 
 import abc
+import os
+import weakref
 from collections.abc import Sequence
 from typing import Any
+
+# A healthy environment may write files as it closes.
+SECONDS_TO_CLOSE = 5.0
 
 
 class LinkLostError(Exception):
@@ -38,7 +43,10 @@ class Link(abc.ABC):
 class Transport(abc.ABC):
     """Starts worker processes, and waits for their answers."""
 
-    @abc.abstractmethod
+    def __init__(self) -> None:
+        self._links: list[Any] = []
+        self._end = weakref.finalize(self, _kill, self._links, os.getpid())
+
     def start(self, count: int, seconds: float) -> list[Link]:
         """Starts processes.
 
@@ -49,13 +57,31 @@ class Transport(abc.ABC):
         Raises:
             LinkLostError: If one did not start.
         """
+        links: list[Link] = []
+        try:
+            for _ in range(count):
+                links.append(self._begin())
+            self._wait_for_start(links, seconds)
+        except BaseException:
+            _kill(links, os.getpid())
+            raise
+        self._links += links
+        return links
+
+    @abc.abstractmethod
+    def _begin(self) -> Link:
+        """Begins to start a process."""
+
+    @abc.abstractmethod
+    def _wait_for_start(self, links: Sequence[Any], seconds: float) -> None:
+        """Waits until processes have started, or raises a `LinkLostError`."""
 
     def share(self, value: object) -> Any:
         """Returns a stand-in for a value, as an argument of many calls."""
         return value
 
     @abc.abstractmethod
-    def wait(self, links: Sequence[Link], seconds: float | None) -> list[Link]:
+    def wait(self, links: Sequence[Any], seconds: float | None) -> list[Link]:
         """Waits until there is an answer, or a process is gone.
 
         Args:
@@ -70,3 +96,10 @@ class Transport(abc.ABC):
     @abc.abstractmethod
     def close(self) -> None:
         """Lets all processes close their environments and end."""
+
+
+def _kill(links: Sequence[Link], owner: int) -> None:
+    """Kills processes, unless in a forked copy of the process that has them."""
+    if os.getpid() == owner:
+        for link in links:
+            link.kill()

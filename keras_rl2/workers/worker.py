@@ -1,10 +1,15 @@
 """A worker, which holds and steps some of the environments."""
 
 import dataclasses
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import cloudpickle
+import gymnasium
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 
 from keras_rl2.collecting.broken_episodes import BrokenEpisodes
 from keras_rl2.collecting.collector import Collector
@@ -15,11 +20,15 @@ from keras_rl2.collecting.policy_actor import PolicyActor
 from keras_rl2.collecting.sent_policy import SentPolicy
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.envs.adapt import as_vector_env
+from keras_rl2.envs.making import EnvWrapper
+from keras_rl2.envs.making import find_spec
+from keras_rl2.envs.making import make_vector_env
+from keras_rl2.envs.making import refuse_arguments_of_function
+from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.envs.vector_env import Step
 from keras_rl2.saving import plain_data
 from keras_rl2.spaces.action_format import ActionFormat
 from keras_rl2.spaces.trees import Tree
-from keras_rl2.workers.env_maker import EnvMaker
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,25 +52,70 @@ class Share:
 
 
 @dataclasses.dataclass(frozen=True)
-class CollectionPlan:
-    """Settings for the collection of rollouts; see `Collector`.
+class EnvMaker:
+    """Makes environments wherever it is sent, by cloudpickle.
 
     Attributes:
-        horizon: int. Steps of each environment, T.
-        whole_episodes: bool. Whether a rollout is one episode of each.
-        action: `ActionFormat` of the policy's own actions.
-        sequence_length: int or None.
-        restarts: bool. Whether environments that fail are restarted.
-        policy: `SentPolicy` or None. The acting policy, without weights; None
-            if only actions drawn beforehand are taken.
+        env: str, the id of a registered environment; or a function that makes
+            a `gymnasium.Env`.
+        env_kwargs: Mapping or None. Arguments of the environment, with an id
+            only.
+        wrappers: Sequence of functions that each environment is wrapped in,
+            with an id only.
+        spec: `EnvSpec` or None. Spec of the id, which is unknown in a process
+            that has not run the user's script. Defaults to `None`.
     """
 
-    horizon: int
-    whole_episodes: bool
-    action: ActionFormat
-    sequence_length: int | None
-    restarts: bool
-    policy: SentPolicy | None
+    env: str | Callable[[], gymnasium.Env[Any, Any]]
+    env_kwargs: Mapping[str, Any] | None
+    wrappers: Sequence[EnvWrapper]
+    spec: EnvSpec | None = None
+
+    @classmethod
+    def of(
+        cls,
+        env: GivenEnv,
+        env_kwargs: Mapping[str, Any] | None,
+        wrappers: Sequence[EnvWrapper],
+    ) -> "EnvMaker":
+        """Returns the maker of a dataset's environments.
+
+        Raises:
+            ValueError: If it cannot be sent to workers, as an environment that
+                has been made.
+        """
+        if isinstance(env, str):
+            maker = cls(env, env_kwargs, wrappers, find_spec(env))
+        elif callable(env) and not isinstance(env, gymnasium.Env):
+            refuse_arguments_of_function(env_kwargs, wrappers)
+            maker = cls(env, None, ())
+        else:
+            raise ValueError(
+                "Expected the id of a registered environment, or a function "
+                "that makes one, with `workers`: they make their own. "
+                f"Received: env={env!r}"
+            )
+        try:
+            cloudpickle.dumps(maker)
+        except Exception as error:
+            raise ValueError(
+                "Expected environments, with their arguments and wrappers, "
+                "that can be sent to workers by cloudpickle: an object that "
+                "cannot be is best made within the function that makes the "
+                f"environment. Received: env={env!r} ({error!r})"
+            ) from error
+        return maker
+
+    def __call__(self, num_envs: int) -> Any:
+        """Makes environments to be stepped together."""
+        if self.spec is not None:
+            gymnasium.registry.setdefault(self.spec.id, self.spec)
+        return make_vector_env(
+            self.env,
+            num_envs,
+            env_kwargs=self.env_kwargs,
+            wrappers=self.wrappers,
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,21 +167,34 @@ class Worker:
         )
         return described
 
-    def plan(self, plan: CollectionPlan) -> None:
-        """Prepares for rollouts by a plan."""
-        kind = EpisodeCollector if plan.whole_episodes else Collector
+    def plan(
+        self,
+        horizon: int,
+        whole_episodes: bool,
+        action: ActionFormat,
+        sequence_length: int | None,
+        restarts: bool,
+        policy: SentPolicy | None,
+    ) -> None:
+        """Prepares for rollouts.
+
+        Args:
+            horizon: int. Steps of each environment, T.
+            whole_episodes: bool. Whether a rollout is one episode of each.
+            action: `ActionFormat` of the policy's own actions.
+            sequence_length: int or None; see `Collector`.
+            restarts: bool. Whether environments that fail are restarted.
+            policy: `SentPolicy` or None. The acting policy, without weights;
+                None if only actions drawn beforehand are taken.
+        """
+        kind = EpisodeCollector if whole_episodes else Collector
+        if type(self._collector) is not kind:
+            self._collector = kind(self.env, horizon, action)
         collector = self._collector
-        if type(collector) is not kind:
-            collector = kind(self.env, plan.horizon, plan.action)
-        assert collector is not None
-        collector.sequence_length = plan.sequence_length
-        collector.restart_seed = self._next_seed if plan.restarts else None
-        collector.keeps_log_prob = False
-        self._collector = collector
-        self._actor = None
-        if plan.policy is not None:
-            self._actor = plan.policy.actor()
-            collector.keeps_log_prob = plan.policy.with_log_prob
+        collector.sequence_length = sequence_length
+        collector.restart_seed = self._next_seed if restarts else None
+        collector.keeps_log_prob = bool(policy and policy.with_log_prob)
+        self._actor = policy.actor() if policy else None
 
     def collect(
         self,
@@ -217,7 +284,3 @@ class Worker:
         self._collector.go_on(state, state["observation"])
         if state["memory"] is not None and self._actor is not None:
             self._actor.set_state(state["memory"])
-
-    def close(self) -> None:
-        """Closes the environments."""
-        self.env.close()

@@ -17,7 +17,6 @@ from keras_rl2.spaces.action_format import ActionFormat
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.workers.worker import Collected
-from keras_rl2.workers.worker import CollectionPlan
 from keras_rl2.workers.worker import Share
 from keras_rl2.workers.worker_env import WorkerEnv
 from keras_rl2.workers.worker_env import side_by_side
@@ -50,7 +49,7 @@ class WorkerCollector(Collector):
         self._whole_episodes = whole_episodes
         # Begun and not yet finished.
         self._rollouts: deque[list[Call] | Collected] = deque()
-        self._planned: CollectionPlan | None = None
+        self._planned: tuple[Any, ...] = ()
         self._reset: tuple[int | None] | None = None
 
     @property
@@ -109,7 +108,7 @@ class WorkerCollector(Collector):
 
     def plan(self, actor: SendingActor | None) -> None:
         """Sends workers their plan, with a policy, if it has changed."""
-        plan = CollectionPlan(
+        plan = (
             self.horizon,
             self._whole_episodes,
             self.head,
@@ -117,11 +116,9 @@ class WorkerCollector(Collector):
             self.restart_seed is not None,
             None if actor is None else actor.policy,
         )
-        before = self._planned
-        if plan == before or (actor is None and before is not None):
-            return
-        self._planned = plan
-        self.pool.plan(plan)
+        if not self._planned or (actor and plan != self._planned):
+            self._planned = plan
+            self.pool.plan(*plan)
 
     def finish(self) -> Trajectory:
         """Waits for the oldest rollout under way."""
@@ -237,9 +234,17 @@ def _of_state(state: dict[str, Any]) -> Collected:
 
 def _joined(parts: list[Collected], shares: Sequence[Share]) -> Collected:
     """Joins the workers' shares of a rollout."""
+    broken = None
+    if any(each.broken is not None for each in parts):
+        broken = BrokenEpisodes.joined(
+            [
+                each.broken or BrokenEpisodes(each.trajectory.reward.shape)
+                for each in parts
+            ]
+        )
     return Collected(
         _trajectory([each.trajectory for each in parts], shares),
-        _broken(parts),
+        broken,
         sum(each.env_restarts for each in parts),
         side_by_side([each.pending_reset for each in parts]),
     )
@@ -254,42 +259,15 @@ def _trajectory(parts: list[Trajectory], shares: Sequence[Share]) -> Trajectory:
             joined[name] = side_by_side(
                 [vars(part)[name] for part in parts], axis=1
             )
-    num_envs = sum(share.num_envs for share in shares)
-    index = np.concatenate(
-        [
-            _index_among_all(part.final_index, share, num_envs)
-            for part, share in zip(parts, shares, strict=True)
-        ]
-    )
+    # Indices of final observations in the whole rollout.
+    indices = []
+    for part, share in zip(parts, shares, strict=True):
+        step, env = np.divmod(part.final_index, share.num_envs)
+        indices.append(step * joined["reward"].shape[1] + env + share.first)
+    index = np.concatenate(indices).astype(np.int32)
     order = np.argsort(index)
-
-    def ordered(*rows: np.ndarray) -> np.ndarray:
-        # [E of each worker, ...] -> [E, ...]
-        return np.concatenate(rows)[order]
-
     for name in ("final_observation", "final_state"):
-        joined[name] = map_leaves(
-            ordered, *(vars(part)[name] for part in parts)
-        )
+        # [E of each worker, ...] -> [E, ...]
+        rows = side_by_side([vars(part)[name] for part in parts])
+        joined[name] = map_leaves(lambda each: each[order], rows)
     return Trajectory(final_index=index[order], **joined)
-
-
-def _index_among_all(
-    final_index: np.ndarray, share: Share, num_envs: int
-) -> np.ndarray:
-    """Returns the indices of final observations in the whole rollout."""
-    step, env = np.divmod(final_index, share.num_envs)
-    index: np.ndarray = step * num_envs + env + share.first
-    return index.astype(np.int32)
-
-
-def _broken(parts: Sequence[Collected]) -> BrokenEpisodes | None:
-    """Returns the broken episodes of all workers, if there are any."""
-    if all(each.broken is None for each in parts):
-        return None
-    return BrokenEpisodes.joined(
-        [
-            each.broken or BrokenEpisodes(each.trajectory.reward.shape)
-            for each in parts
-        ]
-    )

@@ -1,13 +1,24 @@
-"""The workers of a process, and calls of their methods."""
+"""The process of a worker: calls of its methods, and their answers.
+
+Messages are pickled: environments, wrappers and exceptions are the user's own
+objects, and both ends are processes of one program. Nothing of it is kept.
+"""
 
 import contextlib
+import os
 import pickle
+import signal
+import sys
+import threading
 import traceback
+from multiprocessing import connection
 from typing import Any
 
 import cloudpickle
 
 from keras_rl2.workers.worker import Worker
+
+_STDIN = 0
 
 
 class WorkerHost:
@@ -34,20 +45,19 @@ class WorkerHost:
             Whether it succeeded, and its return value; else the error, in the
             form of `packed_error`.
         """
+        where = ", as it was made"
         try:
             if method == "make":
-                self._make(index, *arguments)
+                share, maker, seed = pickle.loads(*arguments)
+                self._close(index)
+                self._workers[index] = Worker(share, maker, seed)
                 return True, None
-            return True, getattr(self._workers[index], method)(*arguments)
+            worker = self._workers[index]
+            first = worker.share.first
+            where = f", whose environment 0 is environment {first} of all"
+            return True, getattr(worker, method)(*arguments)
         except Exception as error:
-            worker = self._workers.get(index)
-            if worker is not None:
-                error.add_note(
-                    f"In worker {index}, whose environment 0 is environment "
-                    f"{worker.share.first} of all."
-                )
-            else:
-                error.add_note(f"In worker {index}, as it was made.")
+            error.add_note(f"In worker {index}{where}.")
             return False, packed_error(error)
 
     def close(self) -> None:
@@ -60,13 +70,7 @@ class WorkerHost:
         worker = self._workers.pop(index, None)
         if worker is not None:
             with contextlib.suppress(Exception):
-                worker.close()
-
-    def _make(self, index: int, made: bytes) -> None:
-        """Makes a worker, in place of one of that index."""
-        share, maker, seed = pickle.loads(made)
-        self._close(index)
-        self._workers[index] = Worker(share, maker, seed)
+                worker.env.close()
 
 
 def packed_error(error: Exception) -> bytes:
@@ -90,3 +94,38 @@ def unpacked_error(packed: bytes) -> Exception:
     error: Exception
     error, error.__notes__ = pickle.loads(packed)
     return error
+
+
+def main() -> None:
+    """Answers calls of another process until the connection is closed.
+
+    Its handle is the last argument of this process.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_the_other, daemon=True).start()
+    host = WorkerHost()
+    kind = "Connection" if os.name == "posix" else "PipeConnection"
+    connected: Any = getattr(connection, kind)(int(sys.argv[-1]))
+    # Raised when the connection is closed on the other side.
+    with contextlib.suppress(EOFError, OSError), connected:
+        connected.send_bytes(b"")
+        while True:
+            index, method, arguments = pickle.loads(connected.recv_bytes())
+            answer = host.call(index, method, *arguments)
+            try:
+                packed = pickle.dumps(answer)
+            except Exception as error:
+                packed = pickle.dumps((False, packed_error(error)))
+            connected.send_bytes(packed)
+    host.close()
+
+
+def _end_with_the_other() -> None:
+    """Ends this process as soon as the one that started it is gone."""
+    while os.read(_STDIN, 1):
+        pass
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

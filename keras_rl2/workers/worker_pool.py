@@ -13,11 +13,10 @@ import cloudpickle
 import numpy as np
 
 from keras_rl2.envs.errors import WorkerError
-from keras_rl2.workers.env_maker import EnvMaker
 from keras_rl2.workers.transport import Link
 from keras_rl2.workers.transport import LinkLostError
 from keras_rl2.workers.transport import Transport
-from keras_rl2.workers.worker import CollectionPlan
+from keras_rl2.workers.worker import EnvMaker
 from keras_rl2.workers.worker import Share
 from keras_rl2.workers.worker_host import unpacked_error
 
@@ -149,9 +148,8 @@ class WorkerPool:
         self._maker = maker
         self._min_workers = min_workers
         self._timeout = timeout
-        self._start_seconds = start_timeout
-        self._replace_seconds = SECONDS_TO_REPLACE
-        self._plan: CollectionPlan | None = None
+        self._replace_seconds = start_timeout
+        self._plan: tuple[Any, ...] = ()
         self._losses_in_a_row = [0] * len(self.shares)
         self._processes: list[_Process] = []
         began = time.monotonic()
@@ -220,10 +218,10 @@ class WorkerPool:
             ]
         )
 
-    def plan(self, plan: CollectionPlan) -> None:
-        """Sends a plan to all workers, and to those that replace them."""
+    def plan(self, *plan: Any) -> None:
+        """Calls `Worker.plan` of all, and of those that will replace them."""
         self._plan = plan
-        self.call_all("plan", plan)
+        self.call_all("plan", *plan)
 
     def gather(self, calls: Sequence[Call]) -> list[Any]:
         """Waits for answers.
@@ -291,21 +289,16 @@ class WorkerPool:
     def _start(self) -> None:
         """Starts all processes, and makes the environments in them."""
         try:
-            links = self._transport.start(len(self.shares), self._start_seconds)
+            links = self._transport.start(
+                len(self.shares), self._replace_seconds
+            )
         except LinkLostError as error:
             raise WorkerError(
                 f"Expected {len(self.shares)} workers. Received: {error}"
             ) from error
         self._processes = [_Process(link) for link in links]
         for process, share in zip(self._processes, self.shares, strict=True):
-            self._take_over(process, [share.index], [], self._start_seconds)
-
-    def _making(self, index: int, seconds: float) -> Call:
-        """Returns the call that makes a worker."""
-        seed = np.random.SeedSequence((self._seed, self.losses, index))
-        number = int(seed.generate_state(1)[0] >> 2)
-        made = cloudpickle.dumps((self.shares[index], self._maker, number))
-        return Call(index, "make", (made,), False, seconds, own=True)
+            self._take_over(process, [share.index], [])
 
     def _lose(self, process: _Process, why: str, hangs: bool = False) -> None:
         """Replaces a lost process, or distributes its workers to others."""
@@ -359,19 +352,19 @@ class WorkerPool:
             self._take_over(process, [index], own)
 
     def _take_over(
-        self,
-        process: _Process,
-        indices: list[int],
-        calls: list[Call],
-        seconds: float | None = None,
+        self, process: _Process, indices: list[int], calls: list[Call]
     ) -> None:
         """Lets a process take over workers and their open calls."""
         process.indices += indices
         for index in indices:
-            process.ask(self._making(index, seconds or self._replace_seconds))
-            if self._plan is not None:
-                plan = (self._plan,)
-                process.ask(Call(index, "plan", plan, False, None, own=True))
+            sequence = np.random.SeedSequence((self._seed, self.losses, index))
+            seed = int(sequence.generate_state(1)[0] >> 2)
+            made = cloudpickle.dumps((self.shares[index], self._maker, seed))
+            seconds = self._replace_seconds
+            process.ask(Call(index, "make", (made,), False, seconds, own=True))
+            if self._plan:
+                call = Call(index, "plan", self._plan, False, None, own=True)
+                process.ask(call)
         for call in calls:
             process.ask(call)
 

@@ -11,8 +11,8 @@ from keras_rl2.basics.arguments import present
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.vector_env import GivenEnv
-from keras_rl2.workers.env_maker import EnvMaker
 from keras_rl2.workers.transport import Transport
+from keras_rl2.workers.worker import EnvMaker
 from keras_rl2.workers.worker import Share
 from keras_rl2.workers.worker_env import WorkerEnv
 from keras_rl2.workers.worker_pool import WorkerPool
@@ -92,7 +92,6 @@ class Workers(abc.ABC):
             WorkerError: If a process does not start.
         """
         maker = EnvMaker.of(env, env_kwargs, wrappers)
-        maker.check_can_be_sent()
         each = self._envs_of_each(num_envs)
         shares = [Share(i, i * each, each) for i in range(self.count)]
         pool = WorkerPool(
@@ -112,20 +111,13 @@ class Workers(abc.ABC):
 
     def _envs_of_each(self, num_envs: int) -> int:
         """Returns the number of environments of each worker."""
-        each = self.envs_per_worker
-        if each is not None:
-            if num_envs not in (1, each * self.count):
-                raise ValueError(
-                    "Expected `num_envs` to be left out, or to be `count` x "
-                    f"`envs_per_worker` = {self.count} x {each}. "
-                    f"Received: num_envs={num_envs}"
-                )
-            return each
         # By default, one for each worker.
-        total = self.count if num_envs == 1 else num_envs
-        if total % self.count:
+        each = self.envs_per_worker or max(num_envs // self.count, 1)
+        if num_envs not in (1, each * self.count):
             raise ValueError(
-                "Expected `num_envs` to be a multiple of the number of "
-                f"workers, {self.count}. Received: num_envs={num_envs}"
+                "Expected `num_envs` to be left out, or to be a multiple of "
+                f"the number of workers, {self.count}, and `count` x "
+                f"`envs_per_worker`, {self.count} x {each}. "
+                f"Received: num_envs={num_envs}"
             )
-        return total // self.count
+        return each

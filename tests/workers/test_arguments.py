@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2.workers.local_transport import LocalTransport
+from keras_rl2.workers.local_workers import LocalTransport
 from support.probe_envs import CountingEnv
 from support.workers_here import WorkersHere
 

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2.workers import local_transport
-from keras_rl2.workers.local_transport import LocalTransport
+from keras_rl2.workers import local_workers
+from keras_rl2.workers import transport as transports
+from keras_rl2.workers.local_workers import LocalTransport
 from keras_rl2.workers.transport import LinkLostError
 from support import worker_envs
 from support.datasets import episodes_of
@@ -81,7 +82,7 @@ def test_close_leaves_nothing(closed):
 
 
 def test_close_ends_what_does_not_end(monkeypatch):
-    monkeypatch.setattr(local_transport, "_SECONDS_TO_CLOSE", 0.2)
+    monkeypatch.setattr(transports, "SECONDS_TO_CLOSE", 0.2)
 
     class Hangs(NumberedEnv):
         def close(self):
@@ -169,14 +170,14 @@ def test_a_process_that_does_not_start_is_named(monkeypatch):
 
     monkeypatch.setattr(subprocess, "Popen", noted)
     monkeypatch.setattr(
-        local_transport.fresh_python,
+        local_workers.fresh_python,
         "command",
         lambda module: [sys.executable, "-c", "raise SystemExit(3)"],
     )
     with pytest.raises(LinkLostError, match="exit code 3 as it started"):
         transport.start(2, 20.0)
     monkeypatch.setattr(
-        local_transport.fresh_python,
+        local_workers.fresh_python,
         "command",
         lambda module: [sys.executable, "-c", _WAITS],
     )
