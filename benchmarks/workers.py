@@ -137,7 +137,7 @@ def parts():
     arrays = [each for each in trajectory.arrays().values() if each is not None]
 
     def message():
-        pool.gather([pool.submit(0, "describe")])
+        pool.call_all("describe")
 
     def weights_out():
         actor.sync()

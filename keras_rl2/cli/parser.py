@@ -7,6 +7,7 @@ import argparse
 import importlib.util
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 from typing import NoReturn
 
@@ -17,6 +18,7 @@ from keras_rl2.version import __version__
 DEFAULTS = "default"
 # Suffixes of numbers of steps.
 _SUFFIXES = {"k": 1_000, "m": 1_000_000}
+_ENV = "id of Gymnasium, e.g. CartPole-v1; module:id or module:Class"
 _AGENT = (
     "a .keras file, or the folder of a training: its best.keras, or its "
     "agent.keras where there is no best one"
@@ -94,11 +96,44 @@ def setting(text: str) -> tuple[str, Any]:
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports wrong arguments in one line."""
+    """Reports wrong arguments in one line, and has short ways to add some."""
 
     def error(self, message: str) -> NoReturn:
         """Raises instead of printing the usage and leaving."""
         raise ValueError(f"{message} ({self.prog} --help)")
+
+    def text(self, option: str, metavar: str, what: str, **kwargs: Any) -> None:
+        """Adds an option that takes one word."""
+        self.add_argument(option, metavar=metavar, help=what, **kwargs)
+
+    def number(
+        self,
+        option: str,
+        default: int | None,
+        what: str,
+        least: Callable[[str], int] = count,
+    ) -> None:
+        """Adds an option that takes a whole number."""
+        self.add_argument(
+            option, type=least, default=default, metavar="N", help=what
+        )
+
+    def flag(self, option: str, what: str) -> None:
+        """Adds an option that takes nothing."""
+        self.add_argument(option, action="store_true", help=what)
+
+    def settings(self, option: str, what: str, dest: str | None = None) -> None:
+        """Adds an option that takes settings, and may be repeated."""
+        self.add_argument(
+            option,
+            dest=dest,
+            type=setting,
+            nargs="+",
+            action="extend",
+            default=[],
+            metavar="KEY=VALUE",
+            help=what,
+        )
 
 
 def make_parser() -> Parser:
@@ -131,248 +166,180 @@ def make_parser() -> Parser:
 
 def _train(parser: Parser) -> None:
     """Adds the arguments of `train`."""
-    add = parser.add_argument
     _add_training(parser)
-    add(
+    parser.number(
         "--seeds",
-        type=count,
-        default=1,
-        metavar="N",
-        help="train N agents one after another, from --seed on; what is "
-        "compiled for the first serves all (default: 1)",
+        1,
+        "train N agents one after another, from --seed on; what is compiled "
+        "for the first serves all (default: 1)",
     )
-    add(
+    parser.text(
         "--logdir",
+        "DIR",
+        "files go to DIR/ALGORITHM-ENV/seed-SEED (default: runs)",
         default="runs",
-        metavar="DIR",
-        help="files go to DIR/ALGORITHM-ENV/seed-SEED (default: runs)",
     )
-    add(
+    parser.number(
         "--checkpoint",
-        type=whole_number,
-        default=100_000,
-        metavar="STEPS",
-        help="save agent.keras, and all that --resume needs, every so many "
-        "steps, 0 at the end only (default: 100000)",
+        100_000,
+        "save agent.keras, and all that --resume needs, every N steps, 0 at "
+        "the end only (default: 100000)",
+        least=whole_number,
     )
-    add(
+    parser.number(
         "--evaluate",
-        type=whole_number,
-        metavar="STEPS",
-        help="play 20 greedy episodes every so many steps and keep the best "
-        "agent as best.keras, 0 at the end only (default: a tenth of the "
-        "steps)",
+        None,
+        "play 20 greedy episodes every N steps and keep the best agent as "
+        "best.keras, 0 at the end only (default: a tenth of the steps)",
+        least=whole_number,
     )
-    add(
+    parser.flag(
         "--resume",
-        action="store_true",
-        help="go on where the folder's newest checkpoint was, as if the "
-        "training had never stopped, up to the total steps",
+        "go on where the folder's newest checkpoint was, as if the training "
+        "had never stopped, up to the total steps",
     )
-    add(
-        "--overwrite",
-        action="store_true",
-        help="begin anew in a folder that holds a training",
-    )
-    group = parser.add_argument_group(
-        "recorded data",
-        "cql, iql, td3bc and bc learn from it, and dqn, sac, td3 and ddpg can. "
-        "No environment steps are taken: --checkpoint and --evaluate count "
-        "updates then.",
-    )
-    group.add_argument(
+    parser.flag("--overwrite", "begin anew in a folder that holds a training")
+    parser.text(
         "--data",
-        metavar="FOLDER",
-        help="data of `keras-rl2 record --dataset` or Minari, a folder of "
-        ".npy files, or an .npz file",
+        "FOLDER",
+        "learn from recorded data of `keras-rl2 record --dataset` or Minari, a "
+        "folder of .npy files, or an .npz file. cql, iql, td3bc and bc need "
+        "it, dqn, sac, td3 and ddpg can; --checkpoint and --evaluate count "
+        "updates then",
     )
-    group.add_argument(
+    parser.number(
         "--updates",
-        type=count,
-        metavar="N",
-        help="updates, in place of --steps (default: the preset's)",
+        None,
+        "with --data, in place of --steps (default: the preset's)",
     )
 
 
 def _tune(parser: Parser) -> None:
     """Adds the arguments of `tune`."""
-    add = parser.add_argument
     _add_training(parser)
-    _add_settings(parser, "--search", "agent.gamma=[0.9,0.99] agent.tau=null")
-    add("--seeds", type=count, default=2, help="of each trial (default: 2)")
-    add("--trials", type=count, default=50, help="in the end (default: 50)")
-    add("--storage", default="sqlite:///tuning.db", help="URL of a database")
-    add("--study", help="name, and of its best preset (default: as of a run)")
+    parser.settings("--search", "agent.gamma=[0.9,0.99] agent.tau=null")
+    parser.number("--seeds", 2, "of each trial (default: 2)")
+    parser.number("--trials", 50, "in the end (default: 50)")
+    storage = "sqlite:///tuning.db"
+    parser.text("--storage", "URL", "of a database", default=storage)
+    what = "of the study and of its best preset (default: as of a run)"
+    parser.text("--study", "NAME", what)
 
 
 def _evaluate(parser: Parser) -> None:
     """Adds the arguments of `evaluate`."""
     _add_playing(parser, episodes=20)
-    parser.add_argument(
-        "--stochastic",
-        action="store_true",
-        help="sample actions instead of taking the most probable ones",
-    )
+    what = "sample actions instead of taking the most probable ones"
+    parser.flag("--stochastic", what)
 
 
 def _record(parser: Parser) -> None:
     """Adds the arguments of `record`."""
     _add_playing(parser, episodes=1, path="; with --dataset, also random")
-    parser.add_argument(
+    parser.number(
         "--max-steps",
-        type=count,
-        default=5000,
-        help="where an episode is cut off that does not end (default: 5000)",
+        5000,
+        "where an episode is cut off that does not end (default: 5000)",
     )
-    parser.add_argument(
-        "--output",
-        metavar="FILE",
-        help="video, .mp4 or .gif (default: an .mp4 beside the agent)",
-    )
-    dataset = parser.add_argument_group("datasets")
-    dataset.add_argument(
-        "--dataset",
-        metavar="FOLDER",
-        help="new folder for a dataset, as Minari has it, in place of a video",
-    )
-    dataset.add_argument(
-        "--steps", type=count, help="environment steps (default: 10000)"
-    )
-    dataset.add_argument(
-        "--deterministic",
-        action="store_true",
-        help="take the most probable actions, not a sample as in training",
-    )
+    what = "video, .mp4 or .gif (default: an .mp4 beside the agent)"
+    parser.text("--output", "FILE", what)
+    what = "new folder for a dataset, as Minari has it, in place of a video"
+    parser.text("--dataset", "FOLDER", what)
+    what = "environment steps of a dataset (default: 10000)"
+    parser.number("--steps", None, what)
+    what = "for a dataset, take the most probable actions, not a sample"
+    parser.flag("--deterministic", what)
 
 
 def _plot(parser: Parser) -> None:
     """Adds the arguments of `plot`."""
-    add = parser.add_argument
     what = "folders with progress.csv files, at any depth"
-    add("runs", metavar="RUNS", nargs="+", help=what)
+    parser.text("runs", "RUNS", what, nargs="+")
     output = "learning_curves.png"
     what = f"picture; png, svg or pdf (default: {output})"
-    add("--output", metavar="FILE", default=output, help=what)
-    add("--dpi", type=count, default=120, help="dots per inch (default: 120)")
+    parser.text("--output", "FILE", what, default=output)
+    parser.number("--dpi", 120, "dots per inch (default: 120)")
 
 
 def _export(parser: Parser) -> None:
     """Adds the arguments of `export`."""
-    add = parser.add_argument
     _add_playing(parser, episodes=20)
-    add(
+    parser.add_argument(
         "--format",
         choices=list(formats.ENDINGS),
         help="tf_saved_model is a folder, the others are files",
     )
-    add(
-        "--output",
-        metavar="FILE",
-        help="default: policy, policy.onnx or policy.tflite beside the agent",
-    )
-    add(
+    what = "default: policy, policy.onnx or policy.tflite beside the agent"
+    parser.text("--output", "FILE", what)
+    parser.flag(
         "--stochastic",
-        action="store_true",
-        help="sample actions, with noise as an input, instead of taking the "
-        "most probable ones",
+        "sample actions, with noise as an input, instead of taking the most "
+        "probable ones",
     )
-    add(
+    parser.add_argument(
         "--quantize",
         choices=formats.QUANTIZATIONS,
         help="with litert: weights in 16 bits, or all in 8, with ranges of "
         "episodes, half of them random",
     )
-    add(
+    parser.number(
         "--batch-size",
-        type=count,
-        help="observations of each call; 1 for microcontrollers and browsers "
+        None,
+        "observations of each call; 1 for microcontrollers and browsers "
         "(default: any number)",
     )
-    add(
+    parser.flag(
         "--check",
-        action="store_true",
-        help="play the exported file against the agent, and write it if it "
-        "acts alike",
+        "play the exported file against the agent, and write it if it acts "
+        "alike",
     )
-    add(
-        "--check-file",
-        metavar="FILE",
-        help="play an existing file against the agent; write nothing",
-    )
+    what = "play an existing file against the agent; write nothing"
+    parser.text("--check-file", "FILE", what)
 
 
 def _presets(parser: Parser) -> None:
     """Adds the arguments of `presets`."""
-    parser.add_argument(
-        "of",
-        metavar="ALGORITHM_OR_ENV",
-        nargs="*",
-        help="an algorithm, an environment id, or both (default: all)",
-    )
+    what = "an algorithm, an environment id, or both (default: all)"
+    parser.text("of", "ALGORITHM_OR_ENV", what, nargs="*")
 
 
 def _doctor(parser: Parser) -> None:
     """Adds the arguments of `doctor`."""
-    add = parser.add_argument
-    what = "environment id, module:id, or module:Class"
-    add("environment", metavar="ENV", help=what)
-    what = "random steps to look at (default: 1000)"
-    add("--steps", type=count, default=1000, help=what)
-    add("--seed", type=whole_number, default=0, help="default: 0")
-    _add_settings(parser, "--env-kwargs", "arguments, see gymnasium.make")
+    parser.text("environment", "ENV", _ENV)
+    parser.number("--steps", 1000, "random steps to look at (default: 1000)")
+    parser.number("--seed", 0, "default: 0", least=whole_number)
+    parser.settings("--env-kwargs", "arguments, see gymnasium.make")
 
 
 def _add_training(parser: Parser) -> None:
     """Adds the arguments of commands that train with a preset."""
-    add = parser.add_argument
-    add("algorithm", metavar="ALGORITHM", help="ppo, sac, dqn, ...")
-    add(
-        "environment",
-        metavar="ENV",
-        help="id of Gymnasium, e.g. CartPole-v1; module:id or module:Class for "
-        "your own",
-    )
-    add("--steps", type=count, help="of a training (default: the preset's)")
-    add("--seed", type=whole_number, default=0, help="default: 0")
-    envs = "environments stepped together (default: the preset's)"
-    add("--envs", type=count, metavar="N", help=envs)
-    _add_settings(parser, "--env-kwargs", "arguments, see gymnasium.make")
-    add(
+    parser.text("algorithm", "ALGORITHM", "ppo, sac, dqn, ...")
+    parser.text("environment", "ENV", _ENV)
+    parser.number("--steps", None, "of a training (default: the preset's)")
+    parser.number("--seed", 0, "default: 0", least=whole_number)
+    what = "environments stepped together (default: the preset's)"
+    parser.number("--envs", None, what)
+    parser.settings("--env-kwargs", "arguments, see gymnasium.make")
+    parser.text(
         "--preset",
-        metavar="PATH_OR_NAME",
-        help="a preset.json, the environment of another preset, or "
+        "PATH_OR_NAME",
+        "a preset.json, the environment of another preset, or "
         f"{DEFAULTS} for the algorithm's defaults (default: ENV's preset)",
     )
     what = "change settings: agent.gamma=0.9 optimizer.learning_rate=1e-4"
-    _add_settings(parser, "--set", what, dest="settings")
+    parser.settings("--set", what, dest="settings")
 
 
 def _add_playing(parser: Parser, episodes: int, path: str = "") -> None:
     """Adds the arguments of commands that play with a saved agent."""
-    add = parser.add_argument
-    add("path", metavar="PATH", help=_AGENT + path)
-    add("--env", help="environment id (default: the one it was trained in)")
+    parser.text("path", "PATH", _AGENT + path)
+    what = "environment id (default: the one it was trained in)"
+    parser.text("--env", "ENV", what)
     what = "arguments, on top of those it was trained with"
-    _add_settings(parser, "--env-kwargs", what)
+    parser.settings("--env-kwargs", what)
     what = f"episodes to play (default: {episodes})"
-    add("--episodes", type=count, default=episodes, help=what)
-    add("--seed", type=whole_number, default=0, help="default: 0")
-
-
-def _add_settings(
-    parser: Parser, option: str, what: str, dest: str | None = None
-) -> None:
-    """Adds an option that takes settings, and may be repeated."""
-    parser.add_argument(
-        option,
-        dest=dest,
-        type=setting,
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="KEY=VALUE",
-        help=what,
-    )
+    parser.number("--episodes", episodes, what)
+    parser.number("--seed", 0, "default: 0", least=whole_number)
 
 
 def require_module(name: str, command: str) -> None:

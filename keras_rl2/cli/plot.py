@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_rl2.cli.parser import require_module
-from keras_rl2.cli.progress_file import read_curve
 from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.cli.run_folder import require_path
+from keras_rl2.cli.training_files import read_curve
 from keras_rl2.presets.loading import read_object
 from keras_rl2.saving.atomic_files import replacing
 

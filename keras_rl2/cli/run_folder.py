@@ -85,9 +85,7 @@ class RunFolder:
         if folder.best.is_file():
             return folder, folder.best
         if not folder.agent.is_file():
-            below = sorted(path.rglob("agent.keras"))
-            hint = f"; there is {below[0]}" if below else ""
-            raise FileNotFoundError(f"{path}: holds no agent.keras{hint}")
+            raise FileNotFoundError(f"{path}: holds no agent.keras")
         return folder, folder.agent
 
     @property

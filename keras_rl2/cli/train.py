@@ -114,44 +114,27 @@ def asked_settings(
 def _preset(arguments: argparse.Namespace) -> Preset:
     """Returns the settings of the command line."""
     name = algorithm_name(arguments.algorithm)
-    _check_data(name, arguments)
-    preset = find_preset(name, arguments)
-    if arguments.data is not None:
-        preset = presets.on_recorded_data(preset)
-    elif preset.updates:
+    if arguments.data is None and presets.ALGORITHMS[name].offline:
         raise ValueError(
-            f"--preset {arguments.preset} is for recorded data: expected --data"
-        )
-    settings = asked_settings(preset, arguments)
-    if arguments.updates is not None:
-        settings["updates"] = arguments.updates
-    return preset.with_settings(settings)
-
-
-def _check_data(name: str, arguments: argparse.Namespace) -> None:
-    """Raises an error for data without a learner, and options without data."""
-    algorithm = presets.ALGORITHMS[name]
-    if arguments.data is None:
-        if algorithm.offline:
-            raise ValueError(
-                f"{name} learns from recorded data: expected --data FOLDER, as "
-                "`keras-rl2 record --dataset FOLDER` writes it"
-            )
-        if arguments.updates is not None:
-            raise ValueError("--updates is for --data FOLDER")
-        return
-    if algorithm.on_policy:
-        raise ValueError(
-            f"{name} does not learn from --data, only from what its present "
-            "policy does"
+            f"{name} learns from recorded data: expected --data FOLDER, as "
+            "`keras-rl2 record --dataset FOLDER` writes it"
         )
     for option in ("steps", "envs"):
-        if getattr(arguments, option) is not None:
+        if arguments.data and getattr(arguments, option) is not None:
             raise ValueError(
                 f"--{option} does not go with --data, with which no "
                 "environment steps are taken; --updates sets the length"
             )
-    require_path(arguments.data)
+    preset = find_preset(name, arguments)
+    if arguments.data:
+        require_path(arguments.data)
+        preset = presets.on_recorded_data(preset)
+    elif preset.updates or arguments.updates:
+        raise ValueError("--updates, or a preset of them, needs --data FOLDER")
+    settings = asked_settings(preset, arguments)
+    if arguments.updates is not None:
+        settings["updates"] = arguments.updates
+    return preset.with_settings(settings)
 
 
 def _resumed(
@@ -183,12 +166,6 @@ def _resumed(
 def _resumed_preset(folder: RunFolder, arguments: argparse.Namespace) -> Preset:
     """Returns the settings of the training in a folder."""
     preset = presets.read(folder.preset)
-    if preset.environment != arguments.environment:
-        # An environment that only a file names is not imported.
-        raise ValueError(
-            f"{folder.preset} is of a training in {preset.environment}, not "
-            f"in {arguments.environment}"
-        )
     if bool(preset.updates) != (arguments.data is not None):
         begun = "on recorded data" if preset.updates else "that took steps"
         raise ValueError(

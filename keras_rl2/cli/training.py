@@ -7,14 +7,12 @@ from typing import Literal
 import keras
 
 from keras_rl2 import agents
-from keras_rl2 import presets
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.callbacks import protocols
 from keras_rl2.data.replay import ReplayDataset
 from keras_rl2.data.rollouts import RolloutDataset
-from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.offline.array_source import GivenSource
 from keras_rl2.offline.offline import OfflineDataset
@@ -33,12 +31,6 @@ class Training:
         agent: `keras_rl2.Agent`. Compiled.
         dataset: `RolloutDataset`, `ReplayDataset` or `OfflineDataset`. The
             training data.
-        callbacks: list of `keras.callbacks.Callback`. Passed to each `fit`.
-            Defaults to `()`.
-
-    Attributes:
-        env_id: str. Id of the environment, or the name of its class.
-        total_steps: int. Environment steps of the run; 0 on recorded data.
 
     Example:
 
@@ -56,14 +48,10 @@ class Training:
         preset: Preset,
         agent: agents.Agent,
         dataset: RolloutDataset | ReplayDataset | OfflineDataset,
-        callbacks: Iterable[keras.callbacks.Callback] = (),
     ) -> None:
         self.preset = preset
         self.agent = agent
         self.dataset = dataset
-        self.callbacks = list(callbacks)
-        self.env_id = preset.environment
-        self.total_steps = preset.total_steps
 
     @classmethod
     def from_preset(
@@ -117,39 +105,6 @@ class Training:
         assert dataset is not None
         return cls(preset, agent, dataset)
 
-    @classmethod
-    def default(
-        cls,
-        algorithm: str,
-        env: GivenEnv,
-        *,
-        num_envs: int | None = None,
-        seed: int | None = None,
-    ) -> "Training":
-        """Makes the training of an algorithm with its own defaults.
-
-        An environment without a preset is trained for 100 000 steps.
-
-        Args:
-            algorithm: str. Name of the algorithm, in upper or lower case.
-            env: An environment, vector environment or id string.
-            num_envs: int or None. Environments to make of an id; None for 1.
-                Defaults to `None`.
-            seed: int or None. Seeds agent and dataset. Defaults to `None`.
-
-        Returns:
-            `Training`.
-
-        Raises:
-            ValueError: If the algorithm is unknown, or does not apply to the
-                environment.
-        """
-        if not isinstance(env, str):
-            env = as_vector_env(env, num_envs or 1)
-        name = env if isinstance(env, str) else env.name
-        preset = presets.default(algorithm, name)
-        return cls.from_preset(preset, env=env, num_envs=num_envs, seed=seed)
-
     @refusing_unknown
     def run(
         self,
@@ -159,8 +114,6 @@ class Training:
         *,
         validation_data: object = None,
         validation_freq: int = 1,
-        initial_epoch: int = 0,
-        shuffle: bool = False,
     ) -> keras.callbacks.History:
         """Trains until the agent has taken all steps of the run.
 
@@ -169,8 +122,8 @@ class Training:
         updates of the run.
 
         Args:
-            callbacks: Iterable of `keras.callbacks.Callback`, beside the
-                training's own. Defaults to `()`.
+            callbacks: Iterable of `keras.callbacks.Callback`. Defaults to
+                `()`.
             verbose: See `keras.Model.fit`. Defaults to `0`.
             total_steps: int or None. Environment steps of the agent's life to
                 end at, in whole epochs; None for those of the preset. Defaults
@@ -180,9 +133,6 @@ class Training:
                 to `None`.
             validation_freq: int. Number of epochs per evaluation. Defaults to
                 `1`.
-            initial_epoch: int. First epoch to count from. Defaults to `0`.
-            shuffle: bool. Argument of Keras without effect: datasets of rounds
-                shuffle their minibatches. Defaults to `False`.
 
         Returns:
             `keras.callbacks.History`.
@@ -192,23 +142,17 @@ class Training:
                 as many updates; if `total_steps` is set on recorded data.
         """
         check_positive(**present(total_steps=total_steps))
-        if isinstance(callbacks, str) or not isinstance(callbacks, Iterable):
-            raise ValueError(
-                "Expected `callbacks` to be a list of callbacks. "
-                f"Received: callbacks={callbacks!r}"
-            )
+        length: dict[str, Any]
         if self.preset.updates:
             length = {"epochs": self._epochs_left(total_steps)}
         else:
             length = {"total_steps": self._steps_left(total_steps)}
         return self.agent.fit(
             self.dataset,
-            callbacks=[*self.callbacks, *callbacks],
+            callbacks=[*callbacks],
             verbose=verbose,
             validation_data=validation_data,
             validation_freq=validation_freq,
-            initial_epoch=initial_epoch,
-            shuffle=shuffle,
             **length,
         )
 
@@ -229,8 +173,7 @@ class Training:
 
     def _steps_left(self, total_steps: int | None) -> int:
         """Returns the environment steps that are left of a run."""
-        if total_steps is None:
-            total_steps = self.total_steps
+        total_steps = total_steps or self.preset.total_steps
         if total_steps <= self.agent.env_steps:
             raise ValueError(
                 "Expected `total_steps` to be more than the steps taken so "

@@ -10,13 +10,13 @@ from keras_rl2.agents.loader import load
 from keras_rl2.callbacks import Checkpoint
 from keras_rl2.callbacks import Progress
 from keras_rl2.callbacks import TensorBoard
-from keras_rl2.cli.agent_files import AgentFiles
 from keras_rl2.cli.evaluate import describe
-from keras_rl2.cli.progress_file import ProgressFile
-from keras_rl2.cli.progress_file import count
 from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.cli.run_folder import write_json
 from keras_rl2.cli.training import Training
+from keras_rl2.cli.training_files import AgentFiles
+from keras_rl2.cli.training_files import ProgressFile
+from keras_rl2.cli.training_files import count
 from keras_rl2.data.evaluation import EvaluationDataset
 from keras_rl2.offline.offline import OfflineDataset
 from keras_rl2.presets import Preset

@@ -38,7 +38,7 @@ from keras_rl2.policies.actors import SentActor
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.saving.checkpoint_folder import SegmentLog
 from keras_rl2.workers.worker_collector import WorkerCollector
-from keras_rl2.workers.worker_env import WorkerEnv
+from keras_rl2.workers.workers import WorkerEnv
 from keras_rl2.workers.workers import Workers
 
 # Longer than the episodes of nearly all tasks.

@@ -239,14 +239,9 @@ def import_ray() -> Any:
 def _connect(address: str | None) -> str:
     """Connects this process to Ray, unless it is; returns where, if we did."""
     ray = import_ray()
-    where = address or os.environ.get("RAY_ADDRESS") or "local"
     if ray.is_initialized():
-        if address not in (None, _connected_to.get("address")):
-            raise ValueError(
-                "Expected no `address` where Ray is connected already. "
-                f"Received: address={address!r}"
-            )
         return _connected_to.get("address", "")
+    where = address or os.environ.get("RAY_ADDRESS") or "local"
     settings: dict[str, Any] = {}
     if where == "local":
         path = fresh_python.environ()["PYTHONPATH"]

@@ -20,6 +20,7 @@ from keras_rl2.collecting.policy_actor import PolicyActor
 from keras_rl2.collecting.sent_policy import SentPolicy
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.envs.adapt import as_vector_env
+from keras_rl2.envs.errors import WorkerError
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.making import find_spec
 from keras_rl2.envs.making import make_vector_env
@@ -245,8 +246,7 @@ class Worker:
 
     def _next_seed(self, restarts: int) -> int:
         """Returns the seed of environments that are restarted."""
-        sequence = np.random.SeedSequence((self._seed, restarts))
-        return int(sequence.generate_state(1)[0] >> 2)
+        return derived_seed(self._seed, restarts)
 
     # Single steps, for other uses of a dataset's environments.
 
@@ -256,6 +256,11 @@ class Worker:
 
     def step(self, action: Tree[np.ndarray]) -> tuple[Step, np.ndarray]:
         """Takes a step; returns it and `pending_reset`."""
+        if not self._begun:
+            raise WorkerError(
+                f"Expected an episode in worker {self.share.index}. Received: "
+                "one that was lost, and begins anew with `reset`"
+            )
         return self.env.step(action), self.env.pending_reset
 
     # State for resuming a training.
@@ -284,3 +289,8 @@ class Worker:
         self._collector.go_on(state, state["observation"])
         if state["memory"] is not None and self._actor is not None:
             self._actor.set_state(state["memory"])
+
+
+def derived_seed(*numbers: int) -> int:
+    """Returns a seed that depends on all of some numbers."""
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0] >> 2)

@@ -18,9 +18,9 @@ from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.workers.worker import Collected
 from keras_rl2.workers.worker import Share
-from keras_rl2.workers.worker_env import WorkerEnv
-from keras_rl2.workers.worker_env import side_by_side
 from keras_rl2.workers.worker_pool import Call
+from keras_rl2.workers.workers import WorkerEnv
+from keras_rl2.workers.workers import side_by_side
 
 
 class WorkerCollector(Collector):
@@ -90,14 +90,12 @@ class WorkerCollector(Collector):
             acting = self.pool.share(actor.weights)
         else:
             self.plan(None)
-        calls: list[Call] = []
+        arguments = [
+            (acting, _own(noise, share), self._reset)
+            for share in self.pool.shares
+        ]
         try:
-            for share in self.pool.shares:
-                given = (acting, _own(noise, share), self._reset)
-                call = self.pool.submit(
-                    share.index, "collect", *given, repeatable=True
-                )
-                calls.append(call)
+            calls = self.pool.submit("collect", arguments)
         except BaseException as error:
             # Some workers would be a rollout ahead of the others.
             self.drop(error)
@@ -185,12 +183,8 @@ class WorkerCollector(Collector):
         self, simulation: dict[str, Any], observation: Tree[np.ndarray]
     ) -> None:
         """Continues in the environments where others were."""
-        calls = [
-            self.pool.submit(share.index, "set_state", state, repeatable=True)
-            for share, state in zip(
-                self.pool.shares, simulation["workers"], strict=True
-            )
-        ]
+        states = [(state,) for state in simulation["workers"]]
+        calls = self.pool.submit("set_state", states)
         self.pool.gather(calls)
         self.has_begun = True
         if not simulation["adrift"]:

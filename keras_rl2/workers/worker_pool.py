@@ -8,9 +8,9 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
+from typing import NoReturn
 
 import cloudpickle
-import numpy as np
 
 from keras_rl2.envs.errors import WorkerError
 from keras_rl2.workers.transport import Link
@@ -18,6 +18,7 @@ from keras_rl2.workers.transport import LinkLostError
 from keras_rl2.workers.transport import Transport
 from keras_rl2.workers.worker import EnvMaker
 from keras_rl2.workers.worker import Share
+from keras_rl2.workers.worker import derived_seed
 from keras_rl2.workers.worker_host import unpacked_error
 
 # Losses of one worker in a row, without a rollout between them, after which
@@ -42,7 +43,6 @@ class Call:
         index: int. Index of the worker.
         method: str. Name of the method.
         arguments: tuple. Its arguments.
-        repeatable: bool. Whether a replacing worker repeats the call.
         seconds: float or None. Time limit.
         own: bool. Whether no caller waits for it.
         answer: Return value of the method.
@@ -53,7 +53,6 @@ class Call:
     index: int
     method: str
     arguments: tuple[Any, ...]
-    repeatable: bool
     seconds: float | None
     own: bool = False
     answer: Any = None
@@ -174,49 +173,47 @@ class WorkerPool:
         return self._transport.share(value)
 
     def submit(
-        self, index: int, method: str, *arguments: Any, repeatable: bool = False
-    ) -> Call:
-        """Calls a method of a worker, without waiting for it.
+        self, method: str, arguments: Sequence[tuple[Any, ...]]
+    ) -> list[Call]:
+        """Calls a method of all workers, without waiting for it.
+
+        The worker that replaces a lost one repeats its call.
 
         Args:
-            index: int. Index of the worker.
             method: str. Name of a method of `Worker`.
-            *arguments: Its arguments.
-            repeatable: bool. Whether another worker may repeat the call if
-                this one is lost. Defaults to `False`.
+            arguments: Sequence of tuples. The arguments of each worker.
 
         Returns:
-            `Call`, for `gather`.
+            list of `Call`, for `gather`.
         """
         self._require_open()
-        call = Call(index, method, arguments, repeatable, self._timeout)
         try:
             if not self._processes:
                 # They were interrupted.
                 self._start()
-            [process] = [p for p in self._processes if index in p.indices]
-            process.ask(call)
+            calls = []
+            for share, given in zip(self.shares, arguments, strict=True):
+                index = share.index
+                call = Call(index, method, given, self._timeout)
+                [process] = [p for p in self._processes if index in p.indices]
+                process.ask(call)
+                calls.append(call)
         except BaseException as error:
             self.break_off(error)
             raise
-        return call
+        return calls
 
     def call_all(self, method: str, *arguments: Any) -> list[Any]:
-        """Calls a method of all workers, repeatedly where one is lost.
+        """Calls a method of all workers with the same arguments.
 
         Args:
             method: str. Name of a method of `Worker`.
-            *arguments: Its arguments, the same for all.
+            *arguments: Its arguments.
 
         Returns:
             list of return values; see `gather`.
         """
-        return self.gather(
-            [
-                self.submit(share.index, method, *arguments, repeatable=True)
-                for share in self.shares
-            ]
-        )
+        return self.gather(self.submit(method, [arguments] * len(self.shares)))
 
     def plan(self, *plan: Any) -> None:
         """Calls `Worker.plan` of all, and of those that will replace them."""
@@ -233,8 +230,7 @@ class WorkerPool:
             list of return values.
 
         Raises:
-            WorkerError: If too few workers are left, or one was lost during a
-                call that cannot be repeated.
+            WorkerError: If too few workers are left.
             Exception: The error of a worker.
         """
         try:
@@ -263,7 +259,8 @@ class WorkerPool:
             self.losses += 1
             process.link.kill()
             for call in process.calls:
-                call.end(error=self._lost([call.index], "a break"))
+                error = WorkerError("Expected an answer. Received: a break")
+                call.end(error=error)
         self._processes.clear()
 
     def close(self) -> None:
@@ -277,12 +274,13 @@ class WorkerPool:
         if self.closed:
             raise ValueError("Expected workers that are open. Received: closed")
 
-    def _give_up(self) -> None:
-        """Ends all processes; those with open calls at once."""
+    def _give_up(self, expected: str, received: str) -> NoReturn:
+        """Ends all processes, those with open calls at once, and raises."""
         for process in self._processes:
             if process.calls:
                 process.link.kill()
         self.close()
+        raise WorkerError(f"Expected {expected}. Received: {received}")
 
     # Starting and replacing.
 
@@ -306,11 +304,9 @@ class WorkerPool:
         self._processes.remove(process)
         process.link.kill()
         indices = process.indices
-        logger.warning("Worker %s is replaced: %s.", _named(indices), why)
-        again = [call for call in process.calls if call.repeatable]
-        for call in process.calls:
-            if not call.repeatable and not call.own:
-                call.end(error=self._lost(indices, why))
+        named = ", ".join(map(str, indices))
+        logger.warning("Worker %s is replaced: %s.", named, why)
+        again = [call for call in process.calls if not call.own]
         tries = [
             self._losses_in_a_row[call.index]
             for call in process.calls
@@ -319,37 +315,31 @@ class WorkerPool:
         if tries and (hangs or max(tries) >= _MOST_TRIES):
             # It had replaced another one.
             why = f"{why}, and so did its replacement"
-            self._give_away(indices, again, why)
-            return
-        for index in indices:
-            self._losses_in_a_row[index] += 1
-            if self._losses_in_a_row[index] > MOST_LOSSES:
-                self._give_up()
-                raise self._lost(indices, f"{why}, {MOST_LOSSES + 1} times")
-        try:
-            [link] = self._transport.start(1, self._replace_seconds)
-        except LinkLostError as error:
-            self._give_away(indices, again, f"{why}; {error}")
-            return
-        self._processes.append(_Process(link))
-        self._take_over(self._processes[-1], indices, again)
-
-    def _give_away(
-        self, indices: list[int], calls: list[Call], why: str
-    ) -> None:
-        """Distributes the workers of a lost process to the remaining ones."""
-        left = self.workers_left
-        if left < self._min_workers:
-            self._give_up()
-            raise WorkerError(
-                f"Expected at least {self._min_workers} workers. Received: "
-                f"{left} that are left; worker {_named(indices)} was lost: "
-                f"{why}"
+        else:
+            for index in indices:
+                self._losses_in_a_row[index] += 1
+                if self._losses_in_a_row[index] > MOST_LOSSES:
+                    why = f"{why}, {MOST_LOSSES + 1} times"
+                    self._give_up(f"worker {named} to answer", why)
+            try:
+                [link] = self._transport.start(1, self._replace_seconds)
+            except LinkLostError as error:
+                why = f"{why}; {error}"
+            else:
+                self._processes.append(_Process(link))
+                self._take_over(self._processes[-1], indices, again)
+                return
+        # The remaining ones share its workers.
+        if self.workers_left < self._min_workers:
+            self._give_up(
+                f"at least {self._min_workers} workers",
+                f"{self.workers_left} that are left; worker {named} was lost: "
+                f"{why}",
             )
         for index in indices:
-            process = min(self._processes, key=lambda each: len(each.indices))
-            own = [call for call in calls if call.index == index]
-            self._take_over(process, [index], own)
+            least = min(self._processes, key=lambda each: len(each.indices))
+            own = [call for call in again if call.index == index]
+            self._take_over(least, [index], own)
 
     def _take_over(
         self, process: _Process, indices: list[int], calls: list[Call]
@@ -357,22 +347,14 @@ class WorkerPool:
         """Lets a process take over workers and their open calls."""
         process.indices += indices
         for index in indices:
-            sequence = np.random.SeedSequence((self._seed, self.losses, index))
-            seed = int(sequence.generate_state(1)[0] >> 2)
+            seed = derived_seed(self._seed, self.losses, index)
             made = cloudpickle.dumps((self.shares[index], self._maker, seed))
             seconds = self._replace_seconds
-            process.ask(Call(index, "make", (made,), False, seconds, own=True))
+            process.ask(Call(index, "make", (made,), seconds, own=True))
             if self._plan:
-                call = Call(index, "plan", self._plan, False, None, own=True)
-                process.ask(call)
+                process.ask(Call(index, "plan", self._plan, None, own=True))
         for call in calls:
             process.ask(call)
-
-    def _lost(self, indices: list[int], why: str) -> WorkerError:
-        """Returns the error of a lost worker."""
-        return WorkerError(
-            f"Expected worker {_named(indices)} to answer. Received: {why}"
-        )
 
     # Receiving.
 
@@ -414,8 +396,3 @@ class WorkerPool:
             self._losses_in_a_row[call.index] = 0
         if call.own and call.error is not None:
             raise call.error
-
-
-def _named(indices: Sequence[int]) -> str:
-    """Formats indices for messages."""
-    return ", ".join(map(str, indices))

@@ -5,16 +5,21 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from keras_rl2.basics.arguments import check_above_zero
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.vector_env import GivenEnv
+from keras_rl2.envs.vector_env import Step
+from keras_rl2.envs.vector_env import VectorEnvAdapter
+from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.workers.transport import Transport
 from keras_rl2.workers.worker import EnvMaker
 from keras_rl2.workers.worker import Share
-from keras_rl2.workers.worker_env import WorkerEnv
 from keras_rl2.workers.worker_pool import WorkerPool
 
 
@@ -70,7 +75,7 @@ class Workers(abc.ABC):
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[EnvWrapper] = (),
         seed: int = 0,
-    ) -> WorkerEnv:
+    ) -> "WorkerEnv":
         """Starts the processes and makes the environments in them.
 
         Args:
@@ -121,3 +126,85 @@ class Workers(abc.ABC):
                 f"Received: num_envs={num_envs}"
             )
         return each
+
+
+class WorkerEnv(VectorEnvAdapter):
+    """The environments that workers hold, to be stepped from here.
+
+    Rollouts are not collected through it: each step here is a message to each
+    worker and back. It serves other uses of a dataset's environments, and has
+    their spaces.
+
+    Args:
+        pool: `WorkerPool`. Holds them.
+
+    Attributes:
+        pool: `WorkerPool`.
+        envs_per_worker: int. Environments of each worker.
+    """
+
+    def __init__(self, pool: WorkerPool) -> None:
+        described = pool.descriptions[0]
+        shares = pool.shares
+        super().__init__(
+            pool,
+            sum(share.num_envs for share in shares),
+            described["observation_space"],
+            described["action_space"],
+        )
+        self.pool = pool
+        self.envs_per_worker = shares[0].num_envs
+        self.name = described["name"]
+        self.masks_reset_rows = described["masks_reset_rows"]
+
+    def _reset(self, seed: int | None) -> Any:
+        """Resets the environments of all workers."""
+        return side_by_side(self.pool.call_all("reset", seed))
+
+    def _step(self, action: Tree[np.ndarray]) -> Step:
+        """Steps the environments of all workers."""
+        action = self._to_action(action)
+        own = [
+            (map_leaves(lambda each, s=share: each[s.envs], action),)
+            for share in self.pool.shares
+        ]
+        answers = self.pool.gather(self.pool.submit("step", own))
+        steps, pending = zip(*answers, strict=True)
+        self.pending_reset = np.concatenate(pending)
+        observation, *outcome, final = zip(*steps, strict=True)
+        finals = None
+        if any(each is not None for each in final):
+            # Rows of episodes that have not ended have no meaning.
+            finals = side_by_side(
+                [
+                    seen if last is None else last
+                    for seen, last in zip(observation, final, strict=True)
+                ]
+            )
+        reward, terminated, truncated = map(np.concatenate, outcome)
+        return (
+            side_by_side(observation),
+            reward,
+            terminated,
+            truncated,
+            finals,
+        )
+
+    def watch(self) -> None:
+        """Does nothing: each worker notes its environments itself."""
+
+    def restart(self, seed: int | None = None) -> Any:
+        """Starts new episodes in every environment, after one has failed."""
+        return self.reset(seed)
+
+    def limit_steps(self, seconds: float) -> None:
+        """Raises an error: the workers' own timeout limits whole rollouts."""
+        raise ValueError(
+            "Expected `step_timeout=None` with `workers`, which have a "
+            f"`timeout` of their own. Received: step_timeout={seconds}"
+        )
+
+
+def side_by_side(trees: Sequence[Any], axis: int = 0) -> Any:
+    """Concatenates the arrays of all workers along the environments' axis."""
+    return map_leaves(lambda *arrays: np.concatenate(arrays, axis=axis), *trees)

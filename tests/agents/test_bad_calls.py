@@ -246,7 +246,7 @@ CALLS = {
         {"preset": "=preset"},
         {**OF_TRAINING, "preset": ("CartPole-v1", None, 3), "data": (3,)},
     ),
-    "=training.run": ({}, {"verbose": ("x", 3), "callbacks": (3, [3])}),
+    "=training.run": ({}, {"verbose": ("x", 3), "callbacks": ("x", [3])}),
     # Callbacks.
     "callbacks.Checkpoint": (
         {"directory": "nowhere"},

@@ -90,7 +90,7 @@ def test_a_missing_package_is_named(trained, refused, monkeypatch):
     line = refused("record", trained)
     assert "pip install imageio imageio-ffmpeg" in line
     line = refused("export", trained, "--format", "onnx")
-    assert "pip install tf2onnx" in line
+    assert "keras-rl2-fit[onnx]" in line
 
 
 def test_an_ending_that_does_not_fit(trained, refused):

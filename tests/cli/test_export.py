@@ -103,10 +103,6 @@ def test_invalid_options_are_refused(run_folder, refused):
             ["--format", "onnx", "--quantize", "int8"],
             "Expected",
         ),
-        (
-            ["--check-file", "policy.onnx", "--format", "onnx"],
-            "leave out --format",
-        ),
         (["--check-file", "nowhere"], "nowhere: no such file or folder"),
         (
             ["--format", "onnx", "--check", "--env", "Nowhere-v0"],

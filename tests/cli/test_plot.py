@@ -5,7 +5,7 @@ import pytest
 
 from keras_rl2.cli import parser
 from keras_rl2.cli.main import main
-from keras_rl2.cli.progress_file import read_curve
+from keras_rl2.cli.training_files import read_curve
 
 
 def write(folder, returns, algorithm=None, environment="CartPole-v1"):
@@ -101,7 +101,7 @@ def test_other_files_are_refused(tmp_path, refused):
     head = "env_steps,episode_return\n"
     for text, said in (
         ("", "no episode_return"),
-        ("a,b\n1,2\n", "expected a column env_steps or updates, received a"),
+        ("a,b\n1,2\n", "expected a column env_steps or updates"),
         ("env_steps,loss\n1,2\n", "no episode_return"),
         (head + "1,many\n", "'many'"),
         (head + "1,nan\n", "no episode has ended"),

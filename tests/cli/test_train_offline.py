@@ -9,7 +9,7 @@ import pytest
 import keras_rl2 as rl
 from keras_rl2 import presets
 from keras_rl2.cli.main import main
-from keras_rl2.cli.progress_file import read_curve
+from keras_rl2.cli.training_files import read_curve
 from support.run_folders import rows_of
 
 SMALL = ["networks.hidden=[8]", "dataset.updates_per_epoch=2"]
@@ -87,10 +87,10 @@ def test_invalid_options_are_refused(data, tmp_path, refused, asked):
         ("bc", [], "expected --data FOLDER"),
         ("iql", ["--resume"], "expected --data FOLDER"),
         ("td3bc", ["--preset", "default"], "expected --data FOLDER"),
-        ("ppo", given, "PPO does not learn from --data"),
+        ("ppo", given, "from which no on-policy"),
         ("cql", [*given, "--steps", "9"], "--steps does not go with --data"),
         ("cql", [*given, "--envs", "2"], "--envs does not go with --data"),
-        ("dqn", ["--updates", "9"], "--updates is for --data"),
+        ("dqn", ["--updates", "9"], "needs --data FOLDER"),
         ("cql", ["--data", "nowhere"], "nowhere: no such file"),
         ("cql", [*given, "--set", "dataset.capacity=9"], "dataset.batch_size"),
         ("cql", [*given, "--set", "total_steps=9"], "Expected either"),
