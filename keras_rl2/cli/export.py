@@ -17,7 +17,6 @@ from keras_rl2.cli.run_folder import require_path
 from keras_rl2.export import formats
 from keras_rl2.offline.recorder import record
 from keras_rl2.spaces.trees import map_leaves
-from keras_rl2.spaces.trees import named_leaves
 
 # Steps of each half of what int8 finds its ranges in.
 _RECORDED = 1000
@@ -74,13 +73,9 @@ def _export(
     how = "stochastic" if arguments.stochastic else "greedy"
     kind = f", {arguments.quantize}" if arguments.quantize else ""
     taken = " and noise" if arguments.stochastic else ""
-    shapes = ", ".join(
-        f"{path} [{', '.join(map(str, ('batch', *each.shape)))}]".strip()
-        for path, each in named_leaves(agent.observation_spec)
-    )
     print(
-        f"{output}: {how} policy as {arguments.format}{kind}, raw observations "
-        f"{shapes}{taken} in, actions out"
+        f"{output}: {how} policy as {arguments.format}{kind}, raw "
+        f"observations{taken} in, actions out"
     )
     for check in checks:
         print(_described(output, check))

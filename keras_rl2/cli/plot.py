@@ -19,6 +19,8 @@ from keras_rl2.presets.loading import read_object
 from keras_rl2.saving.atomic_files import replacing
 
 _INCHES = (6.4, 4.2)
+# Share of the resamples on either side of a 95 % interval.
+_TAIL = (1.0 - 0.95) / 2.0
 
 
 class _Curve(NamedTuple):
@@ -174,23 +176,14 @@ def interquartile_mean(values: np.ndarray) -> np.ndarray:
     return total / (0.5 * seeds)
 
 
-def bootstrap_interval(
-    values: np.ndarray,
-    confidence: float = 0.95,
-    resamples: int = 1000,
-    seed: int = 0,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns a bootstrap confidence interval of the interquartile mean.
+def bootstrap_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the 95 % bootstrap interval of the interquartile mean.
 
-    Whole curves are drawn with replacement, as many as there are, and the
-    quantiles of their interquartile means are taken.
+    Whole curves are drawn with replacement, as many as there are, 1000 times,
+    and the quantiles of their interquartile means are taken.
 
     Args:
         values: `[S, ...]` float. One row for each seed.
-        confidence: float. Share of the resamples within the interval.
-            Defaults to `0.95`.
-        resamples: int. How often seeds are drawn. Defaults to `1000`.
-        seed: int. Seeds the drawing. Defaults to `0`.
 
     Returns:
         tuple of `[...]` float64: lower and upper end.
@@ -201,11 +194,10 @@ def bootstrap_interval(
     >>> float(low[0]), float(high[0])
     (1.0, 1.0)
     """
-    generator = np.random.default_rng(seed)
-    rows = generator.integers(len(values), size=(resamples, len(values)))
+    generator = np.random.default_rng(0)
+    rows = generator.integers(len(values), size=(1000, len(values)))
     means = np.stack([interquartile_mean(values[each]) for each in rows])
-    tail = (1.0 - confidence) / 2.0
-    low, high = np.quantile(means, [tail, 1.0 - tail], axis=0)
+    low, high = np.quantile(means, [_TAIL, 1.0 - _TAIL], axis=0)
     return low, high
 
 

@@ -190,21 +190,17 @@ class RayLink(Link):
         self.actor = actor
         #: The reference to the answer; None if there will be none.
         self.awaited: Any = None
-        self._lost = LinkLostError("killed")
 
     def send(self, index: int, method: str, arguments: Sequence[Any]) -> None:
         """Asks for a call; see `Link`."""
-        try:
-            with _losses():
-                self.awaited = self.actor.call.remote(index, method, *arguments)
-        except LinkLostError as error:
-            self.awaited, self._lost = None, error
-            raise
+        self.awaited = None
+        with _losses():
+            self.awaited = self.actor.call.remote(index, method, *arguments)
 
     def receive(self) -> tuple[bool, Any]:
         """Returns the answer; see `Link`."""
         if self.awaited is None:
-            raise self._lost
+            raise LinkLostError("its actor cannot be reached")
         ray = import_ray()
         try:
             with _losses():

@@ -33,26 +33,6 @@ from keras_rl2.spaces.trees import Tree
 
 
 @dataclasses.dataclass(frozen=True)
-class Share:
-    """The share of all environments that a worker holds.
-
-    Attributes:
-        index: int. Index of the worker.
-        first: int. Index of its first environment.
-        num_envs: int. Number of its environments.
-    """
-
-    index: int
-    first: int
-    num_envs: int
-
-    @property
-    def envs(self) -> slice:
-        """Indices of its environments among all."""
-        return slice(self.first, self.first + self.num_envs)
-
-
-@dataclasses.dataclass(frozen=True)
 class EnvMaker:
     """Makes environments wherever it is sent, by cloudpickle.
 
@@ -140,17 +120,17 @@ class Worker:
     """Holds environments and a policy; imports no TensorFlow.
 
     Args:
-        share: `Share`. The environments that it holds.
+        envs: slice. The indices of its environments among all.
         maker: `EnvMaker`. Makes them.
         seed: int. Seed for environments that were never reset: those of a
             worker that replaces another one.
     """
 
-    def __init__(self, share: Share, maker: EnvMaker, seed: int) -> None:
-        self.share = share
+    def __init__(self, envs: slice, maker: EnvMaker, seed: int) -> None:
+        self.first, num_envs = envs.start, envs.stop - envs.start
         self._seed = seed
-        self.env = as_vector_env(maker(share.num_envs))
-        self.env.remake = lambda: maker(share.num_envs)
+        self.env = as_vector_env(maker(num_envs))
+        self.env.remake = lambda: maker(num_envs)
         self._collector: Collector | None = None
         self._actor: PolicyActor | None = None
         # Whether its environments have ever been reset.
@@ -224,7 +204,7 @@ class Worker:
         if reset is not None or anew:
             collector.reset(self._seed_of(reset))
             if self._actor is not None:
-                self._actor.begin(np.ones(self.share.num_envs, np.bool_))
+                self._actor.begin(np.ones(self.env.num_envs, np.bool_))
         trajectory = collector.collect(actor, noise)
         broken = collector.broken
         if anew:
@@ -241,7 +221,7 @@ class Worker:
         """
         begun, self._begun = self._begun, True
         if reset is not None and reset[0] is not None:
-            return reset[0] + self.share.first
+            return reset[0] + self.first
         return None if begun else self._next_seed(0)
 
     def _next_seed(self, restarts: int) -> int:
@@ -258,8 +238,8 @@ class Worker:
         """Takes a step; returns it and `pending_reset`."""
         if not self._begun:
             raise WorkerError(
-                f"Expected an episode in worker {self.share.index}. Received: "
-                "one that was lost, and begins anew with `reset`"
+                "Expected an episode in each environment. Received: some that "
+                "were lost with their worker, and begin anew with `reset`"
             )
         return self.env.step(action), self.env.pending_reset
 

@@ -17,7 +17,6 @@ from keras_rl2.spaces.action_format import ActionFormat
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.workers.worker import Collected
-from keras_rl2.workers.worker import Share
 from keras_rl2.workers.worker_pool import Call
 from keras_rl2.workers.workers import WorkerEnv
 from keras_rl2.workers.workers import side_by_side
@@ -191,12 +190,12 @@ class WorkerCollector(Collector):
             self._resets_seen = self._adapter.resets
 
 
-def _own(noise: StepNoise, share: Share) -> StepNoise:
+def _own(noise: StepNoise, share: slice) -> StepNoise:
     """Returns the noise of one worker's environments."""
     if isinstance(noise, np.ndarray):
-        return np.ascontiguousarray(noise[:, share.envs])
+        return np.ascontiguousarray(noise[:, share])
     return [
-        map_leaves(lambda each: np.ascontiguousarray(each[share.envs]), step)
+        map_leaves(lambda each: np.ascontiguousarray(each[share]), step)
         for step in noise
     ]
 
@@ -226,7 +225,7 @@ def _of_state(state: dict[str, Any]) -> Collected:
     return Collected(trajectory, broken, restarts, pending)
 
 
-def _joined(parts: list[Collected], shares: Sequence[Share]) -> Collected:
+def _joined(parts: list[Collected], shares: Sequence[slice]) -> Collected:
     """Joins the workers' shares of a rollout."""
     broken = None
     if any(each.broken is not None for each in parts):
@@ -244,7 +243,7 @@ def _joined(parts: list[Collected], shares: Sequence[Share]) -> Collected:
     )
 
 
-def _trajectory(parts: list[Trajectory], shares: Sequence[Share]) -> Trajectory:
+def _trajectory(parts: list[Trajectory], shares: Sequence[slice]) -> Trajectory:
     """Concatenates trajectories, in new arrays."""
     joined: dict[str, Any] = {}
     for name in parts[0].arrays():
@@ -256,8 +255,9 @@ def _trajectory(parts: list[Trajectory], shares: Sequence[Share]) -> Trajectory:
     # Indices of final observations in the whole rollout.
     indices = []
     for part, share in zip(parts, shares, strict=True):
-        step, env = np.divmod(part.final_index, share.num_envs)
-        indices.append(step * joined["reward"].shape[1] + env + share.first)
+        step, env = np.divmod(part.final_index, part.reward.shape[1])
+        index = step * joined["reward"].shape[1] + env + share.start
+        indices.append(index)
     index = np.concatenate(indices).astype(np.int32)
     order = np.argsort(index)
     for name in ("final_observation", "final_state"):

@@ -48,12 +48,12 @@ class WorkerHost:
         where = ", as it was made"
         try:
             if method == "make":
-                share, maker, seed = pickle.loads(*arguments)
+                envs, maker, seed = pickle.loads(*arguments)
                 self._close(index)
-                self._workers[index] = Worker(share, maker, seed)
+                self._workers[index] = Worker(envs, maker, seed)
                 return True, None
             worker = self._workers[index]
-            first = worker.share.first
+            first = worker.first
             where = f", whose environment 0 is environment {first} of all"
             return True, getattr(worker, method)(*arguments)
         except Exception as error:

@@ -17,7 +17,6 @@ from keras_rl2.workers.transport import Link
 from keras_rl2.workers.transport import LinkLostError
 from keras_rl2.workers.transport import Transport
 from keras_rl2.workers.worker import EnvMaker
-from keras_rl2.workers.worker import Share
 from keras_rl2.workers.worker import derived_seed
 from keras_rl2.workers.worker_host import unpacked_error
 
@@ -116,14 +115,14 @@ class WorkerPool:
     Args:
         transport: `Transport`. Runs the processes.
         maker: `EnvMaker`. Makes environments.
-        shares: Sequence of `Share`. The environments of each worker.
+        shares: Sequence of slices. Indices of each worker's environments.
         min_workers: int. Number of processes below which an error is raised.
         timeout: float or None. Seconds that a call may take.
         start_timeout: float. Seconds that processes may take to start.
         seed: int. Seeds environments that replace others.
 
     Attributes:
-        shares: list of `Share`.
+        shares: list of slices.
         losses: int. Number of lost processes so far.
         closed: bool. Whether all processes have ended for good.
         descriptions: list of dict, as returned by `Worker.describe`.
@@ -133,7 +132,7 @@ class WorkerPool:
         self,
         transport: Transport,
         maker: EnvMaker,
-        shares: Sequence[Share],
+        shares: Sequence[slice],
         min_workers: int,
         timeout: float | None,
         start_timeout: float,
@@ -192,8 +191,7 @@ class WorkerPool:
                 # They were interrupted.
                 self._start()
             calls = []
-            for share, given in zip(self.shares, arguments, strict=True):
-                index = share.index
+            for index, given in enumerate(arguments):
                 call = Call(index, method, given, self._timeout)
                 [process] = [p for p in self._processes if index in p.indices]
                 process.ask(call)
@@ -259,8 +257,8 @@ class WorkerPool:
             self.losses += 1
             process.link.kill()
             for call in process.calls:
-                error = WorkerError("Expected an answer. Received: a break")
-                call.end(error=error)
+                broken = WorkerError("Expected an answer. Received: a break")
+                call.end(error=broken)
         self._processes.clear()
 
     def close(self) -> None:
@@ -295,8 +293,8 @@ class WorkerPool:
                 f"Expected {len(self.shares)} workers. Received: {error}"
             ) from error
         self._processes = [_Process(link) for link in links]
-        for process, share in zip(self._processes, self.shares, strict=True):
-            self._take_over(process, [share.index], [])
+        for index, process in enumerate(self._processes):
+            self._take_over(process, [index], [])
 
     def _lose(self, process: _Process, why: str, hangs: bool = False) -> None:
         """Replaces a lost process, or distributes its workers to others."""

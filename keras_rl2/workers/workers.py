@@ -19,7 +19,6 @@ from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.workers.transport import Transport
 from keras_rl2.workers.worker import EnvMaker
-from keras_rl2.workers.worker import Share
 from keras_rl2.workers.worker_pool import WorkerPool
 
 
@@ -98,7 +97,7 @@ class Workers(abc.ABC):
         """
         maker = EnvMaker.of(env, env_kwargs, wrappers)
         each = self._envs_of_each(num_envs)
-        shares = [Share(i, i * each, each) for i in range(self.count)]
+        shares = [slice(i * each, (i + 1) * each) for i in range(self.count)]
         pool = WorkerPool(
             self._transport(),
             maker,
@@ -145,15 +144,14 @@ class WorkerEnv(VectorEnvAdapter):
 
     def __init__(self, pool: WorkerPool) -> None:
         described = pool.descriptions[0]
-        shares = pool.shares
         super().__init__(
             pool,
-            sum(share.num_envs for share in shares),
+            pool.shares[-1].stop,
             described["observation_space"],
             described["action_space"],
         )
         self.pool = pool
-        self.envs_per_worker = shares[0].num_envs
+        self.envs_per_worker = pool.shares[0].stop
         self.name = described["name"]
         self.masks_reset_rows = described["masks_reset_rows"]
 
@@ -165,7 +163,7 @@ class WorkerEnv(VectorEnvAdapter):
         """Steps the environments of all workers."""
         action = self._to_action(action)
         own = [
-            (map_leaves(lambda each, s=share: each[s.envs], action),)
+            (map_leaves(lambda each, s=share: each[s], action),)
             for share in self.pool.shares
         ]
         answers = self.pool.gather(self.pool.submit("step", own))

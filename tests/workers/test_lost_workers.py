@@ -148,7 +148,7 @@ def test_a_step_that_is_lost_is_an_error():
     _, data = made(workers=WorkersHere(2))
     data.env.reset(seed=0)
     lose(data, 1, "step")
-    with pytest.raises(WorkerError, match="begins anew"):
+    with pytest.raises(WorkerError, match="begin anew"):
         data.env.step(np.zeros(NUM_ENVS, np.int32))
     observation = data.env.reset()
     assert (observation[:, 2] == 0).all()
