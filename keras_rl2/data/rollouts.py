@@ -31,7 +31,6 @@ from keras_rl2.policies.own_round import OwnRollout
 from keras_rl2.policies.policy import ModelPolicy
 from keras_rl2.saving.checkpoint_folder import SegmentLog
 from keras_rl2.spaces.trees import map_leaves
-from keras_rl2.workers.worker_env import WorkerEnv
 from keras_rl2.workers.workers import WorkerEnv
 
 if TYPE_CHECKING:
