@@ -40,6 +40,7 @@ from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
+from keras_rl2.networks.building import check_arguments
 from keras_rl2.networks.model_layers import all_layers
 from keras_rl2.presets import Preset
 from keras_rl2.spaces import space_configs
@@ -327,6 +328,13 @@ class Agent(ActingModel):
             cls.__name__, settings, taken - cls.made_arguments
         )
         arguments.check_seed(seed)
+        check_arguments(
+            activation=activation,
+            normalize_observations=normalize_observations,
+            normalization=normalization or cls.default_normalization,
+            initialization=initialization or cls.default_initialization,
+            **arguments.present(hidden=hidden),
+        )
         # Whoever gives networks and spaces needs no environment.
         from keras_rl2.envs.adapt import as_vector_env
 

@@ -11,8 +11,11 @@ from collections.abc import Callable
 from typing import Any
 from typing import NoReturn
 
-from keras_rl2.export import formats
 from keras_rl2.version import __version__
+
+# Those of `export.formats`, which imports NumPy.
+_FORMATS = ("tf_saved_model", "onnx", "litert")
+_QUANTIZATIONS = ("float16", "int8")
 
 #: The name of an algorithm's own settings in `--preset`.
 DEFAULTS = "default"
@@ -266,7 +269,7 @@ def _export(parser: Parser) -> None:
     _add_playing(parser, episodes=20)
     parser.add_argument(
         "--format",
-        choices=list(formats.ENDINGS),
+        choices=_FORMATS,
         help="tf_saved_model is a folder, the others are files",
     )
     what = "default: policy, policy.onnx or policy.tflite beside the agent"
@@ -278,7 +281,7 @@ def _export(parser: Parser) -> None:
     )
     parser.add_argument(
         "--quantize",
-        choices=formats.QUANTIZATIONS,
+        choices=_QUANTIZATIONS,
         help="with litert: weights in 16 bits, or all in 8, with ranges of "
         "episodes, half of them random",
     )

@@ -68,9 +68,11 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         env: A `gymnasium.Env`, a `gymnasium.vector.VectorEnv` of any autoreset
             mode, an EnvPool environment, an id string, or a function that
             makes a `gymnasium.Env`.
-        rounds_per_epoch: int. Rounds of one Keras epoch.
+        rounds_per_epoch: int. Rounds of one Keras epoch. Defaults to `1`.
         num_envs: int. Environments to make when `env` is an id or a function.
-        seed: int or None. Seeds environments, acting and the rest.
+            Defaults to `1`.
+        seed: int or None. Seeds environments, acting and the rest. Defaults
+            to `None`.
         env_kwargs: dict or None. Arguments of the environments that are made
             of an id, as `gymnasium.make` takes them. Defaults to `None`.
         wrappers: sequence of functions from a `gymnasium.Env` to another one,

@@ -106,6 +106,12 @@ def as_vector_env(
             "Expected an id with `env_kwargs` and `wrappers`. "
             f"Received: env={env!r}"
         )
+    for name in ("observation_space", "action_space"):
+        if not hasattr(env, name):
+            raise ValueError(
+                "Expected an environment with `observation_space` and "
+                f"`action_space`. Received: {env!r} without `{name}`"
+            )
     adapter = _ADAPTERS.get(id(env))
     if isinstance(env, VectorEnvAdapter):
         adapter = env

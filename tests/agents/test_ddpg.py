@@ -85,5 +85,5 @@ def test_what_it_cannot_do_is_refused():
     critic = linear_critic(1.0, 1.0)
     with pytest.raises(ValueError, match="one `critic`"):
         rl.DDPG(linear_actor(1.0), [critic, critic])
-    with pytest.raises(ValueError, match="scale of 0 or more"):
+    with pytest.raises(ValueError, match=r"scale to be .* 0 or more"):
         rl.DDPG(linear_actor(1.0), critic, exploration=-1.0)

@@ -175,7 +175,7 @@ def test_action_spaces_that_are_refused():
 
 def test_heads_of_trees_convert_actions_and_come_back_from_configs():
     for space in HYBRID_ACTIONS.values():
-        head = rl.policy_heads.policy_head(space)
+        head = rl.distributions.policy_head(space)
         again = CompositeHead.from_config(head.get_config())
         assert again.get_config() == head.get_config()
         assert again.parameter_sizes == head.parameter_sizes
@@ -244,7 +244,7 @@ def test_parts_that_are_choices_can_be_forbidden():
             # As if the wheel could be forbidden, too.
             self.observation_space["action_mask"] = spaces.MultiBinary(7)
 
-    with raises(r"of shape \(5,\)", r"MultiBinary\(7\)"):
+    with raises("each of the 5 options", r"MultiBinary\(7\)"):
         rl.PPO.for_env(Longer())
 
 

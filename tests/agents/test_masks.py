@@ -333,7 +333,7 @@ def test_actions_that_cannot_be_forbidden_are_refused():
             self.action_space = spaces.Box(-1.0, 1.0, (5,), np.float32)
 
     for make in (rl.PPO, rl.SAC, rl.TD3):
-        with raises("the action space has no single options to forbid", "Box"):
+        with raises("each of the 0 options of the action space", "Box"):
             make.for_env(Numbers())
     for make, kind in (
         (rl.TD3, "discrete"),
@@ -375,13 +375,13 @@ def test_a_mask_of_another_length():
         spaces.Tuple([spaces.MultiBinary(5)]),
     ):
         kind = type(space).__name__
-        with raises(r"'action_mask' of the observation of shape \(5,\)", kind):
+        with raises("a flag for each of the 5 options", kind):
             rl.PPO.for_env(WithMask(space))
     # Of an agent of own networks, too.
     agent = rl.DQN(linear_q([0.0] * 5))
     agent.compile(run_eagerly=True)
     env = WithMask(spaces.MultiBinary(7))
-    with raises(r"shape \(5,\)", r"MultiBinary\(7\)"):
+    with raises("each of the 5 options", r"MultiBinary\(7\)"):
         agent.fit(EVERY_AGENT["DQN"].make_dataset(env))
     assert agent.env_steps == 0
 

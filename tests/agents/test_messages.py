@@ -44,9 +44,12 @@ CALLS = {
     "load": (lambda agent: rl.load("a.keras", custom_object={}), "perhaps"),
     "act((observation, info))": (
         lambda agent: agent.act((SEEN, {"lives": 3})),
-        r"Received: \(observation, info\)",
+        r"of the form an array. Received: \(an array",
     ),
-    "act(NaN)": (lambda agent: agent.act(SEEN * np.nan), "4 of 4 numbers"),
+    "act(NaN)": (
+        lambda agent: agent.act(SEEN * np.nan),
+        "observations that are finite",
+    ),
     "no spaces": (
         lambda agent: rl.PPO.for_env(NoSpaces()),
         "without `observation_space`",

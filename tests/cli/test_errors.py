@@ -89,8 +89,6 @@ def test_a_missing_package_is_named(trained, refused, monkeypatch):
     monkeypatch.setattr(parser.importlib.util, "find_spec", lambda _: None)
     line = refused("record", trained)
     assert "pip install imageio imageio-ffmpeg" in line
-    line = refused("export", trained, "--format", "onnx")
-    assert "keras-rl2-fit[onnx]" in line
 
 
 def test_an_ending_that_does_not_fit(trained, refused):

@@ -8,7 +8,9 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2.agents import Agent
+from keras_rl2.cli import parser
 from keras_rl2.cli.main import main
+from keras_rl2.export import formats
 
 OBSERVATIONS = np.array([[0.0, 0.5, 0.1, -0.5], [0, -1, 0, 1]], np.float32)
 
@@ -111,3 +113,8 @@ def test_invalid_options_are_refused(run_folder, refused):
     ):
         assert message in refused("export", run_folder, *options)
         assert not list(run_folder.glob("policy*"))
+
+
+def test_the_options_are_those_of_the_formats():
+    assert list(parser._FORMATS) == list(formats.ENDINGS)
+    assert parser._QUANTIZATIONS == formats.QUANTIZATIONS

@@ -450,8 +450,8 @@ REPLAY = [
     Mutant(
         "priorities_of_signed_errors",
         "data/prioritized_replay_buffer.py",
-        "np.abs(td_error) + self.epsilon",
-        "np.maximum(td_error, 0.0) + self.epsilon",
+        "np.abs(np.asarray(td_error, np.float64)) + self.epsilon",
+        "np.maximum(np.asarray(td_error, np.float64), 0.0) + self.epsilon",
         "replay/test_prioritized_replay_buffer.py",
     ),
     Mutant(

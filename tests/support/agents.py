@@ -137,12 +137,13 @@ _CHOICES = {
     "max_lag": 3,
     "noise_color": "white",
     "support": [-2.0, 3.0],
+    "target_every": 3,
 }
 
 
 def _unusual_settings(make, names):
     settings = {
-        name: _CHOICES.get(name, _other(taken.default))
+        name: _CHOICES[name] if name in _CHOICES else _other(taken.default)
         for name, taken in inspect.signature(make).parameters.items()
         if name in names
     }
