@@ -107,7 +107,7 @@ def as_vector_env(
             f"Received: env={env!r}"
         )
     for name in ("observation_space", "action_space"):
-        if not hasattr(env, name):
+        if isinstance(env, gymnasium.Env) and not hasattr(env, name):
             raise ValueError(
                 "Expected an environment with `observation_space` and "
                 f"`action_space`. Received: {env!r} without `{name}`"
