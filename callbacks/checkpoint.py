@@ -413,7 +413,7 @@ class Checkpoint(keras.callbacks.Callback):
 
 
 def _identity(agent: Any, rounds: Any) -> dict[str, Any]:
-    """Returns what distinguishes trainings, by its name in messages."""
+    """Returns the properties that distinguish trainings, by their names."""
     return {
         "algorithm": type(agent).__name__,
         "environment": getattr(getattr(rounds, "env", None), "name", None),

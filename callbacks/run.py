@@ -1,4 +1,4 @@
-"""A run: where training began, how far it is, and what ends it."""
+"""A run: where training began, how far it is, and why it ends."""
 
 import contextlib
 import dataclasses

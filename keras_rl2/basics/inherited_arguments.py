@@ -125,7 +125,7 @@ def completed(
 
 
 def _sections(text: str) -> tuple[str, str, str]:
-    """Returns what is before the entries of `Args`, they, and the rest."""
+    """Returns the text before the entries of `Args`, the entries, the rest."""
     before, *after = _HEADING.split(inspect.cleandoc(text), maxsplit=1)
     before, _, entries = before.partition("\nArgs:\n")
     return before.strip(), entries, "".join(after)

@@ -1,4 +1,4 @@
-"""`keras-rl2 doctor`: Gymnasium's own checks, and what learning needs."""
+"""`keras-rl2 doctor`: checks of an environment by Gymnasium and by us."""
 
 import argparse
 import importlib
@@ -32,7 +32,7 @@ _SMALL_DEVIATION = 0.01
 
 
 class Finding(NamedTuple):
-    """The result of one check: whether it is well, and what was seen."""
+    """The result of one check: whether it passed, and its observations."""
 
     name: str
     ok: bool
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def of_environment(arguments: argparse.Namespace) -> Iterator[Finding]:
-    """Yields what is found out about an environment by random steps."""
+    """Yields the results of checks by random steps in an environment."""
     env_id, seed = arguments.environment, arguments.seed
     env_kwargs = dict(arguments.env_kwargs)
     graph_env = _graph_env_class(env_id)
@@ -89,7 +89,7 @@ def _graph_env_class(env_id: str) -> Any:
 
 
 def _of_gymnasium(env: Any) -> Iterator[Finding]:
-    """Yields what Gymnasium's own checker finds."""
+    """Yields the findings of Gymnasium's own checker."""
     if spaces.is_masked(env.observation_space) or not env.spec.entry_point:
         # Its random actions may be forbidden ones, or there is a vector only.
         return

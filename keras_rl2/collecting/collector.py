@@ -303,7 +303,7 @@ class Collector:
     def _remember_end(
         self, actor: Any, storage: RolloutStorage, t: int, resetting: np.ndarray
     ) -> None:
-        """Stores what a recurrent policy is to know after a step."""
+        """Stores the recurrent state after a step."""
         if storage.final_step == t:
             storage.keep_final_state(t, actor.state)
         actor.begin(

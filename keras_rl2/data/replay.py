@@ -446,7 +446,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         return self._graph_rounds
 
     def _inputs_of_rounds(self) -> dict[str, Any]:
-        """Returns what the train function makes the next rounds from."""
+        """Returns the inputs of the next rounds for the train function."""
         rounds = self.graph_rounds()
         assert rounds is not None
         self._present_actor().sync()

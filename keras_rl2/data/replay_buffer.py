@@ -449,7 +449,7 @@ class ReplayBuffer:
     def _outcome(
         self, place: np.ndarray
     ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray]:
-        """Returns what followed on steps, by their places of any shape.
+        """Returns the observations after steps, by places of any shape.
 
         Returns:
             dict of `action`, `reward` and `discount`; the lengths of windows;

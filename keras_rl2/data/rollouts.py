@@ -341,7 +341,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         return self._graph_rounds
 
     def _inputs_of_rounds(self) -> Round:
-        """Returns what the train function makes the next rounds from."""
+        """Returns the inputs of the next rounds for the train function."""
         rounds = self.graph_rounds()
         assert rounds is not None
         parts = [

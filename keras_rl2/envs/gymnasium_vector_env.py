@@ -202,7 +202,7 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
             self._end(workers)
 
     def _explain(self, error: BaseException, doing: str) -> None:
-        """Says what is expected where Gymnasium cannot stack return values."""
+        """Explains the error where Gymnasium cannot stack return values."""
         inner = self.env.unwrapped
         if isinstance(error, MismatchError):
             return

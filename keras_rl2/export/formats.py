@@ -227,14 +227,14 @@ def runtime_of(path: str | os.PathLike[str], format: str) -> Runtime:
 
 
 def litert_runner(path: str) -> Any:
-    """Returns what runs a `.tflite` file, for batches of any size."""
+    """Returns a runtime of a `.tflite` file, for batches of any size."""
     from ai_edge_litert.interpreter import Interpreter
 
     return Interpreter(model_path=path).get_signature_runner(_SIGNATURE)
 
 
 def onnx_session(path: str) -> Any:
-    """Returns what runs an `.onnx` file."""
+    """Returns a runtime of an `.onnx` file."""
     import onnxruntime
 
     return onnxruntime.InferenceSession(

@@ -158,7 +158,7 @@ def _form_of_row(
 def _row(
     observation: Any, action: Tensor, transition: Transition, totals: Totals
 ) -> GraphRollout:
-    """Returns what is kept of one step, `[B, ...]`."""
+    """Returns the stored arrays of one step, `[B, ...]`."""
     return GraphRollout(
         observation,
         transition.observation,

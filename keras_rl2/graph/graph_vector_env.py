@@ -401,7 +401,7 @@ class _Itself:
 
 
 def _comparable(value: object) -> Hashable:
-    """Returns what tells whether attributes of two environments are equal."""
+    """Returns a key that is equal for environments with equal attributes."""
     if value is None or isinstance(value, bool | int | float | str | bytes):
         # 1, 1.0 and True are equal, and not the same in a graph.
         return type(value), value

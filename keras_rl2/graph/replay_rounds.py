@@ -181,7 +181,7 @@ class ReplayRounds:
         generator: np.random.Generator,
         state: Any,
     ) -> tuple[dict[str, np.ndarray], Any]:
-        """Returns what the noise of the next rounds is made from.
+        """Returns the inputs of the noise of the next rounds.
 
         Args:
             beginnings: Iterable of the agent, as it is at the beginning of

@@ -1,4 +1,4 @@
-"""Distributions of returns, and what a Q-network's outputs say of them.
+"""Distributions of returns, from the outputs of a Q-network.
 
 Letters: B is the batch, A the number of actions, N that of the outputs of each
 action (atoms or quantiles), M that of the atoms of a target.

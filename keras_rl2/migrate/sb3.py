@@ -204,7 +204,7 @@ def _policy_options(file: SB3File) -> Mapping[str, Any]:
 def _networks(
     file: SB3File, options: Mapping[str, Any], space: gymnasium.Space[Any]
 ) -> SB3Networks:
-    """Returns what makes the networks."""
+    """Returns the builder of the networks."""
     activation = "Tanh" if file.algorithm in ("PPO", "A2C") else "ReLU"
     if "activation_fn" in options:
         given = options["activation_fn"]

@@ -183,7 +183,7 @@ def read_torch_arrays(content: bytes) -> dict[str, Array]:
 
 
 def _follow(program: bytes, read: Callable[[str], bytes]) -> Any:
-    """Returns what a pickle describes, with arrays in place of tensors."""
+    """Returns the content of a pickle, with arrays in place of tensors."""
     stack: list[Any] = []
     marks: list[int] = []
     memo: dict[Any, Any] = {}
@@ -231,7 +231,7 @@ def _follow(program: bytes, read: Callable[[str], bytes]) -> Any:
 
 
 def _made(function: str, arguments: tuple[Any, ...]) -> Any:
-    """Returns what a call of a function would return."""
+    """Returns the result that a call of a function would have."""
     if function == _DICT and not arguments:
         return {}
     if function != _TENSOR:

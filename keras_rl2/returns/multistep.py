@@ -1,4 +1,4 @@
-"""Returns over several steps, and what they would be under another policy.
+"""Returns over several steps, also corrected for another policy.
 
 Letters: T is time, B the environments.
 """

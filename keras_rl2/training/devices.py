@@ -91,7 +91,7 @@ class Devices:
 
 
 def _refused(expected: str, received: str) -> ValueError:
-    """Makes the error for what several devices do not support."""
+    """Makes the error for features that several devices do not support."""
     return ValueError(
         f"Expected, under a `tf.distribute.Strategy`, {expected}. "
         f"Received: {received}"

@@ -19,7 +19,7 @@ from keras_rl2.training.shared_programs import SharedPrograms
 
 
 class TrainedSeeds(NamedTuple):
-    """What `train_seeds` returns.
+    """The result of `train_seeds`.
 
     Attributes:
         seeds: list of int, K of them.

@@ -40,7 +40,7 @@ class Program(NamedTuple):
 
 
 class Likeness(NamedTuple):
-    """What the program of an agent depends on, and what it works on.
+    """The inputs that determine an agent's program, and its variables.
 
     Attributes:
         agent: `keras_rl2.Agent`.
@@ -58,7 +58,7 @@ class Likeness(NamedTuple):
 
     @contextlib.contextmanager
     def reading(self, numbers: Sequence[tf.Variable]) -> Iterator[None]:
-        """Lets what is traced within read the numbers from variables.
+        """Makes functions traced within read the numbers from variables.
 
         Args:
             numbers: Sequence of `tf.Variable`, in the order of `self.numbers`;
@@ -185,7 +185,7 @@ PRESENT: contextvars.ContextVar[SharedPrograms | None] = contextvars.ContextVar(
 
 
 def likeness(agent: Learner, size: RoundSize) -> Likeness | None:
-    """Returns what the program of an agent's rounds depends on.
+    """Returns the inputs that determine the program of an agent's rounds.
 
     Args:
         agent: `keras_rl2.Agent`. Bound and compiled.
@@ -275,7 +275,7 @@ def _is_of_library(config: dict[str, Any]) -> bool:
 
 
 def _without_names_and_seeds(config: Any) -> str:
-    """Returns a config as text, without what tells two agents apart."""
+    """Returns a config as text, without names and seeds."""
     names: dict[str, str] = {}
 
     def count_names(part: Any) -> None:

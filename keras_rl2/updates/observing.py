@@ -201,7 +201,7 @@ class Normalizing:
 
 
 def _input_of(layer: ObservationNormalization, tree: Any) -> tuple[str, Any]:
-    """Returns the path and the leaf of what a layer normalizes."""
+    """Returns the path and the leaf that a layer normalizes."""
     arrays = dict(named_leaves(tree))
     arrays.pop(ACTION_MASK, None)
     alone = len(arrays) == 1
@@ -241,7 +241,7 @@ def _describe(
 def _normalized(
     layer: ObservationNormalization, trajectory: Trajectory
 ) -> tuple[str, np.ndarray]:
-    """Returns the name and the rows `[T, B, ...]` of what a layer observes."""
+    """Returns the name and the rows `[T, B, ...]` that a layer observes."""
     path, array = _input_of(layer, trajectory.observation)
     return f"observation {path}".strip(), array[:-1]
 

@@ -33,7 +33,7 @@ class Link(abc.ABC):
 
     @abc.abstractmethod
     def receive(self) -> tuple[bool, Any]:
-        """Returns the answer, what `WorkerHost.call` has returned."""
+        """Returns the answer of `WorkerHost.call`."""
 
     @abc.abstractmethod
     def kill(self) -> None:
