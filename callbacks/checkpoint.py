@@ -18,7 +18,6 @@ import keras
 from keras_rl2.basics import arguments
 from keras_rl2.callbacks.callback_states import CallbackStates
 from keras_rl2.callbacks.protocols import Logs
-from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.callbacks.protocols import takes_steps
 from keras_rl2.callbacks.protocols import updates
 from keras_rl2.callbacks.run import Run
@@ -26,6 +25,7 @@ from keras_rl2.callbacks.run import RunEnd
 from keras_rl2.callbacks.run import StopSignal
 from keras_rl2.callbacks.run import described
 from keras_rl2.collecting.checks import is_finite
+from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.saving.checkpoint_folder import CheckpointFolder
 from keras_rl2.saving.checkpoint_folder import Saved
 
@@ -139,7 +139,7 @@ class Checkpoint(keras.callbacks.Callback):
         """Locks the directory against other processes; see `locked`."""
         return self._folder.locked()
 
-    def begin(self, agent: Any, rounds: Rounds, position: Run) -> Run:
+    def begin(self, agent: Any, rounds: RoundDataset, position: Run) -> Run:
         """Restores agent and dataset from the newest checkpoint, if any.
 
         Args:

@@ -7,7 +7,7 @@ import keras
 
 from keras_rl2.basics.arguments import check_has
 from keras_rl2.basics.arguments import refusing_unknown
-from keras_rl2.callbacks.protocols import Rounds
+from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.updates.skipped_updates import parts_of
 
 
@@ -18,7 +18,7 @@ class RoundLogs(keras.callbacks.Callback):
         rollouts: `keras_rl2.data.RoundDataset`. The training data.
     """
 
-    def __init__(self, rollouts: Rounds) -> None:
+    def __init__(self, rollouts: RoundDataset) -> None:
         super().__init__()
         self.rollouts = rollouts
         self._started = 0.0
@@ -33,7 +33,7 @@ class RoundLogs(keras.callbacks.Callback):
     ) -> None:
         """Starts the clock of the epoch."""
         self._started = time.perf_counter()
-        self._steps = self.rollouts.agent.env_steps
+        self._steps = self._env_steps()
 
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
@@ -41,7 +41,7 @@ class RoundLogs(keras.callbacks.Callback):
         """Adds the statistics of the rounds to the logs."""
         if logs is None:
             return
-        env_steps = self.rollouts.agent.env_steps
+        env_steps = self._env_steps()
         seconds = max(time.perf_counter() - self._started, 1e-9)
         logs.update(self.rollouts.logs())
         logs["env_steps"] = env_steps
@@ -55,6 +55,11 @@ class RoundLogs(keras.callbacks.Callback):
             of_part = "" if len(parts) == 1 else f"_{part.name}"
             rate = part.learning_rate.numpy()
             logs[f"learning_rate{of_part}"] = float(rate)
+
+    def _env_steps(self) -> int:
+        """Returns the environment steps of the agent so far."""
+        agent = self.rollouts.agent
+        return 0 if agent is None else agent.env_steps
 
 
 class RolloutRefresh(RoundLogs):
@@ -94,7 +99,7 @@ class RolloutRefresh(RoundLogs):
     """
 
     @refusing_unknown
-    def __init__(self, rollouts: Rounds) -> None:
+    def __init__(self, rollouts: RoundDataset) -> None:
         check_has(
             "a `RolloutDataset` or `ReplayDataset`",
             "refresh",

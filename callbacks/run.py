@@ -12,7 +12,7 @@ from typing import Any
 
 import keras
 
-from keras_rl2.callbacks.protocols import Rounds
+from keras_rl2.data.round_dataset import RoundDataset
 
 # The epoch of a `fit` that has nothing left to do.
 _PAST_ALL_EPOCHS = 2**62
@@ -44,7 +44,9 @@ class Run:
     last_epoch: int | None = None
 
     @classmethod
-    def beginning(cls, env_steps: int, rounds: Rounds, epoch: int) -> "Run":
+    def beginning(
+        cls, env_steps: int, rounds: RoundDataset, epoch: int
+    ) -> "Run":
         """Returns the position of a `fit` that begins with a Keras epoch."""
         return cls(
             first_epoch=epoch,
@@ -55,7 +57,9 @@ class Run:
 
     # The amount of training.
 
-    def rounds_per_epoch(self, rounds: Rounds, total_steps: int | None) -> int:
+    def rounds_per_epoch(
+        self, rounds: RoundDataset, total_steps: int | None
+    ) -> int:
         """Returns the rounds of an epoch, limited by the total steps.
 
         Raises:
@@ -74,7 +78,9 @@ class Run:
         needed = -(-updating // rounds.fewest_steps_per_round)
         return min(rounds.rounds_per_epoch, needed)
 
-    def steps_per_epoch(self, rounds: Rounds, total_steps: int | None) -> int:
+    def steps_per_epoch(
+        self, rounds: RoundDataset, total_steps: int | None
+    ) -> int:
         """Returns the environment steps that an epoch takes at least."""
         epoch = self.rounds_per_epoch(rounds, total_steps)
         return epoch * rounds.fewest_steps_per_round

@@ -33,7 +33,6 @@ from keras_rl2.basics.arguments import present
 from keras_rl2.callbacks.checkpoint import Checkpoint
 from keras_rl2.callbacks.evaluation import Evaluation
 from keras_rl2.callbacks.progress import Progress
-from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.callbacks.rollout_refresh import RolloutRefresh
 from keras_rl2.callbacks.rollout_refresh import RoundLogs
 from keras_rl2.callbacks.run import Run
@@ -191,18 +190,17 @@ def fit(
         )
     check_flag(shuffle=shuffle)
     _refuse_arguments(x, total_steps, steps_per_epoch)
-    rounds = cast(Rounds, x)
     _bind(agent, x)
-    run = Run.beginning(agent.env_steps, rounds, initial_epoch)
+    run = Run.beginning(agent.env_steps, x, initial_epoch)
     # Before anything is restored, all is checked to fit together.
-    run.end(run.steps_per_epoch(rounds, total_steps), epochs, total_steps)
-    of_epoch = run.rounds_per_epoch(rounds, total_steps)
+    run.end(run.steps_per_epoch(x, total_steps), epochs, total_steps)
+    of_epoch = run.rounds_per_epoch(x, total_steps)
     watched = bool(agent.observers) or any(map(_watches_rounds, given))
     batches_of = _batches_of(agent, x, of_epoch, watched)
-    checkpoint, ordered = _ordered(rounds, given, verbose)
+    checkpoint, ordered = _ordered(x, given, verbose)
     with checkpoint.alone() if checkpoint else contextlib.nullcontext():
         run, last = _position(
-            agent, rounds, checkpoint, run, epochs, total_steps, given
+            agent, x, checkpoint, run, epochs, total_steps, given
         )
         if run.rounds:
             # The rounds of a call are a divisor of those that remain, too.
@@ -210,9 +208,7 @@ def fit(
             round_execution.prepare_rounds(agent, x, remaining, watched)
         for line in checkpoint.told if checkpoint and verbose else ():
             print(line)
-        updates = (
-            run.rounds_per_epoch(rounds, total_steps) * rounds.updates_per_round
-        )
+        updates = run.rounds_per_epoch(x, total_steps) * x.updates_per_round
         told = _callback_list(agent, ordered, verbose, last, updates)
         # Rounds of whole episodes differ in length.
         counted = total_steps is not None and agent.whole_episodes
@@ -229,7 +225,7 @@ def fit(
 
 def _position(
     agent: Learner,
-    rounds: Rounds,
+    rounds: RoundDataset,
     checkpoint: Checkpoint | None,
     run: Run,
     epochs: int | None,
@@ -336,7 +332,7 @@ def _each_minibatch(samples: Round) -> Iterator[Any]:
 
 
 def _ordered(
-    dataset: Rounds, given: Callbacks, verbose: int | str
+    dataset: RoundDataset, given: Callbacks, verbose: int | str
 ) -> tuple[Checkpoint | None, Callbacks]:
     """Puts callbacks in their order, and adds those that `fit` needs.
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import present
-from keras_rl2.callbacks.protocols import Rounds
+from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.training.shared_programs import SharedPrograms
 
 
@@ -115,7 +115,9 @@ def train_seeds(
     datasets: list[Any] = []
     trainings: list[concurrent.futures.Future[dict[str, list[float]]]] = []
 
-    def train(seed: int, agent: Any, dataset: Rounds) -> dict[str, list[float]]:
+    def train(
+        seed: int, agent: Any, dataset: RoundDataset
+    ) -> dict[str, list[float]]:
         try:
             with programs.used():
                 return _train(
@@ -164,7 +166,7 @@ def train_seeds(
 
 
 def _train(
-    seed: int, agent: Any, dataset: Rounds, policy: Any, **arguments: Any
+    seed: int, agent: Any, dataset: RoundDataset, policy: Any, **arguments: Any
 ) -> dict[str, list[float]]:
     """Trains the agent of a seed, and closes its dataset."""
     # Keras keeps the policy of each thread apart.
