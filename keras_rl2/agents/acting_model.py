@@ -286,9 +286,10 @@ class ActingModel(keras.Model, abc.ABC):
         arguments.check_flag(
             deterministic=deterministic, return_log_prob=return_log_prob
         )
-        return self._acting.act(
-            observation, state, deterministic, return_log_prob
-        )
+        with self.devices.placement():
+            return self._acting.act(
+                observation, state, deterministic, return_log_prob
+            )
 
     def policy_function(
         self,

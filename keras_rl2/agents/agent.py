@@ -1,6 +1,7 @@
 """The base of all agents: a `keras.Model` that is trained by `fit`."""
 
 import abc
+import contextlib
 import os
 import shutil
 import textwrap
@@ -51,6 +52,7 @@ from keras_rl2.training import overriding
 from keras_rl2.training import round_execution
 from keras_rl2.training.compile_arguments import CompileArguments
 from keras_rl2.training.compile_arguments import GivenOptimizer
+from keras_rl2.training.devices import default_device
 from keras_rl2.training.learner import GivenCallbacks
 from keras_rl2.training.learner import RoundSize
 from keras_rl2.training.overriding import Overridden
@@ -107,6 +109,7 @@ class AgentArguments(TypedDict, total=False):
     initialization: Literal["orthogonal", "fan_in"] | None
     memory: keras.layers.Layer | None
     shared: bool | None
+    device: str | None
 
 
 class Agent(ActingModel):
@@ -271,6 +274,7 @@ class Agent(ActingModel):
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         shared: bool | None = None,
+        device: str | None = None,
         seed: int | None = None,
         name: str | None = None,
         dtype: str | None = None,
@@ -305,6 +309,10 @@ class Agent(ActingModel):
             shared: bool or None. Whether policy and value share all layers
                 but their outputs, as published for images; None where the
                 observation contains an image. Defaults to `None`.
+            device: str or None. Device that holds the agent and makes its
+                updates, e.g. `"cpu:0"` or `"gpu:0"`; None for the CPU if there
+                is a GPU and the networks are small, and otherwise for the
+                default of TensorFlow. Defaults to `None`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
             name: str or None. Name of the model. Defaults to `None`.
@@ -349,25 +357,30 @@ class Agent(ActingModel):
             "normalization": normalization or kind.default_normalization,
             "initialization": initialization or kind.default_initialization,
         }
-        build = NetworkBuilder(
-            adapter.observation_space,
-            kind.make_policy_head(adapter.action_space),
-            options,
-            kind.default_hidden,
-            memory,
-            seed,
-            dtype,
-            shared,
+        device = device or default_device(
+            adapter.observation_space, hidden or kind.default_hidden
         )
-        # A subclass takes networks, the base none.
-        agent = cast("Callable[..., Agent]", kind)(
-            *kind.default_networks(build, **settings),
-            observation_space=adapter.observation_space,
-            action_space=adapter.action_space,
-            seed=seed,
-            **settings,
-        )
-        agent.compile()
+        with keras.device(device) if device else contextlib.nullcontext():
+            build = NetworkBuilder(
+                adapter.observation_space,
+                kind.make_policy_head(adapter.action_space),
+                options,
+                kind.default_hidden,
+                memory,
+                seed,
+                dtype,
+                shared,
+            )
+            # A subclass takes networks, the base none.
+            agent = cast("Callable[..., Agent]", kind)(
+                *kind.default_networks(build, **settings),
+                observation_space=adapter.observation_space,
+                action_space=adapter.action_space,
+                seed=seed,
+                **settings,
+            )
+            agent.devices.placed = device
+            agent.compile()
         return agent
 
     @classmethod
@@ -760,7 +773,7 @@ class Agent(ActingModel):
         # An agent that only acts does not import datasets and callbacks.
         from keras_rl2.training import fitting
 
-        with fitting.fit_alone(self):
+        with fitting.fit_alone(self), self.devices.placement():
             self.check_loaded()
             return fitting.fit(
                 self,
@@ -876,18 +889,19 @@ class Agent(ActingModel):
         del return_dict, callbacks
         self.check_loaded()
         arguments.check_choice(verbose=(verbose, ("auto", 0, 1, 2)))
-        return evaluating.evaluate(
-            self,
-            x,
-            episodes=episodes,
-            deterministic=deterministic,
-            num_envs=num_envs,
-            seed=seed,
-            env_kwargs=env_kwargs,
-            wrappers=wrappers,
-            step_timeout=step_timeout,
-            updates=updates,
-        )
+        with self.devices.placement():
+            return evaluating.evaluate(
+                self,
+                x,
+                episodes=episodes,
+                deterministic=deterministic,
+                num_envs=num_envs,
+                seed=seed,
+                env_kwargs=env_kwargs,
+                wrappers=wrappers,
+                step_timeout=step_timeout,
+                updates=updates,
+            )
 
     def summary(
         self,
@@ -1171,9 +1185,10 @@ class Agent(ActingModel):
         self._require_bound()
         self.check_loaded()
         self.trained.check()
-        return super().train_on_batch(
-            x, y=y, sample_weight=sample_weight, return_dict=return_dict
-        )
+        with self.devices.placement():
+            return super().train_on_batch(
+                x, y=y, sample_weight=sample_weight, return_dict=return_dict
+            )
 
     def make_test_function(self, force: bool = False) -> Any:
         """Raises an error: a batch does not measure a policy."""

@@ -332,7 +332,8 @@ class OnPolicyAgent(StochasticPolicy):
             Samples, a dict of arrays `[T * B, ...]` (see `sample_spec`), and
             statistics, a dict of floats.
         """
-        return self.rollout_samples.prepare(trajectory)
+        with self.devices.placement():
+            return self.rollout_samples.prepare(trajectory)
 
     def sample_spec(
         self, length: int | None = None

@@ -140,7 +140,8 @@ class PQN(ValuePolicy):
             Samples, a dict of arrays `[T * B, ...]`; see `sample_spec`. And
             statistics, a dict of floats.
         """
-        return self.rollout_samples.prepare(trajectory)
+        with self.devices.placement():
+            return self.rollout_samples.prepare(trajectory)
 
     def sample_spec(
         self, length: int | None = None

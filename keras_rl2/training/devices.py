@@ -1,25 +1,59 @@
-"""The devices that share an agent's updates."""
+"""The devices of an agent: where it is placed, and which share its updates."""
 
 import contextlib
 from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
+import gymnasium
 import keras
 import tensorflow as tf
 
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.networks.model_layers import all_layers
+from keras_rl2.spaces.supported import is_image
+from keras_rl2.spaces.supported import space_tree
+from keras_rl2.spaces.trees import leaves
 
 TrainStep = Callable[[Any], dict[str, Tensor]]
+
+# Width of layers up to which a GPU takes longer to start kernels than a CPU to
+# compute them.
+_SMALL = 256
+
+
+def default_device(
+    observation_space: gymnasium.Space[Any], widths: Sequence[int]
+) -> str | None:
+    """Returns the device of new networks: beside a GPU, the CPU if small.
+
+    Args:
+        observation_space: `gymnasium.Space`. Of a single environment.
+        widths: Sequence of ints. Widths of the hidden layers.
+
+    Returns:
+        str or None: `"cpu:0"`, or None for the default of TensorFlow.
+    """
+    gpus = tf.config.list_physical_devices("GPU")
+    if not gpus or tf.distribute.has_strategy():
+        return None
+    images = any(map(is_image, leaves(space_tree(observation_space))))
+    return None if images or max(widths, default=0) > _SMALL else "cpu:0"
 
 
 class Devices:
     """The devices of an agent: its `MirroredStrategy`, or None for one.
 
     What is not supported, by `docs/scaling.md`, is a `ValueError`.
+
+    Attributes:
+        strategy: `tf.distribute.Strategy` or None.
+        placed: str or None. The device that holds the agent, e.g. `"cpu:0"`;
+            None for the default of TensorFlow.
     """
 
     def __init__(self) -> None:
+        self.placed: str | None = None
         self.strategy: tf.distribute.Strategy | None = None
         if tf.distribute.has_strategy():
             self.strategy = tf.distribute.get_strategy()
@@ -27,10 +61,22 @@ class Devices:
                 name = type(self.strategy).__name__
                 raise _refused("the scope of a `MirroredStrategy`", name)
 
+    @property
+    def has_gpu(self) -> bool:
+        """Whether the agent may be on a GPU."""
+        on_cpu = self.placed is not None and self.placed.startswith("cpu")
+        return bool(tf.config.list_physical_devices("GPU")) and not on_cpu
+
+    def placement(self) -> Any:
+        """Runs the operations within on the device of the agent."""
+        if self.placed is None:
+            return contextlib.nullcontext()
+        return keras.device(self.placed)
+
     def scope(self) -> Any:
         """Creates the variables within on all devices."""
         if self.strategy is None:
-            return contextlib.nullcontext()
+            return self.placement()
         return self.strategy.scope()
 
     def unseen(self) -> Any:

@@ -457,7 +457,7 @@ def pays_to_compile(agent: Learner, batch_size: int) -> bool:
         getattr(each, "supports_jit", True) for each in all_layers(agent)
     ):
         return False
-    if tf.config.list_physical_devices("GPU"):
+    if agent.devices.has_gpu:
         return True
     largest = max(
         (math.prod(v.shape) for v in agent.trainable_variables), default=0
