@@ -67,6 +67,7 @@ CONTENTS = {
         "changelog",
         "architecture",
         "contributing",
+        "style",
         "citation",
     ],
 }
