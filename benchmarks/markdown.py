@@ -18,45 +18,46 @@ FEWEST_SEEDS = 3
 HEAD = """\
 # Benchmarks
 
-Presets of this library beside Stable-Baselines3 with the same settings,
-written by a command that anyone can repeat:
+This page compares presets of this library with Stable-Baselines3 at the same
+settings. The command that writes it:
 
     python benchmarks/table.py --peer VENV/bin/python
 
-`VENV` is a virtual environment with Stable-Baselines3. A row is made of runs
-that `benchmarks/results` keeps, and none is left out. Where a preset has
-64 updates follow 64 steps, the peer has the published 1 and 1 (SAC, TD3) or
-4 and 4 (DQN).
+`VENV` is a virtual environment with Stable-Baselines3. `benchmarks/results`
+keeps all runs of a row, and the table leaves none out. Where a preset makes 64
+updates after 64 steps, Stable-Baselines3 uses the published numbers: 1 and 1
+(SAC, TD3) or 4 and 4 (DQN).
 
-- **Return**: of 20 greedy episodes after training; the interquartile mean over
-  the seeds, and its bootstrap interval of 95 %.
-- **Steps/s**: environment steps of a whole training by its seconds, median of
-  the seeds. Two runs went at a time on two cores, one thread each, beside
-  other work on the machine now and then: read the ratio, which is the median
-  over the seeds of two runs made one after the other.
-- **MiB**: the most memory that the process held, median of the seeds.
-- **Holds**: whether ours is worse by no more than 10 % of the peer's mean, and
-  faster; "open" with fewer than three seeds.
+- **Return** is the mean of 20 greedy episodes after training. The table shows
+  the interquartile mean over the seeds, and its bootstrap interval of 95 %.
+- **Steps/s** is the number of environment steps of a training, divided by its
+  seconds; the table shows the median over the seeds. Two runs shared two cores,
+  one thread each, and at times other work. Compare the ratio: it is the median
+  over seeds of two runs that were made one after the other.
+- **MiB** is the largest memory of the process, as the median over the seeds.
+- **Holds** is "yes" if ours is faster and at most 10 % worse than the peer's
+  mean. It is "open" with fewer than three seeds.
 
 | Preset | Steps | Seeds | Return | Peer's return | Steps/s | Peer's | Ratio \
 | MiB | Peer's | Holds |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
 """
 OFFLINE_HEAD = """
+
 ## From recorded data
 
-Agents that see an environment only when they have learned, beside d3rlpy on
-the same arrays, with as many updates, the same widths, rates and minibatches:
+These agents learn without an environment. d3rlpy has the same arrays, number
+of updates, widths, learning rates and minibatches:
 
     python benchmarks/offline.py --peer VENV/bin/python
 
-- **Data**: mean return of its episodes; of Pendulum of the last quarter, and
-  both sides then play from where these began.
-- **Return**: mean of greedy episodes, a number for each seed.
-- **Q above**: mean Q of ours on the data minus what was got from there on,
-  which a cautious agent keeps small.
-- **Updates/s**: of one thread each, median; the ratio is the median over seeds.
-  On 16 cores up to 16 runs went at a time, on 2 cores one after the other.
+- **Data** is the mean return of the recorded episodes. For Pendulum it is that
+  of the last quarter, and both sides play from where these episodes began.
+- **Return** is the mean of greedy episodes, with a number for each seed.
+- **Q above** is the mean Q-value of our critics on the data, minus the return
+  that followed. A cautious agent keeps it small.
+- **Updates/s** is the median for one thread; the ratio is the median over the
+  seeds. On 16 cores up to 16 runs were made at a time, on 2 cores one.
 
 | Case | Updates | Data | Return | d3rlpy's | Q above | Updates/s | d3rlpy's \
 | Ratio |
