@@ -201,7 +201,10 @@ class Checkpoint(keras.callbacks.Callback):
         if end is None:
             return epoch
         if end.is_one_for(epoch, total_steps, self._stops):
-            self._tell(f"the run is {end}.")
+            self._tell(
+                f"the run is {end}. Nothing is trained: ask for more steps or "
+                "epochs, or pass another directory."
+            )
             return int(self._position.epoch)
         self._tell(f"the run was {end}; it goes on.")
         return epoch

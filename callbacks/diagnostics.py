@@ -75,6 +75,9 @@ class Diagnostics(keras.callbacks.Callback):
     1.0
     """
 
+    #: `fit` calls it before callbacks that read the logs.
+    adds_logs = True
+
     @refusing_unknown
     def __init__(self, warn: bool = True) -> None:
         super().__init__()

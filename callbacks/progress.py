@@ -61,7 +61,7 @@ class Progress(keras.callbacks.Callback):
     >>> agent = rl.PPO.for_env(env, seed=0)
     >>> history = agent.fit(rollouts, total_steps=256,
     ...                     callbacks=[rl.callbacks.Progress(seconds=600)])
-    PPO's own: batch_size=64, scale_rewards=True
+    Defaults of PPO: batch_size=64, scale_rewards=True
     256 steps in 0:... (... steps/s), episode_return ...
     """
 
@@ -106,7 +106,8 @@ class Progress(keras.callbacks.Callback):
         own = {} if rounds is None else rounds.own_settings()
         if own:
             chosen = ", ".join(f"{name}={each}" for name, each in own.items())
-            self._line.end(f"{type(self.model).__name__}'s own: {chosen}")
+            name = type(self.model).__name__
+            self._line.end(f"Defaults of {name}: {chosen}")
 
     def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
         """Stores the epoch, and computes the total of the whole `fit`."""
@@ -195,7 +196,8 @@ class Progress(keras.callbacks.Callback):
         """Returns the mean return as text; empty before an episode ended."""
         if self._return is None or not math.isfinite(self._return):
             return ""
-        return f"{before}episode_return {self._return:.1f}"
+        digits = 1 if abs(self._return) >= 10.0 else 2
+        return f"{before}episode_return {self._return:.{digits}f}"
 
     def _updates_left(self, epoch: int, batch: int = 0) -> int:
         """Returns the updates of the `fit` from a batch on; 0 if unknown."""

@@ -475,7 +475,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         return {**super().settings(), "num_envs": self.env.num_envs}
 
     def __repr__(self) -> str:
-        """Describes a round; `*` marks the algorithm's own settings."""
+        """Describes a round; `*` marks defaults of the algorithm."""
         own = self.own_settings()
         settings = self.settings()
         rounds = ", ".join(
@@ -483,7 +483,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
             for name in ("num_envs", *self._shown)
             if name in settings
         )
-        chosen = f"; *: {type(self.agent).__name__}'s own" if own else ""
+        chosen = f"; *: defaults of {type(self.agent).__name__}" if own else ""
         return f"<{type(self).__name__} {self.env.name}: {rounds}{chosen}>"
 
     def get_state(self, log: SegmentLog | None = None) -> dict[str, Any]:

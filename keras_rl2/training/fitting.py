@@ -367,6 +367,8 @@ def _ordered(
         )
     if verbose == "auto" and not _has(Progress, others):
         others.append(Progress())
+    # `TensorBoard` writes the logs that `Diagnostics` adds, in either order.
+    others.sort(key=lambda each: not getattr(each, "adds_logs", False))
     checkpoint = checkpoints[0] if checkpoints else None
     return checkpoint, [*checkpoints, RoundLogs(dataset), *others]
 

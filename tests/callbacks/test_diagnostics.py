@@ -31,9 +31,15 @@ def fit(agent, rollouts, *callbacks, epochs=2, **kwargs):
 
 @pytest.mark.usefixtures("eagerly")
 def test_it_adds_to_the_logs(agent, rollouts):
-    history = fit(agent, rollouts, Diagnostics())
+    seen = []
+    before = keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda epoch, logs: seen.append(set(logs))
+    )
+    history = fit(agent, rollouts, before, Diagnostics())
     keys = SHARES | {"update_norm"}
     assert keys < set(history)
+    # Wherever it stands among the callbacks.
+    assert keys < seen[0]
     for key in keys:
         assert len(history[key]) == 2
         assert all(0.0 <= value <= 1.0 for value in history[key])

@@ -170,7 +170,7 @@ def test_a_fit_of_an_agent(agent, rollouts):
     progress = Progress(stream=stream, clock=Clock())
     agent.fit(rollouts, total_steps=192, callbacks=[progress], verbose=0)
     chosen, rest = stream.getvalue().split("\n", maxsplit=1)
-    assert chosen == "\rPPO's own: scale_rewards=True"
+    assert chosen == "\rDefaults of PPO: scale_rewards=True"
     assert rest.startswith("\r64/192 steps   33%  ")
     assert stream.getvalue().split("\r")[-1].startswith("192 steps in 0:00")
     agent.fit(rollouts, epochs=1, callbacks=[progress], verbose=0)
@@ -243,7 +243,7 @@ def test_fit_shows_it_unless_told_otherwise(
         printed = capsys.readouterr().out.splitlines()
         assert len(printed) == lines, arguments
         if lines == 2:
-            assert printed[0] == "PPO's own: scale_rewards=True"
+            assert printed[0] == "Defaults of PPO: scale_rewards=True"
             assert "steps/s" in printed[1]
 
 
