@@ -69,7 +69,7 @@ def train(algorithm, seed, fast=False):
     class Clock(keras.callbacks.Callback):
         def on_epoch_end(self, epoch, logs=None):
             nonlocal began
-            # Graphs are traced in the first epoch, which counts for nobody.
+            # Graphs are traced in the first epoch, which is not counted.
             began = began or time.perf_counter()
             if reached["steps"] is None and logs["val_episode_return"] >= GOAL:
                 reached["steps"] = logs["env_steps"]

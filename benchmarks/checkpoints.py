@@ -70,7 +70,7 @@ class Pictures(gymnasium.Env):
 
 
 class MadeUp(keras.callbacks.Callback):
-    """Stores steps that nobody took, at the end of each epoch."""
+    """Stores random steps, at the end of each epoch."""
 
     def __init__(self, replay, counts):
         super().__init__()

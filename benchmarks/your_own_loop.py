@@ -1,4 +1,4 @@
-"""Times the ways to train a PPO, from `fit` to a loop of one's own.
+"""Times the ways to train a PPO, from `fit` to your own loop.
 
     python benchmarks/your_own_loop.py
 
@@ -130,7 +130,7 @@ class OnBatches(Way):
 
 
 class AllYourOwn(Way):
-    """Environment, acting, targets and updates of one's own."""
+    """Environment, acting, targets and updates of your own."""
 
     name = "all your own, with `rl.returns` and `rl.losses`"
 

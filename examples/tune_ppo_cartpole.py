@@ -49,7 +49,7 @@ def objective(trial):
 study = optuna.create_study(
     direction="maximize",
     sampler=optuna.samplers.TPESampler(seed=SEED),
-    # By environment steps: nobody is judged before a quarter of them.
+    # By environment steps: no trial is pruned before a quarter of them.
     pruner=optuna.pruners.MedianPruner(2, n_warmup_steps=STEPS // 4),
 )
 study.optimize(objective, n_trials=TRIALS)

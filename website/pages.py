@@ -154,22 +154,24 @@ def _menu() -> str:
 
 def reference() -> dict[str, str]:
     """Returns the pages of the reference by their names."""
-    rooms = ("", *public_names.rooms())
-    names = {room: _described_in(room) for room in rooms}
+    sections = ("", *public_names.sections())
+    names = {section: _described_in(section) for section in sections}
     pages = {
-        room or "keras_rl2": _page_of(room, paths)
-        for room, paths in names.items()
+        section or "keras_rl2": _page_of(section, paths)
+        for section, paths in names.items()
     }
     return {"index": _overview(names), **pages}
 
 
-def _described_in(room: str) -> list[str]:
-    """Returns the paths of the names that are described with a room."""
-    return [path for path, home in public_names.paths().items() if home == room]
+def _described_in(section: str) -> list[str]:
+    """Returns the paths of the names that are described with a section."""
+    return [
+        path for path, home in public_names.paths().items() if home == section
+    ]
 
 
-def _title(room: str) -> str:
-    return f"rl.{room}" if room else "rl"
+def _title(section: str) -> str:
+    return f"rl.{section}" if section else "rl"
 
 
 def _overview(names: dict[str, list[str]]) -> str:
@@ -178,24 +180,24 @@ def _overview(names: dict[str, list[str]]) -> str:
         _heading("Reference"),
         "Names begin with ``rl``, of ``import keras_rl2 as rl``. What stands "
         "here is public: it is in ``__all__`` of the package or of one of its "
-        "rooms. Everything else may change without notice.",
+        "sections. Everything else may change without notice.",
         ".. toctree::\n   :hidden:\n\n"
-        + "\n".join(f"   {room or 'keras_rl2'}" for room in names),
+        + "\n".join(f"   {section or 'keras_rl2'}" for section in names),
     ]
-    for room, paths in names.items():
-        page = room or "keras_rl2"
+    for section, paths in names.items():
+        page = section or "keras_rl2"
         parts += [
-            _heading(f":doc:`{_title(room)} <{page}>`", "-"),
+            _heading(f":doc:`{_title(section)} <{page}>`", "-"),
             _table(paths),
         ]
     return "\n\n".join(parts) + "\n"
 
 
-def _page_of(room: str, paths: list[str]) -> str:
-    """Returns the page of a room, with all that it offers."""
-    module = f"keras_rl2.{room}" if room else "keras_rl2"
+def _page_of(section: str, paths: list[str]) -> str:
+    """Returns the page of a section, with all that it offers."""
+    module = f"keras_rl2.{section}" if section else "keras_rl2"
     parts = [
-        _heading(f"{_title(room)}"),
+        _heading(f"{_title(section)}"),
         f".. automodule:: {module}\n   :no-members:",
         _table(paths),
         *map(_entry, paths),

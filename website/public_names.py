@@ -1,6 +1,6 @@
-"""What is public: the names in `__all__` of the package and of its rooms.
+"""The public names: `__all__` of the package and of its sections.
 
-The rooms are those that the package names in its own `__all__`. What has no
+The sections are those that the package names in its own `__all__`. What has no
 name there may change without notice. All is read from the sources, so that
 nothing heavy is imported.
 """
@@ -14,20 +14,20 @@ PACKAGE = "keras_rl2"
 
 
 @cache
-def rooms() -> tuple[str, ...]:
-    """Returns the names of the rooms that the package offers, sorted."""
-    return tuple(sorted(filter(_is_room, _all_of(PACKAGE))))
+def sections() -> tuple[str, ...]:
+    """Returns the names of the sections that the package offers, sorted."""
+    return tuple(sorted(filter(_is_section, _all_of(PACKAGE))))
 
 
 @cache
-def names_of(room: str) -> tuple[str, ...]:
-    """Returns the public names of a room.
+def names_of(section: str) -> tuple[str, ...]:
+    """Returns the public names of a section.
 
     Args:
-        room: str. Its name, `data` say; none for those of the package itself.
+        section: str. Its name, e.g. `data`; empty for the package itself.
     """
-    found = _all_of(f"{PACKAGE}.{room}" if room else PACKAGE)
-    return tuple(name for name in found if room or not _is_room(name))
+    found = _all_of(f"{PACKAGE}.{section}" if section else PACKAGE)
+    return tuple(name for name in found if section or not _is_section(name))
 
 
 @cache
@@ -35,17 +35,17 @@ def paths() -> dict[str, str]:
     """Returns the public names, each once, by their shortest paths.
 
     Returns:
-        dict: `{"keras_rl2.PPO": "agents"}`, from paths to the rooms in whose
+        dict: `{"keras_rl2.PPO": "agents"}`, from paths to the sections in whose
         part of the reference they are described; none of what only the
         package has.
     """
-    at_the_door = names_of("")
+    at_the_top = names_of("")
     found: dict[str, str] = {}
-    for room in rooms():
-        for name in names_of(room):
-            home = PACKAGE if name in at_the_door else f"{PACKAGE}.{room}"
-            found.setdefault(f"{home}.{name}", room)
-    return {**{f"{PACKAGE}.{name}": "" for name in at_the_door}, **found}
+    for section in sections():
+        for name in names_of(section):
+            home = PACKAGE if name in at_the_top else f"{PACKAGE}.{section}"
+            found.setdefault(f"{home}.{name}", section)
+    return {**{f"{PACKAGE}.{name}": "" for name in at_the_top}, **found}
 
 
 @cache
@@ -72,7 +72,7 @@ def home_of(path: str) -> str:
     return module
 
 
-def _is_room(name: str) -> bool:
+def _is_section(name: str) -> bool:
     """Says whether something in the package is a module."""
     return _source(f"{PACKAGE}.{name}") is not None
 
@@ -85,7 +85,7 @@ def _all_of(module: str) -> list[str]:
             ast.unparse, node.targets
         ):
             return list(ast.literal_eval(node.value))
-    raise ValueError(f"Expected `__all__` in a room. Received: {module}")
+    raise ValueError(f"Expected `__all__` in a section. Received: {module}")
 
 
 def _source(module: str) -> Path | None:

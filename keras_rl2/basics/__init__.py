@@ -1,1 +1,1 @@
-"""Basic functions for every room: checks, shapes, seeds, clocks."""
+"""Basic functions for all packages: checks, shapes, seeds, clocks."""

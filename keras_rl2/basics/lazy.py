@@ -1,4 +1,4 @@
-"""Rooms whose names are imported when they are first used."""
+"""Packages that import their names on first use."""
 
 import importlib
 import sys

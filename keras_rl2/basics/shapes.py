@@ -1,4 +1,4 @@
-"""Shape and dtype checks shared by the mathematics rooms.
+"""Checks of shapes and dtypes for the mathematics.
 
 Every function of `losses`, `returns` and `distributions` begins with one of
 these checks: arrays that do not fit raise while the graph is traced, so that

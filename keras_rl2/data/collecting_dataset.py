@@ -254,7 +254,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
             return EpisodeCollector
         if not hasattr(self.env.env, "graph_env") or agent.initial_state(1):
             return Collector
-        # Few trainings need it, and it loads a room of its own.
+        # Few trainings need it, and it loads a package of its own.
         from keras_rl2.graph.graph_collector import GraphCollector
 
         return GraphCollector

@@ -19,7 +19,7 @@ _NEVER_CALLED = {
 # Methods that Keras' own `train_step` calls, and an agent's does not.
 _CALLED_BY_KERAS_STEP = ("compute_loss", "compute_metrics")
 # Possible names of the methods with the agents' losses.
-_SEAMS = ("loss_terms", "critic_terms", "value_terms", "actor_terms")
+_LOSSES = ("loss_terms", "critic_terms", "value_terms", "actor_terms")
 
 
 def is_overridden(kind: type, name: str) -> bool:
@@ -134,9 +134,9 @@ def refuse_losses_of_keras(agent: "Learner") -> None:
     kind = type(agent)
     for name in _CALLED_BY_KERAS_STEP:
         if is_overridden(kind, name):
-            seams = [each for each in _SEAMS if hasattr(kind, each)]
-            seam = either(f"`{each}`" for each in seams or ["objectives"])
-            instead = f"{seam}, or a `train_step` that calls it"
+            methods = [each for each in _LOSSES if hasattr(kind, each)]
+            method = either(f"`{each}`" for each in methods or ["objectives"])
+            instead = f"{method}, or a `train_step` that calls it"
             raise _never_called(kind, name, instead)
 
 

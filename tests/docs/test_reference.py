@@ -15,7 +15,7 @@ def described(text):
     """Returns the paths that a page of the reference describes."""
     named = re.findall(r"(?m)^\.\. auto\w+:: (\S+)$", text)
     data = re.findall(r"(?m)^\.\. py:data:: (\w+)\n   :module: (\S+)$", text)
-    modules = {f"keras_rl2.{room}" for room in public_names.rooms()}
+    modules = {f"keras_rl2.{section}" for section in public_names.sections()}
     modules.add("keras_rl2")
     return [
         *(path for path in named if path not in modules),
@@ -29,18 +29,18 @@ def examples(path):
 
 def test_public_names_are_what_the_modules_say():
     """They are read from the sources; this is what is imported."""
-    rooms = [
+    sections = [
         name
         for name in keras_rl2.__all__
         if inspect.ismodule(getattr(keras_rl2, name))
     ]
-    assert sorted(rooms) == list(public_names.rooms())
-    offered = {f"keras_rl2.{n}" for n in keras_rl2.__all__ if n not in rooms}
-    for room in rooms:
-        module = importlib.import_module(f"keras_rl2.{room}")
+    assert sorted(sections) == list(public_names.sections())
+    offered = {f"keras_rl2.{n}" for n in keras_rl2.__all__ if n not in sections}
+    for section in sections:
+        module = importlib.import_module(f"keras_rl2.{section}")
         for name in module.__all__:
-            at_the_door = name in keras_rl2.__all__
-            home = "keras_rl2" if at_the_door else module.__name__
+            at_the_top = name in keras_rl2.__all__
+            home = "keras_rl2" if at_the_top else module.__name__
             offered.add(f"{home}.{name}")
     assert set(public_names.paths()) == offered
 

@@ -369,7 +369,7 @@ def _divers_moved(game: Game) -> Game:
     x = ops.where(is_due, _ahead(game, "diver"), game["diver_x"])
     met_after = _is_at_player(game | {"diver_x": x}, "diver")
     is_met = met_before | met_after
-    # Who is met before the move and finds no room may still have moved.
+    # A diver met before the move may still have moved, if no place is free.
     rescued = game["rescued"]
     is_taken = [ops.zeros((), "bool")] * _DIVERS
     for index in range(_DIVERS)[::-1]:
