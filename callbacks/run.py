@@ -166,8 +166,8 @@ class RunEnd:
     ) -> bool:
         """Returns whether a `fit` has nothing left to do after this end.
 
-        It has if more epochs or steps are asked for, or if the callback that
-        stopped the earlier `fit` is missing.
+        There is more to do if more epochs or steps are asked for, or if a
+        callback that stopped the earlier `fit` is missing.
         """
         if total_steps is None or self.total_steps is None:
             asks_for_more = epochs > self.epochs
