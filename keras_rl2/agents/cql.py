@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 from typing import ClassVar
+from typing import Self
 from typing import Unpack
 from typing import cast
 
@@ -128,7 +129,7 @@ class CQL(OffPolicyAgent):
                 name="log_alpha",
             )
 
-    def __new__(cls, *networks: Any, **given: Any) -> "CQL":
+    def __new__(cls, *networks: Any, **given: Any) -> Self:
         """Makes an agent of the class that takes these networks."""
         pair = len(networks) > 1 or "actor" in given or "critic" in given
         spaces = gymnasium.spaces

@@ -655,6 +655,9 @@ def into_minibatches(
     [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
     """
     cut: dict[str, Tree[np.ndarray]] = map_leaves(
-        lambda each: each.reshape(updates, -1, *each.shape[1:]), drawn
+        lambda each: each.reshape(
+            (updates, len(each) // updates, *each.shape[1:])
+        ),
+        drawn,
     )
     return cut
