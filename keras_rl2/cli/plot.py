@@ -4,6 +4,7 @@ Letters: S is the number of seeds, N of points on a curve.
 """
 
 import argparse
+import csv
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,6 @@ import numpy as np
 from keras_rl2.cli.parser import require_module
 from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.cli.run_folder import require_path
-from keras_rl2.cli.training_files import read_curve
 from keras_rl2.presets.loading import read_object
 from keras_rl2.saving.atomic_files import replacing
 
@@ -243,3 +243,62 @@ def on_common_steps(
         )
     grid = np.linspace(first, last, points)
     return grid, np.stack([np.interp(grid, *curve) for curve in known])
+
+
+def read_rows(path: Path) -> tuple[list[str], list[list[str]]]:
+    """Reads the complete rows of a progress.csv.
+
+    Args:
+        path: Path. The file.
+
+    Returns:
+        tuple: names of the columns, and the rows: the values of each, in this
+        order. An incomplete last row is left out: it is still being written,
+        or its process was stopped.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it is another kind of file.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            lines = (line for line in file if line.endswith("\n"))
+            rows = list(csv.reader(lines))
+    except (ValueError, csv.Error) as error:
+        raise ValueError(f"{path}: not a table: {error}") from error
+    columns = rows.pop(0) if rows else []
+    if columns and not {"env_steps", "updates"} & set(columns):
+        raise ValueError(f"{path}: expected a column env_steps or updates")
+    return columns, [row for row in rows if len(row) == len(columns)]
+
+
+def read_curve(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Reads the return by steps, or updates.
+
+    For a training on recorded data it is the return of evaluations, since no
+    other episodes are played.
+
+    Args:
+        path: Path. A progress.csv.
+
+    Returns:
+        tuple: environment steps, or else updates, `[N]` float64, and the
+        return `[N]` float64, NaN before the first episode has ended.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it has no such numbers.
+    """
+    columns, rows = read_rows(path)
+    names = ("env_steps", "episode_return")
+    if "updates" in columns and "env_steps" not in columns:
+        names = ("updates", "val_episode_return")
+    if names[1] not in columns:
+        raise ValueError(f"{path}: holds no {names[1]}")
+    at = [columns.index(name) for name in names]
+    try:
+        curve = [[float(row[i] or "nan") for i in at] for row in rows]
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    steps, returns = np.array(curve, np.float64).reshape(-1, 2).T
+    return steps, returns

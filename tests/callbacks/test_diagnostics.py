@@ -110,6 +110,8 @@ def test_a_plain_keras_model_has_what_it_can_have(agent, rollouts):
 class Says(keras.callbacks.Callback):
     """Puts values into the logs, one for each epoch."""
 
+    adds_logs = True
+
     def __init__(self, **values):
         super().__init__()
         self.values = values

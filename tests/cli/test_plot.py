@@ -5,7 +5,7 @@ import pytest
 
 from keras_rl2.cli import parser
 from keras_rl2.cli.main import main
-from keras_rl2.cli.training_files import read_curve
+from keras_rl2.cli.plot import read_curve
 
 
 def write(folder, returns, algorithm=None, environment="CartPole-v1"):

@@ -9,7 +9,7 @@ import pytest
 import keras_rl2 as rl
 from keras_rl2 import presets
 from keras_rl2.cli.main import main
-from keras_rl2.cli.training_files import read_curve
+from keras_rl2.cli.plot import read_curve
 from support.run_folders import rows_of
 
 SMALL = ["networks.hidden=[8]", "dataset.updates_per_epoch=2"]

@@ -142,8 +142,7 @@ def test_where_there_is_no_room_for_another(min_workers):
                 env.reset(0)
             assert env.pool.closed
         else:
-            with pytest.raises(WorkerError, match="worker 0 to answer"):
-                env.reset(0)
+            # The other worker takes over its environment.
             assert env.reset(0).shape == (2, 3)
             assert env.pool.workers_left == 1
     finally:
