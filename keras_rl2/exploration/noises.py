@@ -1,5 +1,6 @@
 """Exploration noise: the interface, and three kinds."""
 
+import abc
 import math
 import numbers
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ _KEPT = np.array([0.0, *np.exp(-1.0 / 4.0 ** np.arange(1, 5))])
 _DRAWN = np.sqrt(1.0 - _KEPT**2)
 
 
-class ExplorationNoise:
+class ExplorationNoise(abc.ABC):
     """Base of all noises: an immutable object that holds settings only.
 
     Two are equal if their classes and configs are. A custom noise is a subclass
@@ -62,6 +63,7 @@ class ExplorationNoise:
             scale = float(scale)
         self.scale = scale
 
+    @abc.abstractmethod
     def draw(
         self,
         generator: np.random.Generator,
@@ -86,13 +88,6 @@ class ExplorationNoise:
             action, not clipped; and the state after it, which is None where
             the noise remembers nothing.
         """
-        return self._drawn(generator, shape, self._scale_at(step), state)
-
-    def _drawn(
-        self, generator: Any, shape: Any, scale: float, state: Any
-    ) -> tuple[Noise, State]:
-        """Draws noise of a scale, with the arguments of `draw`."""
-        raise NotImplementedError(f"{type(self).__name__} has no `draw`")
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments as plain JSON."""
@@ -158,12 +153,17 @@ class GaussianNoise(ExplorationNoise):
     def __init__(self, scale: Scale = 0.1) -> None:
         super().__init__(scale)
 
-    def _drawn(
-        self, generator: Any, shape: Any, scale: float, state: Any
+    def draw(
+        self,
+        generator: np.random.Generator,
+        shape: Sequence[int],
+        step: int = 0,
+        state: State = None,
     ) -> tuple[Noise, State]:
         """Draws scale * N(0, 1): `[T, B, A]` float32, and no state."""
         noise = generator.standard_normal(shape, dtype=np.float32)
-        return np.multiply(noise, np.float32(scale), out=noise), None
+        scale = np.float32(self._scale_at(step))
+        return np.multiply(noise, scale, out=noise), None
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -218,8 +218,12 @@ class OrnsteinUhlenbeckNoise(ExplorationNoise):
                 f"Received: theta={theta}, dt={dt}"
             )
 
-    def _drawn(
-        self, generator: Any, shape: Any, scale: float, state: Any
+    def draw(
+        self,
+        generator: np.random.Generator,
+        shape: Sequence[int],
+        step: int = 0,
+        state: State = None,
     ) -> tuple[Noise, State]:
         """Draws the next T steps: `[T, B, A]` float32, and the state `[B, A]`.
 
@@ -228,7 +232,7 @@ class OrnsteinUhlenbeckNoise(ExplorationNoise):
         """
         position = np.zeros(shape[1:]) if state is None else np.asarray(state)
         kept = 1.0 - self.theta * self.dt
-        volatility = scale * math.sqrt(self.dt)
+        volatility = self._scale_at(step) * math.sqrt(self.dt)
         path = volatility * generator.standard_normal(shape)
         for moved in path:
             moved += kept * position
@@ -277,8 +281,12 @@ class PinkNoise(ExplorationNoise):
     def __init__(self, scale: Scale = 0.1) -> None:
         super().__init__(scale)
 
-    def _drawn(
-        self, generator: Any, shape: Any, scale: float, state: Any
+    def draw(
+        self,
+        generator: np.random.Generator,
+        shape: Sequence[int],
+        step: int = 0,
+        state: State = None,
     ) -> tuple[Noise, State]:
         """Draws the next T steps: `[T, B, A]` float32.
 
@@ -293,5 +301,5 @@ class PinkNoise(ExplorationNoise):
         for moved in path:
             moved += _KEPT * parts
             parts = moved
-        scale = scale / np.sqrt(count)
+        scale = self._scale_at(step) / np.sqrt(count)
         return (scale * path.sum(axis=-1)).astype("float32"), parts.copy()

@@ -165,6 +165,7 @@ class ValueDistribution(abc.ABC):
             `[B, A]` float32.
         """
 
+    @abc.abstractmethod
     def loss(
         self,
         outputs: Tensor,
@@ -185,18 +186,6 @@ class ValueDistribution(abc.ABC):
             `[B]`, to minimise, and `[B]`, the surprise of each transition;
             float32. The gradient reaches `outputs` alone.
         """
-        loss = self._distance(
-            of_action(outputs, batch["action"]),
-            batch,
-            of_action(next_outputs, ops.argmax(selector, axis=-1)),
-        )
-        return loss, ops.stop_gradient(loss)
-
-    def _distance(
-        self, chosen: Tensor, batch: dict[str, Tensor], following: Tensor
-    ) -> Tensor:
-        """Compares `[B, N]` of an action and of the next one, to minimise."""
-        raise NotImplementedError
 
 
 class ScalarValues(ValueDistribution):
@@ -239,7 +228,32 @@ class ScalarValues(ValueDistribution):
         return loss, ops.abs(ops.stop_gradient(td_error))
 
 
-class CategoricalValues(ValueDistribution):
+class _ReturnDistribution(ValueDistribution):
+    """Several outputs for each action, which tell how its return varies."""
+
+    def loss(
+        self,
+        outputs: Tensor,
+        batch: dict[str, Tensor],
+        next_outputs: Tensor,
+        selector: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """Returns the distances of distributions, also as their surprise."""
+        loss = self._distance(
+            of_action(outputs, batch["action"]),
+            batch,
+            of_action(next_outputs, ops.argmax(selector, axis=-1)),
+        )
+        return loss, ops.stop_gradient(loss)
+
+    @abc.abstractmethod
+    def _distance(
+        self, chosen: Tensor, batch: dict[str, Tensor], following: Tensor
+    ) -> Tensor:
+        """Compares `[B, N]` of an action and of the next one, to minimise."""
+
+
+class CategoricalValues(_ReturnDistribution):
     """Logits of a distribution over returns on evenly spaced atoms, C51.
 
     Args:
@@ -268,7 +282,7 @@ class CategoricalValues(ValueDistribution):
         return -ops.sum(target * ops.log_softmax(chosen, axis=-1), axis=-1)
 
 
-class QuantileValues(ValueDistribution):
+class QuantileValues(_ReturnDistribution):
     """Quantiles of the distribution of returns, at even fractions, QR-DQN.
 
     Args:
