@@ -53,7 +53,7 @@ def trained(runs, algorithm, env):
 def row(agent, algorithm, env, episodes, folder):
     """Returns a line of the table."""
     cells, checks = [], {}
-    parts = [rl.record(each, env, 1000).rows for each in (agent, "random")]
+    parts = [rl.record(each, env, 1000).recorded for each in (agent, "random")]
     played = np.concatenate([part.observation for part in parts])
     for name, quantize in BITS.items():
         path = folder / f"{name}.tflite"

@@ -28,7 +28,7 @@ MADE = {
 }
 # What is asked of a source, and not of a recording.
 OF_A_SOURCE = (
-    *("source", "observation_space", "action_space", "memory_limit"),
+    *("source", "observation_space", "action_space"),
     *("best", "min_return"),
 )
 AGENTS = [*ALGORITHMS, "BoxCQL", "DiscreteCQL"]

@@ -96,8 +96,7 @@ def _representative(
     seen = []
     for policy in (agent, "random"):
         played = record(policy, env_id, _RECORDED, env_kwargs=env_kwargs)
-        assert played.rows is not None
-        seen.append(played.rows.observation)
+        seen.append(played.recorded.observation)
     return map_leaves(lambda *each: np.concatenate(each), *seen)
 
 

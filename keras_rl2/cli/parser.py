@@ -205,10 +205,9 @@ def _train(parser: Parser) -> None:
     parser.text(
         "--data",
         "FOLDER",
-        "learn from recorded data of `keras-rl2 record --dataset` or Minari, a "
-        "folder of .npy files, or an .npz file. cql, iql, td3bc and bc need "
-        "it, dqn, sac, td3 and ddpg can; --checkpoint and --evaluate count "
-        "updates then",
+        "learn from recorded data of `keras-rl2 record --dataset` or Minari, "
+        "or an .npz file. cql, iql, td3bc and bc need it, dqn, sac, td3 and "
+        "ddpg can; --checkpoint and --evaluate count updates then",
     )
     parser.number(
         "--updates",

@@ -14,8 +14,8 @@ from keras_rl2.callbacks import protocols
 from keras_rl2.data.replay import ReplayDataset
 from keras_rl2.data.rollouts import RolloutDataset
 from keras_rl2.envs.vector_env import GivenEnv
-from keras_rl2.offline.array_source import GivenSource
 from keras_rl2.offline.offline import OfflineDataset
+from keras_rl2.offline.sources import GivenSource
 from keras_rl2.presets import Preset
 from keras_rl2.training import from_preset
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Discrete
 
 from keras_rl2.basics import seeds
 from keras_rl2.basics.arguments import check_in_range
@@ -19,12 +18,8 @@ from keras_rl2.data.ring import bytes_of
 from keras_rl2.data.round_dataset import Round
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.data.round_dataset import tensor_specs
-from keras_rl2.offline.array_source import GivenSource
-from keras_rl2.offline.array_source import open_source
-from keras_rl2.offline.episode_rows import EpisodeRows
-from keras_rl2.offline.episode_rows import check_actions
-from keras_rl2.offline.episode_rows import check_finite
-from keras_rl2.offline.transition_block import BlockPool
+from keras_rl2.offline.sources import GivenSource
+from keras_rl2.offline.sources import read_episodes
 from keras_rl2.offline.transition_block import TransitionBlock
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.agent_protocols import learns_offline
@@ -33,10 +28,7 @@ from keras_rl2.saving.checkpoint_folder import SegmentLog
 from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import leaves
-from keras_rl2.spaces.trees import map_leaves
 
-# Held for each step besides its own numbers: windows, normalized actions.
-_BYTES_BESIDE = 40
 # A round is drawn at once, and lies in memory twice.
 _MOST_UPDATES = 100
 _ROUND_BYTES = 2**25
@@ -49,9 +41,8 @@ class OfflineDataset(RoundDataset):
     and an epoch is a number of updates. Every agent that learns from replay
     can learn from it, with the same kind of minibatches.
 
-    Data that fits into `memory_limit` is held in memory. From larger data,
-    runs of steps are read in a random order, and minibatches are drawn from
-    the runs in memory. Observations recorded as float64 are stored as float32.
+    All data is held in memory. Numbers recorded as float64 are stored as
+    float32.
 
     Args:
         source: The recorded data. One of
@@ -62,9 +53,7 @@ class OfflineDataset(RoundDataset):
               those the last step of a truncated episode is left out, since
               its next observation is unknown. D4RL's names `terminals` and
               `timeouts` are supported, too;
-            - the path of an `.npz` file of these, or of a folder of `.npy`
-              files, with dots in names for a tree (`observations.camera`); an
-              `.npz` file is read whole;
+            - the path of an `.npz` file of these arrays;
             - the folder of a Minari dataset, or a `minari.MinariDataset`;
             - a `keras_rl2.ReplayDataset`, for the content of its buffer.
         batch_size: int. Transitions of one minibatch. Defaults to `256`.
@@ -83,8 +72,6 @@ class OfflineDataset(RoundDataset):
             Defaults to `None`.
         action_space: `gymnasium.Space` or None. The space of actions; None
             for that of the source, or else of the agent. Defaults to `None`.
-        memory_limit: int. Bytes of data that are held in memory, apart from a
-            minimum of a few steps. Defaults to `536870912`, half a GiB.
 
     Attributes:
         observation_space: `gymnasium.Space`. None until it is known.
@@ -92,8 +79,7 @@ class OfflineDataset(RoundDataset):
         episodes: int. Number of episodes to learn from.
         transitions: int. Number of their transitions.
         episode_returns: `[E]` float64. Their returns.
-        rows: `EpisodeRows`. All episodes, one after the other; None if the
-            data is streamed.
+        recorded: `Episodes`. Those episodes, one after the other.
 
     Raises:
         ValueError: If a number is out of bounds, or the source cannot be used:
@@ -130,13 +116,11 @@ class OfflineDataset(RoundDataset):
         min_return: float | None = None,
         observation_space: gymnasium.Space[Any] | None = None,
         action_space: gymnasium.Space[Any] | None = None,
-        memory_limit: int = 2**29,
     ) -> None:
         check_positive(
             batch_size=batch_size,
             n_step=n_step,
             updates_per_epoch=updates_per_epoch,
-            memory_limit=memory_limit,
         )
         check_seed(seed)
         if best is not None:
@@ -148,28 +132,29 @@ class OfflineDataset(RoundDataset):
         self.updates_per_epoch = int(updates_per_epoch)
         self.best = best
         self.min_return = min_return
-        self.memory_limit = int(memory_limit)
         self.steps_per_round = 0
         self._settle_round(_MOST_UPDATES)
-        self._source = open_source(source)
-        self._name = self._source.name
+        found = read_episodes(source)
+        self._name = found.name
         self.observation_space = self._agreed(
-            "observation", observation_space, self._source.observation_space
+            "observation", observation_space, found.observation_space
         )
         self.action_space = self._agreed(
-            "action", action_space, self._source.action_space
+            "action", action_space, found.action_space
         )
-        self._chosen = _choose(self._source.returns, best, min_return)
-        self._lengths = self._source.lengths[self._chosen]
-        self.episode_returns = self._source.returns[self._chosen]
-        self.episodes = len(self._chosen)
-        self.transitions = int(self._lengths.sum())
-        self.rows: EpisodeRows | None = None
-        self._load()
-        # For the draws, and for the order in which data is read.
-        draws, self._pool_seed = seeds.sequence(seed).spawn(2)
-        self._generator = np.random.default_rng(draws)
-        self._store: TransitionBlock | BlockPool | None = None
+        found.check_finite()
+        if self.action_space is not None:
+            found.check_actions(self.action_space)
+        self.recorded = found
+        if best is not None or min_return is not None:
+            self.recorded = found.only(_chosen(found.returns, best, min_return))
+        self.episode_returns = self.recorded.returns
+        self.episodes = len(self.recorded.lengths)
+        self.transitions = len(self.recorded.reward)
+        self._generator = np.random.default_rng(
+            seeds.sequence(seed).spawn(1)[0]
+        )
+        self._block: TransitionBlock | None = None
 
     def _agreed(
         self,
@@ -182,44 +167,11 @@ class OfflineDataset(RoundDataset):
             spaces.check_same(self._name, **{kind: (read, given)})
         return read if given is None else given
 
-    def _load(self) -> None:
-        """Reads one step, to check its form, and all of them if they fit."""
-        one = self._read_first(np.minimum(self._lengths[:1], 1))
-        arrays = [one.observation, one.action, one.reward]
-        flags = [one.terminated, one.truncated]
-        # A step takes two rows.
-        held = sum(a.nbytes for a in leaves((*arrays, *flags))) // 2
-        self._row_bytes = held + _BYTES_BESIDE
-        self._bytes = (self.transitions + self.episodes) * self._row_bytes
-        if self._bytes <= self.memory_limit:
-            self.rows = self._read_first(self._lengths)
-            self._source.close()
-
-    def _read_first(self, lengths: np.ndarray) -> EpisodeRows:
-        """Reads the first steps, `lengths` of each, of the first episodes."""
-        chosen = self._chosen[: len(lengths)]
-        return self._read(
-            np.stack([chosen, np.zeros_like(chosen), lengths], axis=1)
-        )
-
-    def _read(self, pieces: np.ndarray) -> EpisodeRows:
-        """Reads pieces of episodes, and checks their numbers."""
-        rows = self._source.read(pieces)
-        check_finite(rows, self._name)
-        if self.action_space is not None:
-            check_actions(rows, self.action_space, self._name)
-        return rows
-
-    @property
-    def streams(self) -> bool:
-        """Whether data is read while it is drawn."""
-        return self.rows is None
-
     def bind(self, agent: CollectingAgent) -> None:
         """Binds the dataset to an agent, and takes its discount factor.
 
         An agent that normalises observations updates its statistics once, by
-        the data in memory.
+        the data.
 
         Args:
             agent: `keras_rl2.Agent`. The agent that learns.
@@ -239,14 +191,14 @@ class OfflineDataset(RoundDataset):
                 f"drawn from an {type(self).__name__}. Received: a recurrent "
                 f"{type(agent).__name__}"
             )
-        self._store = self._make_store(agent)
+        self._block = TransitionBlock(self.recorded, agent, self.n_step)
         # Minibatches of a round that fit into memory.
         numbers = bytes_of(leaves(agent.observation_spec))
         most = _ROUND_BYTES // (self.batch_size * (2 * numbers + 16))
         self._settle_round(min(max(most, 1), _MOST_UPDATES))
         self.agent = agent
         self.ready = None
-        for trajectory in self._store.trajectories():
+        for trajectory in self._block.trajectories():
             agent.observe(trajectory)
         agent.begin_round()
 
@@ -261,28 +213,9 @@ class OfflineDataset(RoundDataset):
                 f"`{type(self).__name__}`. Received: neither"
             )
         agent.bind(observation, action)
-        if self.action_space is None and self.rows is not None:
-            check_actions(self.rows, action, self._name)
+        if self.action_space is None:
+            self.recorded.check_actions(action)
         self.observation_space, self.action_space = observation, action
-
-    def _make_store(
-        self, agent: CollectingAgent
-    ) -> TransitionBlock | BlockPool:
-        """Returns the transitions in the form of an agent."""
-
-        def block(rows: EpisodeRows, drawn: np.ndarray) -> TransitionBlock:
-            return TransitionBlock(rows, drawn, agent, self.n_step, self._name)
-
-        if self.rows is not None:
-            return block(self.rows, self._lengths)
-        return BlockPool(
-            self._source.lengths,
-            self._chosen,
-            self.memory_limit // self._row_bytes,
-            self.n_step,
-            lambda pieces, drawn: block(self._read(pieces), drawn),
-            self._pool_seed,
-        )
 
     def _settle_round(self, most: int) -> None:
         """Sets the updates of a round, the largest divisor of an epoch's."""
@@ -305,8 +238,7 @@ class OfflineDataset(RoundDataset):
             dict; see `RoundDataset.prepare`.
 
         Raises:
-            ValueError: If the dataset is not bound to an agent, or a file
-                that is read is damaged.
+            ValueError: If the dataset is not bound to an agent.
         """
         del trajectory
         with self._section("preparing"):
@@ -330,56 +262,18 @@ class OfflineDataset(RoundDataset):
                 space and discount factor it needs.
         """
         check_positive(batch_size=batch_size)
-        if self._store is None:
+        if self._block is None:
             raise ValueError(
                 f"Expected an {type(self).__name__} bound to an agent: call "
                 "`agent.fit(...)` or `bind(agent)` first. Received: no agent"
             )
-        batch = self._store.sample(self._generator, batch_size)
-        return batch | {"weight": np.ones(batch_size, np.float32)}
+        index = self._generator.integers(len(self._block), size=batch_size)
+        weight = np.ones(batch_size, np.float32)
+        return self._block.take(index) | {"weight": weight}
 
     def logs(self) -> dict[str, float]:
         """Returns logs without returns of episodes: none are played."""
         return {key: float(x.count) for key, x in self.outliers.items()}
-
-    def describe(self) -> dict[str, Any]:
-        """Returns statistics of the data.
-
-        If the dataset streams, those of actions and observations cover its
-        first steps: a quarter of the memory limit, and at least one step.
-
-        Returns:
-            dict of plain numbers: `episodes`, `transitions`,
-            `episode_return` and `episode_length` (each a dict of `mean`,
-            `std`, `min` and `max`); `action`, the share of each choice of a
-            Discrete, or `mean`, `std`, `min`, `max` of each number;
-            `observation`, `mean` and so on likewise; `bytes` in memory, and
-            whether it `streams`.
-        """
-        rows = self.rows
-        if rows is None:
-            # At least one step: draws hold some too, even if none fits.
-            room = max(self.memory_limit // (4 * self._row_bytes), 1)
-            before = np.cumsum(self._lengths) - self._lengths
-            lengths = np.minimum(self._lengths, room - before)
-            rows = self._read_first(lengths[lengths > 0])
-        is_step = rows.is_step
-        taken = map_leaves(lambda each: each[is_step], rows.action)
-        action = map_leaves(_of_columns, taken)
-        if isinstance(self.action_space, Discrete):
-            low, count = int(self.action_space.start), int(self.action_space.n)
-            counts = np.bincount(taken.astype(int) - low, minlength=count)
-            action = dict(enumerate((counts / len(taken)).tolist(), low))
-        return {
-            "episodes": self.episodes,
-            "transitions": self.transitions,
-            "episode_return": _statistics(self.episode_returns),
-            "episode_length": _statistics(self._lengths),
-            "action": action,
-            "observation": map_leaves(_of_columns, rows.observation),
-            "bytes": self._bytes,
-            "streams": self.streams,
-        }
 
     @property
     def in_words(self) -> str:
@@ -405,12 +299,7 @@ class OfflineDataset(RoundDataset):
         Args:
             log: `SegmentLog` or None. Not used. Defaults to `None`.
         """
-        return {
-            "generator": self._generator.bit_generator.state,
-            "store": self._store.get_state()
-            if isinstance(self._store, BlockPool)
-            else {},
-        }
+        return {"generator": self._generator.bit_generator.state}
 
     def set_state(
         self, state: dict[str, Any], log: SegmentLog | None = None
@@ -422,8 +311,6 @@ class OfflineDataset(RoundDataset):
             log: `SegmentLog` or None. Not used. Defaults to `None`.
         """
         self._generator.bit_generator.state = state["generator"]
-        if isinstance(self._store, BlockPool) and state.get("store"):
-            self._store.set_state(state["store"])
         self.ready = None
 
     def close(self) -> None:
@@ -442,10 +329,10 @@ class OfflineDataset(RoundDataset):
         return specs
 
 
-def _choose(
+def _chosen(
     returns: np.ndarray, best: float | None, min_return: float | None
 ) -> np.ndarray:
-    """Returns the numbers of the episodes to learn from, in order."""
+    """Returns which episodes to learn from, `[E]` bool."""
     chosen = np.ones(len(returns), np.bool_)
     if best is not None:
         count = max(round(best * len(returns)), 1)
@@ -460,23 +347,4 @@ def _choose(
             f"Received: {len(returns)} episodes, of {returns.min():g} to "
             f"{returns.max():g}"
         )
-    return np.flatnonzero(chosen)
-
-
-def _statistics(values: np.ndarray, axis: int | None = None) -> dict[str, Any]:
-    """Returns mean, standard deviation and bounds, as plain numbers."""
-    found = {
-        "mean": values.mean(axis, np.float64),
-        "std": values.std(axis, np.float64),
-        "min": values.min(axis),
-        "max": values.max(axis),
-    }
-    return {
-        key: each.astype(np.float64).tolist() for key, each in found.items()
-    }
-
-
-def _of_columns(array: np.ndarray) -> dict[str, list[float]]:
-    """Returns statistics of each column of `[N, ...]`."""
-    # [N, ...] -> [N, numbers]
-    return _statistics(array.reshape(len(array), -1), 0)
+    return chosen

@@ -71,7 +71,7 @@ class OfflineEvaluation:
     nothing is added.
 
     Args:
-        offline: `OfflineDataset`. In memory; its `n_step` is not used.
+        offline: `OfflineDataset`. Its `n_step` is not used.
         updates: int. Updates of the Q network; 0 leaves `fqe_value` out.
             Defaults to `5000`.
         deterministic: bool. Whether the policy takes its most probable
@@ -120,21 +120,14 @@ class OfflineEvaluation:
             dict of floats; see the class.
 
         Raises:
-            ValueError: If the dataset streams, or does not fit the agent.
+            ValueError: If the dataset does not fit the agent.
         """
-        rows, known = self.offline.rows, self.offline
-        if rows is None:
-            raise ValueError(
-                "Expected a dataset that fits into memory: raise "
-                "`memory_limit`, or choose some episodes by `best`. "
-                f"Received: {self.offline!r}, which streams"
-            )
+        known = self.offline
         # Neither the dataset's binding nor the agent's statistics change.
         if known.observation_space and known.action_space:
             agent.bind(known.observation_space, known.action_space)
-        block = TransitionBlock(rows, rows.steps, agent, 1, "the dataset")
-        lengths = rows.steps
-        last = np.cumsum(lengths) - 1
+        block = TransitionBlock(known.recorded, agent, 1)
+        lengths, last = known.recorded.lengths, known.recorded.last
         first = last + 1 - lengths
         steps = block.take(np.arange(len(block)))
         after = _values(agent, block.take(last)["next_observation"])

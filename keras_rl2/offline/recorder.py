@@ -17,7 +17,6 @@ from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.collecting.collector import Collector
 from keras_rl2.collecting.policy_actor import Actions
-from keras_rl2.collecting.policy_actor import Actor
 from keras_rl2.collecting.random_actor import MaskedRandomActor
 from keras_rl2.collecting.random_actor import random_actions
 from keras_rl2.collecting.random_actor import random_actor
@@ -29,10 +28,10 @@ from keras_rl2.envs.adapt import is_maker
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.envs.vector_env import VectorEnvAdapter
-from keras_rl2.offline.array_source import ArraySource
-from keras_rl2.offline.minari_files import check_new
-from keras_rl2.offline.minari_files import write_minari
+from keras_rl2.offline.episodes import episodes_of_arrays
 from keras_rl2.offline.offline import OfflineDataset
+from keras_rl2.offline.sources import check_new
+from keras_rl2.offline.sources import write_minari
 from keras_rl2.policies.actors import ActorSnapshot
 from keras_rl2.policies.policy import Policy
 from keras_rl2.spaces.supported import action_spec
@@ -114,146 +113,118 @@ def record(
         env, num_envs, env_kwargs=env_kwargs, wrappers=wrappers
     )
     try:
-        player = _player(policy, made, seed, deterministic)
-        source = ArraySource(
+        player = _Player(policy, made, seed, deterministic)
+        episodes = episodes_of_arrays(
             _play(player, made, steps),
             f"the recording of {made.name}",
             made.observation_space,
             made.action_space,
         )
+        recorded = OfflineDataset(
+            episodes,
+            batch_size,
+            n_step,
+            seed,
+            updates_per_epoch=updates_per_epoch,
+        )
         if path is not None:
-            write_minari(
-                map(source.read, source.whole_episodes()),
-                made.observation_space,
-                made.action_space,
-                Path(path),
-                getattr(made.env, "spec", None),
-            )
+            spec = getattr(made.env, "spec", None)
+            write_minari(episodes, Path(path), spec)
     finally:
         if is_maker(env):
             made.close()
-    return OfflineDataset(
-        source,
-        batch_size,
-        n_step,
-        seed,
-        updates_per_epoch=updates_per_epoch,
-    )
+    return recorded
 
 
 class _Player:
-    """A uniformly random policy, which acts for some steps at a time."""
-
-    #: Whether the policy is recurrent.
-    is_recurrent = False
-
-    def __init__(self, env: VectorEnvAdapter, seed: int | None) -> None:
-        env_seed, acting = seeds.sequence(seed).spawn(2)
-        self.env_seed = int(env_seed.generate_state(1)[0] >> 2)
-        self.generator = np.random.default_rng(acting)
-        self.env = env
-        self.head = policy_head(env.action_space)
-
-    def turn(self, horizon: int) -> tuple[Actor, Any]:
-        """Returns the actor of the next steps, and its noise for each."""
-        shape = (horizon, self.env.num_envs)
-        if is_masked(self.env.observation_space):
-            actor = MaskedRandomActor(self.head, self.generator)
-            return actor, np.zeros(shape)
-        return random_actor, random_actions(self.head, self.generator, shape)
-
-    def taken(self, trajectory: Trajectory) -> Any:
-        """Returns the actions in the environment's form, `[T, B, ...]`."""
-        return steps_for_environments(self.head, trajectory.action)
-
-
-class _AgentPlayer(_Player):
-    """An agent with its current weights."""
+    """Acts by an agent, by a function, or at random."""
 
     def __init__(
         self,
-        agent: Policy,
+        policy: Any,
         env: VectorEnvAdapter,
         seed: int | None,
         deterministic: bool,
     ) -> None:
-        super().__init__(env, seed)
-        agent.bind(env.observation_space, env.action_space)
-        self._agent = agent
-        self._actor = ActorSnapshot(agent, env.num_envs, deterministic)
+        env_seed, acting = seeds.sequence(seed).spawn(2)
+        self.env_seed = int(env_seed.generate_state(1)[0] >> 2)
+        self.head = policy_head(env.action_space)
+        self._generator = np.random.default_rng(acting)
+        self._num_envs = env.num_envs
+        self._agent: Any = None
         self._state: Any = None
-        self.head = agent.policy_head
-        self.is_recurrent = bool(agent.initial_state(1))
+        self.actor: Any = random_actor
+        if policy is None or policy == "random":
+            if is_masked(env.observation_space):
+                self.actor = MaskedRandomActor(self.head, self._generator)
+        elif hasattr(policy, "sample_action"):
+            policy.bind(env.observation_space, env.action_space)
+            self.actor = ActorSnapshot(policy, env.num_envs, deterministic)
+            self._agent, self.head = policy, policy.policy_head
+        elif callable(policy):
+            self.actor = _FunctionActor(policy, env, self.head)
+        else:
+            raise ValueError(
+                "Expected an agent, a function from an observation to an "
+                f"action, or 'random'. Received: policy={policy!r}"
+            )
 
-    def turn(self, horizon: int) -> tuple[Actor, Any]:
-        """Returns the agent's policy, and the noise of each step."""
-        if self._actor.deterministic:
-            return self._actor, [None] * horizon
+    @property
+    def is_recurrent(self) -> bool:
+        """Whether the policy is recurrent."""
+        return self._agent is not None and bool(self._agent.initial_state(1))
+
+    def noise(self, horizon: int) -> Any:
+        """Returns the noise of the next steps, or their random actions."""
+        shape = (horizon, self._num_envs)
+        if self.actor is random_actor:
+            return random_actions(self.head, self._generator, shape)
+        if self._agent is None or self.actor.deterministic:
+            return [None] * horizon
         noise, self._state = self._agent.draw_noise(
-            self.generator, (horizon, self.env.num_envs), self._state
+            self._generator, shape, self._state
         )
-        return self._actor, noise
+        return noise
+
+    def taken(self, trajectory: Trajectory) -> Any:
+        """Returns the actions in the environment's form, `[T, B, ...]`."""
+        if isinstance(self.actor, _FunctionActor):
+            return self.actor.taken()
+        return steps_for_environments(self.head, trajectory.action)
 
 
-class _FunctionPlayer(_Player):
-    """A function of one observation."""
+class _FunctionActor:
+    """A function of one observation, which acts in several environments."""
 
     def __init__(
-        self,
-        function: Callable[[Any], Any],
-        env: VectorEnvAdapter,
-        seed: int | None,
+        self, function: Callable[[Any], Any], env: VectorEnvAdapter, head: Any
     ) -> None:
-        super().__init__(env, seed)
         self._function = function
         self._spec = action_spec(env.action_space)
+        # In place of the policy's own actions.
+        shape = (env.num_envs, *head.action_shape)
+        self._none = np.zeros(shape, head.action_dtype)
         self._given: list[Any] = []
-
-    def turn(self, horizon: int) -> tuple[Actor, Any]:
-        """Returns itself, without noise."""
-        self._given = []
-        return self, [None] * horizon
 
     def __call__(self, observation: Tree[np.ndarray], noise: object) -> Actions:
         """Calls the function once for each environment."""
-        actions = []
-        for index in range(self.env.num_envs):
-            seen = map_leaves(operator.itemgetter(index), observation)
-            actions.append(
-                map_leaves(
-                    lambda spec, each: np.asarray(each, spec.dtype),
-                    self._spec,
-                    self._function(seen),
-                )
+        actions = [
+            map_leaves(
+                lambda spec, each: np.asarray(each, spec.dtype),
+                self._spec,
+                self._function(
+                    map_leaves(operator.itemgetter(index), observation)
+                ),
             )
-        together = map_leaves(lambda *each: np.stack(each), *actions)
-        self._given.append(together)
-        # The policy's own actions are not looked at.
-        shape = (self.env.num_envs, *self.head.action_shape)
-        return np.zeros(shape, self.head.action_dtype), together
+            for index in range(len(self._none))
+        ]
+        self._given.append(map_leaves(lambda *each: np.stack(each), *actions))
+        return self._none, self._given[-1]
 
-    def taken(self, trajectory: Trajectory) -> Any:
-        """Returns the actions of the function, `[T, B, ...]`."""
-        return map_leaves(lambda *each: np.stack(each), *self._given)
-
-
-def _player(
-    policy: Any,
-    env: VectorEnvAdapter,
-    seed: int | None,
-    deterministic: bool,
-) -> _Player:
-    """Returns the player for a policy."""
-    if policy is None or policy == "random":
-        return _Player(env, seed)
-    if hasattr(policy, "sample_action"):
-        return _AgentPlayer(policy, env, seed, deterministic)
-    if callable(policy):
-        return _FunctionPlayer(policy, env, seed)
-    raise ValueError(
-        "Expected an agent, a function from an observation to an action, or "
-        f"'random'. Received: policy={policy!r}"
-    )
+    def taken(self) -> Any:
+        """Returns the actions since the last call, `[T, B, ...]`."""
+        given, self._given = self._given, []
+        return map_leaves(lambda *each: np.stack(each), *given)
 
 
 def _play(player: _Player, env: VectorEnvAdapter, steps: int) -> dict[str, Any]:
@@ -265,7 +236,7 @@ def _play(player: _Player, env: VectorEnvAdapter, steps: int) -> dict[str, Any]:
     parts: list[dict[str, Any]] = []
     count = 0
     while count < steps:
-        trajectory = collector.collect(*player.turn(horizon))
+        trajectory = collector.collect(player.actor, player.noise(horizon))
         parts.append(_steps(trajectory, player.taken(trajectory)))
         count += int(np.count_nonzero(trajectory.valid))
     joined = map_leaves(lambda *each: np.concatenate(each), *parts)
@@ -304,6 +275,5 @@ def _in_order(joined: dict[str, Any], steps: int) -> dict[str, Any]:
     order = np.lexsort((t, b))
     t, b = t[order], b[order]
     record: dict[str, Any] = map_leaves(lambda array: array[t, b], joined)
-    last = np.append(b[1:] != b[:-1], True)
-    record["truncations"] |= last & ~record["terminations"]
+    record["truncations"] |= np.append(b[1:] != b[:-1], True)
     return record

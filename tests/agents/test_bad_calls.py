@@ -45,7 +45,7 @@ USUAL = {
             "sequence_length steps_per_round total_steps updates_per_round "
             "n_step validation_freq target_every policy_delay num_samples "
             "max_skipped_updates count keep envs_per_worker min_workers "
-            "memory_limit every stride updates_per_epoch steps every_steps "
+            "every stride updates_per_epoch steps every_steps "
             "max_steps window frequency batch_size",
             COUNT,
         ),

@@ -1,4 +1,4 @@
-"""Recorded arrays in `.npz` files and folders of `.npy` files."""
+"""Recorded arrays in `.npz` files, and trees of them."""
 
 import gymnasium
 import numpy as np
@@ -6,17 +6,6 @@ import pytest
 
 import keras_rl2 as rl
 from support.episodes import record
-
-
-def flat(data):
-    """Returns the arrays of `record` with a tree of observations."""
-    trees = {}
-    for key in ("observations", "next_observations"):
-        array = data.pop(key)
-        trees[f"{key}.x"] = array[:, :1]
-        trees[f"{key}.pair.0"] = array[:, 0]
-        trees[f"{key}.pair.1"] = array[:, 1]
-    return data | trees
 
 
 def save_npz(path, arrays):
@@ -29,21 +18,18 @@ def save_compressed(path, arrays):
     return path / "packed.npz"
 
 
-def save_npy(path, arrays):
-    for key, array in arrays.items():
-        np.save(path / f"{key}.npy", array)
-    return path
+def test_a_file_of_arrays(tmp_path):
+    for save in (save_npz, save_compressed):
+        offline = rl.OfflineDataset(str(save(tmp_path, record())))
+        assert "5 episodes, 20 transitions" in repr(offline)
 
 
-@pytest.mark.parametrize(
-    ("save", "memory_limit"),
-    [(save_npz, 2**29), (save_compressed, 1500), (save_npy, 1500)],
-)
-def test_trees_are_read_from_files(tmp_path, save, memory_limit):
-    path = save(tmp_path, flat(record()))
-    offline = rl.OfflineDataset(str(path), memory_limit=memory_limit)
-    assert offline.streams == (memory_limit == 1500)
-    assert "5 episodes, 20 transitions" in repr(offline)
+def test_trees_of_arrays():
+    data = record()
+    for key in ("observations", "next_observations"):
+        array = data.pop(key)
+        data[key] = {"x": array[:, :1], "pair": (array[:, 0], array[:, 1])}
+    offline = rl.OfflineDataset(data)
     numbers = gymnasium.spaces.Box(-1e3, 1e3, (), np.float32)
 
     class Env(gymnasium.Env):
@@ -62,19 +48,9 @@ def test_trees_are_read_from_files(tmp_path, save, memory_limit):
     np.testing.assert_array_equal(second, -first)
 
 
-def test_a_memory_map_is_read_from_its_file(tmp_path):
-    data = record()
-    np.save(tmp_path / "o.npy", data["observations"])
-    mapped = np.load(tmp_path / "o.npy", mmap_mode="r")
-    whole = rl.OfflineDataset(data).describe()
-    assert (
-        rl.OfflineDataset(data | {"observations": mapped}).describe() == whole
-    )
-
-
 def test_objects_are_not_loaded(tmp_path):
     objects = np.array([{"a": 1}] * 20, dtype=object)
-    for save in (save_npz, save_compressed, save_npy):
+    for save in (save_npz, save_compressed):
         path = save(tmp_path, record() | {"rewards": objects})
         with pytest.raises(ValueError, match=r"Expected .*Received"):
             rl.OfflineDataset(path)
@@ -85,9 +61,3 @@ def test_files_that_are_cut_off(tmp_path):
     path.write_bytes(path.read_bytes()[:-200])
     with pytest.raises(ValueError, match=r"Expected arrays of numbers in"):
         rl.OfflineDataset(path)
-    folder = save_npy(tmp_path, record())
-    file = folder / "rewards.npy"
-    for content in (file.read_bytes()[:-9], b"no array"):
-        file.write_bytes(content)
-        with pytest.raises(ValueError, match=r"Expected .*rewards.npy"):
-            rl.OfflineDataset(folder)

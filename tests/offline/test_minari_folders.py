@@ -49,16 +49,13 @@ def transitions(offline):
     return np.unique(keys, axis=0)
 
 
-@pytest.mark.parametrize("memory_limit", [2**29, 2000])
-def test_what_was_written_is_read_again(folder, memory_limit):
+def test_what_was_written_is_read_again(folder):
     recorded = rl.record("random", "CartPole-v1", 60, seed=1)
-    read = rl.OfflineDataset(folder, memory_limit=memory_limit)
-    assert read.streams == (memory_limit == 2000)
+    read = rl.OfflineDataset(folder)
     assert repr(read) == repr(recorded)
     assert read.observation_space == recorded.observation_space
     assert read.action_space == recorded.action_space
-    if not read.streams:
-        np.testing.assert_array_equal(transitions(read), transitions(recorded))
+    np.testing.assert_array_equal(transitions(read), transitions(recorded))
 
 
 def test_minari_reads_ours(folder, minari):
@@ -177,7 +174,7 @@ def test_an_episode_that_is_not_whole(folder, tmp_path):
         [
             (lambda f: f["episode_1"].pop("rewards"), "rewards"),
             (lambda f: f["episode_1"].pop("observations"), "observations"),
-            (lambda f: _replace(f, "episode_1/actions", [0]), "fewer in"),
+            (lambda f: _replace(f, "episode_1/actions", [0]), "actions of"),
         ]
     ):
         path = tmp_path / f"changed-{index}"
@@ -231,9 +228,7 @@ def test_an_empty_folder_and_no_episodes(tmp_path, folder):
             del file[key]
 
     changed(folder, empty)
-    with pytest.raises(
-        ValueError, match="an array of numbers episode_0/rewards"
-    ):
+    with pytest.raises(ValueError, match="a whole Minari dataset"):
         rl.OfflineDataset(folder)
 
 

@@ -11,8 +11,6 @@ from support.episodes import one_by_one
 from support.episodes import record
 
 TWO_NUMBERS = gymnasium.spaces.Box(-1e3, 1e3, (2,), np.float32)
-STREAMED = 1000
-"""Bytes that may be held, where next to nothing fits."""
 
 
 def dqn(action_space=None, gamma=0.9, **kwargs):
@@ -52,13 +50,10 @@ def drawn(offline, minibatches=40):
     return found
 
 
-@pytest.mark.parametrize(
-    ("n_step", "memory_limit"), [(1, STREAMED), (3, STREAMED), (3, 2**29)]
-)
-def test_transitions_are_those_of_the_definition(n_step, memory_limit):
+@pytest.mark.parametrize("n_step", [1, 3])
+def test_transitions_are_those_of_the_definition(n_step):
     data = record()
-    offline = bound(data, n_step=n_step, memory_limit=memory_limit)
-    assert offline.streams == (memory_limit == STREAMED)
+    offline = bound(data, n_step=n_step)
     expected = one_by_one(data, n_step, gamma=0.9)
     found = drawn(offline)
     assert sorted(found) == sorted(expected)
@@ -150,19 +145,12 @@ def test_it_says_what_it_holds():
         record(), action_space=gymnasium.spaces.Discrete(2)
     )
     assert "5 episodes, 20 transitions" in repr(offline)
-    said = offline.describe()
-    assert said["episodes"], said["transitions"] == (5, 20)
-    share = float(np.mean(record()["actions"]))
-    assert said["action"] == pytest.approx({0: 1 - share, 1: share})
-    assert said["episode_length"]["max"] == 7
-    assert rl.OfflineDataset(continuous()).describe()["action"]["max"][0] <= 2
+    assert (offline.episodes, offline.transitions) == (5, 20)
+    assert offline.recorded.lengths.max() == 7
 
 
-@pytest.mark.parametrize("memory_limit", [2**29, 1])
-def test_an_agent_learns_from_it(memory_limit):
-    offline = rl.OfflineDataset(
-        record(), 16, updates_per_epoch=5, memory_limit=memory_limit
-    )
+def test_an_agent_learns_from_it():
+    offline = rl.OfflineDataset(record(), 16, updates_per_epoch=5)
     agent = dqn()
     before = agent.get_weights()[0].copy()
     history = agent.fit(offline, epochs=2, verbose=0).history

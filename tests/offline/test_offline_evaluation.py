@@ -92,7 +92,7 @@ def test_fitted_values_follow_a_target_of_their_own():
         network.set_weights(weights)
     offline = recorded(terminated=False)
     offline.bind(agent)
-    fitted.fit(offline._store, updates=1, batch_size=32)
+    fitted.fit(offline._block, updates=1, batch_size=32)
     # To 9 or 10 by the target; by itself, what pays nothing would fall to 4.5.
     assert (fitted._network.get_weights()[-1] > 5.0).all()
 
@@ -106,7 +106,7 @@ def test_overestimation_by_hand(terminated):
         critic.set_weights(weights)
     offline = recorded(terminated=terminated)
     found = agent.evaluate(offline, updates=0)
-    reward = np.array(offline.rows.reward).reshape(EPISODES, 5)[:, :4]
+    reward = offline.recorded.reward.reshape(EPISODES, 4)
     to_go = np.zeros((EPISODES, 4))
     following = np.full(EPISODES, 0.0 if terminated else 3.0)
     for step in (3, 2, 1, 0):
@@ -212,21 +212,3 @@ def test_what_does_not_fit():
     agent = policy(0.5)
     with raises("`updates`", "-1"):
         agent.evaluate(recorded(), updates=-1)
-    small = rl.OfflineDataset(
-        {key: np.array(value) for key, value in _arrays().items()},
-        memory_limit=64,
-        observation_space=Corridor.observation_space,
-        action_space=Corridor.action_space,
-    )
-    with raises("fits into memory", "streams"):
-        agent.evaluate(small)
-
-
-def _arrays():
-    return {
-        "observations": np.zeros((8, 1), "float32"),
-        "actions": np.zeros(8, int),
-        "rewards": np.zeros(8),
-        "terminations": np.arange(8) == 7,
-        "truncations": np.zeros(8, bool),
-    }

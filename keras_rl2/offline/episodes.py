@@ -1,0 +1,259 @@
+"""Recorded episodes in memory, and checks of their numbers."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Box
+from gymnasium.spaces import Discrete
+from gymnasium.spaces import MultiDiscrete
+
+from keras_rl2.spaces.supported import space_tree
+from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import leaves
+from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.spaces.trees import named_leaves
+
+# The names of D4RL, which many files still use.
+_OTHER_NAMES = {"terminals": "terminations", "timeouts": "truncations"}
+_COLUMNS = ("rewards", "terminations", "truncations")
+_NEEDED = ("observations", "actions", *_COLUMNS)
+_NEXT = "next_observations"
+# Bounds and actions may have been rounded to float32 in different orders.
+_ROUNDING = 1e-5
+
+
+@dataclasses.dataclass(frozen=True)
+class Episodes:
+    """E episodes of N steps in all, one after the other.
+
+    An episode of m steps has m + 1 observations, so there are R = N + E.
+
+    Attributes:
+        name: str. The name of the source in error messages.
+        lengths: `[E]` int64. Steps of each episode.
+        returns: `[E]` float64. Sum of the rewards of each episode.
+        observation: `[R, ...]`. A tree of arrays.
+        action: `[N, ...]`. In the environment's form, a tree of arrays.
+        reward: `[N]` float32.
+        terminated: `[N]` bool.
+        truncated: `[N]` bool.
+        observation_space: `gymnasium.Space` or None, if it is unknown.
+        action_space: `gymnasium.Space` or None, if it is unknown.
+    """
+
+    name: str
+    lengths: np.ndarray
+    returns: np.ndarray
+    observation: Tree[np.ndarray]
+    action: Tree[np.ndarray]
+    reward: np.ndarray
+    terminated: np.ndarray
+    truncated: np.ndarray
+    observation_space: gymnasium.Space[Any] | None = None
+    action_space: gymnasium.Space[Any] | None = None
+
+    @property
+    def row(self) -> np.ndarray:
+        """The row of the observation before each step, `[N]` int64."""
+        episode = np.repeat(np.arange(len(self.lengths)), self.lengths)
+        row: np.ndarray = np.arange(len(self.reward)) + episode
+        return row
+
+    @property
+    def last(self) -> np.ndarray:
+        """The last step of each episode, `[E]` int64."""
+        last: np.ndarray = np.cumsum(self.lengths) - 1
+        return last
+
+    def only(self, chosen: np.ndarray) -> "Episodes":
+        """Returns some of the episodes, `[E]` bool."""
+        step = np.repeat(chosen, self.lengths)
+        row = np.repeat(chosen, self.lengths + 1)
+        return dataclasses.replace(
+            self,
+            lengths=self.lengths[chosen],
+            returns=self.returns[chosen],
+            observation=map_leaves(lambda a: a[row], self.observation),
+            action=map_leaves(lambda a: a[step], self.action),
+            reward=self.reward[step],
+            terminated=self.terminated[step],
+            truncated=self.truncated[step],
+        )
+
+    def check_finite(self) -> None:
+        """Raises a `ValueError` for NaN and infinity."""
+        trees = {"observations": self.observation, "actions": self.action}
+        for path, array in named_leaves({**trees, "rewards": self.reward}):
+            if array.dtype.kind == "f":
+                self._refuse(array, ~np.isfinite(array), f"finite {path}")
+
+    def check_actions(self, space: gymnasium.Space[Any]) -> None:
+        """Raises a `ValueError` for actions that are not in a space."""
+        spaces = dict(named_leaves(space_tree(space)))
+        given = dict(named_leaves(self.action))
+        shapes = {path: array.shape[1:] for path, array in given.items()}
+        expected = {path: each.shape or () for path, each in spaces.items()}
+        if shapes != expected:
+            raise ValueError(
+                f"Expected actions of shapes {expected} in {self.name}, for "
+                f"{space}. Received: {shapes}"
+            )
+        for path, each in spaces.items():
+            array = given[path]
+            if array.dtype.kind == "f" and not isinstance(each, Box):
+                raise ValueError(
+                    f"Expected integers as actions of {each} in {self.name}. "
+                    f"Received: dtype {array.dtype}"
+                )
+            low, high = _bounds(each)
+            outside = (array < low) | (array > high)
+            self._refuse(array, outside, f"actions within {each}")
+
+    def _refuse(self, array: np.ndarray, bad: np.ndarray, what: str) -> None:
+        """Raises an error for the first bad number, with its place."""
+        if not bad.any():
+            return
+        found = int(np.flatnonzero(bad.reshape(len(bad), -1).any(axis=1))[0])
+        # Observations have one row more than steps in each episode.
+        rows = self.lengths + (len(array) != len(self.reward))
+        episode = int(np.searchsorted(np.cumsum(rows), found, "right"))
+        step = found - int(rows[:episode].sum())
+        raise ValueError(
+            f"Expected {what} in {self.name}. Received: {array[found]} in "
+            f"episode {episode}, step {step}"
+        )
+
+
+def episodes_of_arrays(
+    arrays: Mapping[str, Any],
+    name: str,
+    observation_space: gymnasium.Space[Any] | None = None,
+    action_space: gymnasium.Space[Any] | None = None,
+) -> Episodes:
+    """Returns the episodes of a record in temporal order.
+
+    The observation after the last step of an episode is known only from
+    `next_observations`. Without them, the last step of a truncated episode is
+    left out: there is nothing to bootstrap from. If a step's next observation
+    differs from the observation of the next step, the episode was interrupted
+    there, and counts as truncated.
+
+    Args:
+        arrays: dict; see `OfflineDataset`.
+        name: str. The name of the source in error messages.
+        observation_space: `gymnasium.Space` or None. Defaults to `None`.
+        action_space: `gymnasium.Space` or None. Defaults to `None`.
+
+    Raises:
+        ValueError: If a key is missing, or the arrays do not fit together.
+    """
+    given = {
+        _OTHER_NAMES.get(key, key): map_leaves(compact, tree)
+        for key, tree in arrays.items()
+    }
+    _check_keys(given, name)
+    observation, following = given["observations"], given.get(_NEXT)
+    reward = given["rewards"].astype(np.float32)
+    terminated = given["terminations"].astype(np.bool_)
+    ended = terminated | given["truncations"].astype(np.bool_)
+    if following is not None:
+        for here, there in zip(
+            leaves(observation), leaves(following), strict=True
+        ):
+            differs = there[:-1] != here[1:]
+            ended[:-1] |= differs.reshape(len(differs), -1).any(axis=1)
+    ended[-1] = True
+    last = np.flatnonzero(ended)
+    first = np.append(0, last[:-1] + 1)
+    step = np.ones(len(ended), np.bool_)
+    if following is None:
+        step[last] = terminated[last]
+    lengths = np.add.reduceat(step, first, dtype=np.int64)
+    if not step.any():
+        raise ValueError(
+            f"Expected at least one transition in {name}: without "
+            "`next_observations`, the last step of an episode that was "
+            f"not terminated is left out. Received: {len(step)} steps"
+        )
+    kept = lengths > 0
+    # The rows of observations: those of the steps, and one after each last.
+    end = last[kept]
+    place = np.searchsorted(np.flatnonzero(step), end, "right")
+
+    def with_finals(array: np.ndarray, after: np.ndarray) -> np.ndarray:
+        return np.insert(array[step], place, after[end], axis=0)
+
+    return Episodes(
+        name=name,
+        lengths=lengths[kept],
+        returns=np.add.reduceat(reward, first, dtype=np.float64)[kept],
+        observation=map_leaves(
+            with_finals,
+            observation,
+            # Meaningless after a termination, and never used.
+            observation if following is None else following,
+        ),
+        action=map_leaves(lambda array: array[step], given["actions"]),
+        reward=reward[step],
+        terminated=terminated[step],
+        truncated=(ended & ~terminated)[step],
+        observation_space=observation_space,
+        action_space=action_space,
+    )
+
+
+def compact(array: npt.ArrayLike) -> np.ndarray:
+    """Returns an array, as float32 for float64."""
+    array = np.asarray(array)
+    return array.astype(np.float32) if array.dtype == np.float64 else array
+
+
+def _check_keys(given: Mapping[str, Any], name: str) -> None:
+    """Raises an error if arrays are missing, or do not fit together."""
+    if not {*_NEEDED} <= {*given} <= {*_NEEDED, _NEXT}:
+        raise ValueError(
+            f"Expected {', '.join(_NEEDED)} and optionally {_NEXT} in {name}. "
+            f"Received: {', '.join(sorted(given)) or 'nothing'}"
+        )
+    shapes = {}
+    for path, array in named_leaves(given):
+        shapes[path] = array.shape
+        if array.dtype.kind not in "biuf":
+            raise ValueError(
+                f"Expected arrays of numbers in {name}. Received: {path} "
+                f"of dtype {array.dtype}"
+            )
+    count = shapes.get("rewards", (0,))[:1]
+    following = {
+        path.replace(_NEXT, "observations"): shape
+        for path, shape in shapes.items()
+        if path.startswith(_NEXT)
+    }
+    if (
+        count in ((), (0,))
+        or any(shape[:1] != count for shape in shapes.values())
+        or any(shapes.get(key) != count for key in _COLUMNS)
+        or not following.items() <= shapes.items()
+    ):
+        raise ValueError(
+            "Expected arrays of one length, of at least one step, in "
+            f"{name}, with one number per step in {', '.join(_COLUMNS)}, and "
+            f"{_NEXT} of the shapes of observations. Received: "
+            f"{', '.join(f'{path} {shape}' for path, shape in shapes.items())}"
+        )
+
+
+def _bounds(space: gymnasium.Space[Any]) -> tuple[Any, Any]:
+    """Returns the lowest and the highest numbers of a space."""
+    if isinstance(space, Box):
+        low = space.low - _ROUNDING * (1.0 + np.abs(space.low))
+        return low, space.high + _ROUNDING * (1.0 + np.abs(space.high))
+    if isinstance(space, Discrete):
+        return space.start, space.start + space.n - 1
+    if isinstance(space, MultiDiscrete):
+        return space.start, space.start + space.nvec - 1
+    return 0, 1
