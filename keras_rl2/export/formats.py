@@ -18,9 +18,8 @@ from typing import TypeAlias
 import numpy as np
 
 from keras_rl2.basics.arguments import check_path
-from keras_rl2.saving.plain_files import parse_json
-from keras_rl2.saving.plain_files import read_json
-from keras_rl2.saving.plain_files import require_file
+from keras_rl2.saving.atomic_files import parse_json
+from keras_rl2.saving.atomic_files import read_json
 
 SAVED_MODEL = "tf_saved_model"
 ONNX = "onnx"
@@ -65,15 +64,13 @@ def format_of(path: str | os.PathLike[str]) -> str:
 
     Raises:
         FileNotFoundError: If the path does not exist.
-        ValueError: If it is a folder without a SavedModel, or neither a folder
-            nor a file.
+        ValueError: If it is a folder without a SavedModel.
     """
     path = Path(path)
     if path.is_dir():
         if not (path / "saved_model.pb").is_file():
             raise no_policy(path, "a folder without saved_model.pb")
         return SAVED_MODEL
-    require_file(path)
     with path.open("rb") as file:
         begins = file.read(8)
     return LITERT if begins[4:] == _LITERT_IDENTIFIER else ONNX

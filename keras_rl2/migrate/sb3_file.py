@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from keras_rl2.saving.plain_files import require_file
-
 Array = npt.NDArray[Any]
 
 _CONSTANT = re.compile(r"ConstantSchedule\(val=([-+0-9.e]+)\)")
@@ -76,7 +74,6 @@ class SB3File:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        require_file(path)
         with zipfile.ZipFile(path) as file:
             self.data: dict[str, Any] = json.loads(file.read("data"))
             found = [each for name, each in _TELLTALES if name in self.data]

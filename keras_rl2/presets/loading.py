@@ -10,7 +10,7 @@ from keras_rl2.presets.preset import Preset
 from keras_rl2.presets.preset import is_schedule
 from keras_rl2.presets.preset import settings_of
 from keras_rl2.presets.preset import unknown
-from keras_rl2.saving.plain_files import read_json
+from keras_rl2.saving.atomic_files import read_json
 
 _FOLDER = Path(__file__).parent / "data"
 

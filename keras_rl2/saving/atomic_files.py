@@ -1,7 +1,8 @@
-"""Atomic writes of files and folders."""
+"""Atomic writes of files and folders, and reading of JSON."""
 
 import contextlib
 import errno
+import json
 import os
 import shutil
 import stat
@@ -9,16 +10,11 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-try:
-    from fcntl import LOCK_EX
-    from fcntl import LOCK_NB
-    from fcntl import flock
-except ImportError:  # On Windows.
-    flock = None  # type: ignore[assignment]
-
+#: Beginning of the names of folders for unfinished files.
+PREFIX = ".unfinished-"
 _DAY = 86_400.0
-_PREFIX = ".unfinished-"
 # Suffix of a folder while another one takes its place.
 _REPLACED = ".replaced"
 # Windows does not flush files that were opened for reading only.
@@ -32,10 +28,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     Until then the old file stays: after a full disk, an exception or a killed
     process only the new file is lost.
 
-    A killed process leaves a folder `.unfinished-...` next to the path. The
-    next process that writes there removes it; it can also be removed by hand. A
+    A killed process leaves a folder `.unfinished-...` next to the path. It can
+    be removed; the first process that writes there a day later removes it. A
     folder is replaced by renaming it in two steps: if a process is killed
-    between them, the next one restores the folder's name.
+    between them, the old folder is in there, as `NAME.replaced`.
 
     Args:
         path: str or path. A file or a folder, which need not exist. A link is
@@ -60,110 +56,38 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     path = Path(os.path.abspath(path))
     _remove_abandoned(path.parent)
-    # Files cannot be renamed from one disk to another. The lock tells other
-    # processes that the folder is not abandoned.
-    beside, lock = _locked_folder(path)
+    try:
+        # Files cannot be renamed from one disk to another.
+        beside = Path(tempfile.mkdtemp(prefix=PREFIX, dir=path.parent))
+    except OSError as error:
+        # The user does not know the name of the temporary folder.
+        raise type(error)(error.errno, error.strerror, str(path)) from None
     unfinished, replaced = beside / path.name, beside / (path.name + _REPLACED)
     try:
         yield unfinished
         if os.path.lexists(unfinished):
-            _check_kind(unfinished, path)
             _sync(unfinished)
             _rename(unfinished, path, replaced)
             _sync_entry(path.parent)
     finally:
-        # An old file that could not be renamed back is the only copy.
+        # An old folder that could not be renamed back is the only copy.
         if os.path.lexists(path) or not os.path.lexists(replaced):
             shutil.rmtree(beside, ignore_errors=True)
-        if lock is not None:
-            os.close(lock)
-
-
-def _sync(path: Path) -> None:
-    """Flushes a file, or all files of a folder, to the disk."""
-    if path.is_dir():
-        for each in path.iterdir():
-            _sync(each)
-    _sync_entry(path)
-
-
-def _locked_folder(path: Path) -> tuple[Path, int | None]:
-    """Makes a folder next to a path, and locks it."""
-    while True:
-        try:
-            beside = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=path.parent))
-        except OSError as error:
-            # The user does not know the name of the temporary folder.
-            raise type(error)(error.errno, error.strerror, str(path)) from None
-        try:
-            lock = _lock(beside)
-        except (BlockingIOError, FileNotFoundError):
-            # Another process removed it as abandoned before it was locked.
-            continue
-        except BaseException:
-            shutil.rmtree(beside, ignore_errors=True)
-            raise
-        if beside.exists():
-            return beside, lock
-        # Also removed, just before the lock.
-        if lock is not None:
-            os.close(lock)
-
-
-def _lock(folder: Path) -> int | None:
-    """Locks a folder, and returns a descriptor, which must be closed.
-
-    Raises:
-        BlockingIOError: If another process has the lock.
-    """
-    if flock is None:
-        return None
-    descriptor = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
-    try:
-        flock(descriptor, LOCK_EX | LOCK_NB)
-    except OSError as error:
-        os.close(descriptor)
-        if isinstance(error, BlockingIOError):
-            raise
-        # The disk does not support locks.
-        return None
-    return descriptor
 
 
 def _remove_abandoned(parent: Path) -> None:
-    """Removes the unfinished files of killed processes in a folder."""
-    for beside in parent.glob(f"{_PREFIX}*"):
+    """Removes what killed processes have left, but no folder's only copy."""
+    for beside in parent.glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
-            lock = _lock(beside)
-            # Without locks age decides; no write takes a day.
-            if lock is None and time.time() < beside.stat().st_mtime + _DAY:
-                continue
-            try:
-                for replaced in beside.glob(f"*{_REPLACED}"):
-                    # Possibly killed between the two steps of replacing a
-                    # folder: the old one is restored.
-                    path = parent / replaced.name.removesuffix(_REPLACED)
-                    if not os.path.lexists(path):
-                        os.rename(replaced, path)
+            is_old = time.time() > beside.stat().st_mtime + _DAY
+            if is_old and not any(beside.glob(f"*{_REPLACED}")):
                 shutil.rmtree(beside)
-            finally:
-                if lock is not None:
-                    os.close(lock)
-
-
-def _check_kind(unfinished: Path, path: Path) -> None:
-    """Raises an error if a file would replace a folder, or the reverse."""
-    if not os.path.lexists(path) or path.is_symlink():
-        return
-    if path.is_dir() != unfinished.is_dir():
-        code = errno.EISDIR if path.is_dir() else errno.ENOTDIR
-        raise OSError(code, os.strerror(code), str(path))
 
 
 def _rename(unfinished: Path, path: Path, replaced: Path) -> None:
-    """Renames the new file or folder, moving the old one out of the way."""
+    """Renames the new file or folder, moving an old folder out of the way."""
     try:
-        if unfinished.is_dir() and os.path.lexists(path):
+        if unfinished.is_dir() and path.is_dir():
             # Only a file can be replaced in one step.
             os.rename(path, replaced)
         elif path.is_file():
@@ -174,6 +98,14 @@ def _rename(unfinished: Path, path: Path, replaced: Path) -> None:
         if os.path.lexists(replaced):
             os.rename(replaced, path)
         raise
+
+
+def _sync(path: Path) -> None:
+    """Flushes a file, or all files of a folder, to the disk."""
+    if path.is_dir():
+        for each in path.iterdir():
+            _sync(each)
+    _sync_entry(path)
 
 
 def _sync_entry(path: Path) -> None:
@@ -191,3 +123,21 @@ def _sync_entry(path: Path) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """Reads a file of JSON.
+
+    Raises:
+        OSError: If there is no such file.
+        ValueError: If it is no JSON.
+    """
+    return parse_json(Path(path).read_bytes(), str(path))
+
+
+def parse_json(content: bytes | str, name: str) -> Any:
+    """Parses JSON; an error names its origin."""
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{name}: not JSON: {error}") from error

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import warnings
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ import filelock
 import numpy as np
 
 from keras_rl2.saving import plain_data
+from keras_rl2.saving.atomic_files import PREFIX
 from keras_rl2.saving.sealing import Arrays
 from keras_rl2.saving.sealing import check_arrays
 from keras_rl2.saving.sealing import read_arrays
@@ -187,6 +189,9 @@ class CheckpointFolder:
                 "other one, or give this one a directory of its own. "
                 f"Received: a second one, while {error.lock_file} is locked"
             ) from error
+        for left in self.directory.rglob(f"{PREFIX}*"):
+            # Of a killed process: nobody else writes here.
+            shutil.rmtree(left, ignore_errors=True)
         try:
             yield
         finally:
