@@ -11,7 +11,7 @@ from typing import Any
 
 import keras
 
-from keras_rl2.callbacks.event_writer import EventWriter
+from keras_rl2.callbacks.tensorboard import EventWriter
 from keras_rl2.saving import plain_data
 
 # Attributes that other packages' callbacks keep from one epoch to the next, by

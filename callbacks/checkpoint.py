@@ -17,13 +17,13 @@ import keras
 
 from keras_rl2.basics import arguments
 from keras_rl2.callbacks.callback_states import CallbackStates
-from keras_rl2.callbacks.protocols import Logs
-from keras_rl2.callbacks.protocols import takes_steps
-from keras_rl2.callbacks.protocols import updates
+from keras_rl2.callbacks.run import Logs
 from keras_rl2.callbacks.run import Run
 from keras_rl2.callbacks.run import RunEnd
 from keras_rl2.callbacks.run import StopSignal
 from keras_rl2.callbacks.run import described
+from keras_rl2.callbacks.run import takes_steps
+from keras_rl2.callbacks.run import updates
 from keras_rl2.collecting.checks import is_finite
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.saving.checkpoint_folder import CheckpointFolder

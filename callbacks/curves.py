@@ -10,8 +10,8 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_rl2.callbacks.protocols import takes_steps
-from keras_rl2.callbacks.protocols import updates
+from keras_rl2.callbacks.run import takes_steps
+from keras_rl2.callbacks.run import updates
 from keras_rl2.updates.skipped_updates import parts_of
 
 _TAGS = {

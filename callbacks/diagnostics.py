@@ -14,7 +14,7 @@ from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.stopwatch import Stopwatch
-from keras_rl2.callbacks.protocols import Logs
+from keras_rl2.callbacks.run import Logs
 
 _SECTIONS = ("environment", "acting", "preparing", "update", "rest")
 _CHOICES = (

@@ -5,7 +5,7 @@ import keras
 from keras_rl2.basics.arguments import check_has
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import refusing_unknown
-from keras_rl2.callbacks.protocols import Logs
+from keras_rl2.callbacks.run import Logs
 
 
 class Evaluation(keras.callbacks.Callback):

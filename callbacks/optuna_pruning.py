@@ -8,8 +8,8 @@ import keras
 
 from keras_rl2.basics.arguments import check_has
 from keras_rl2.basics.arguments import refusing_unknown
-from keras_rl2.callbacks.protocols import Logs
-from keras_rl2.callbacks.protocols import rounds_of_fit
+from keras_rl2.callbacks.run import Logs
+from keras_rl2.callbacks.run import rounds_of_fit
 
 
 class OptunaPruning(keras.callbacks.Callback):

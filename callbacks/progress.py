@@ -11,10 +11,10 @@ from typing import TextIO
 import keras
 
 from keras_rl2.basics import arguments
-from keras_rl2.callbacks.protocols import Logs
-from keras_rl2.callbacks.protocols import rounds_of_fit
-from keras_rl2.callbacks.protocols import takes_steps
-from keras_rl2.callbacks.protocols import updates
+from keras_rl2.callbacks.run import Logs
+from keras_rl2.callbacks.run import rounds_of_fit
+from keras_rl2.callbacks.run import takes_steps
+from keras_rl2.callbacks.run import updates
 
 # Between two states of the line on a terminal: the eye follows no faster.
 _REDRAW_SECONDS = 0.1

@@ -12,8 +12,8 @@ import keras
 
 from keras_rl2.basics import arguments
 from keras_rl2.callbacks import recording
-from keras_rl2.callbacks.event_writer import EventWriter
-from keras_rl2.callbacks.protocols import Logs
+from keras_rl2.callbacks.run import Logs
+from keras_rl2.callbacks.tensorboard import EventWriter
 from keras_rl2.envs.making import EnvWrapper
 
 _FORMATS = ("gif", "mp4")

@@ -1,4 +1,4 @@
-"""A run: where training began, how far it is, and why it ends."""
+"""A run: its dataset, where it began, how far it is, and why it ends."""
 
 import contextlib
 import dataclasses
@@ -9,14 +9,63 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
+from typing import TypeAlias
+from typing import cast
 
 import keras
 
 from keras_rl2.data.round_dataset import RoundDataset
 
+#: What Keras passes to the methods of a callback.
+Logs: TypeAlias = dict[str, Any] | None
+
 # The epoch of a `fit` that has nothing left to do.
 _PAST_ALL_EPOCHS = 2**62
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def updates(model: keras.Model) -> int:
+    """Returns the updates of a model so far.
+
+    Args:
+        model: `keras.Model`, compiled.
+
+    Returns:
+        int.
+    """
+    count = getattr(model, "updates", None)
+    count = model.optimizer.iterations if count is None else count
+    return int(keras.ops.convert_to_numpy(count))
+
+
+def takes_steps(rounds: RoundDataset | None) -> bool:
+    """Returns whether the rounds of a dataset begin with environment steps.
+
+    Args:
+        rounds: A dataset; None if it is unknown.
+
+    Returns:
+        bool. False for an `OfflineDataset`, whose updates are counted.
+    """
+    return rounds is None or rounds.steps_per_round > 0
+
+
+def rounds_of_fit(callback: keras.callbacks.Callback) -> RoundDataset | None:
+    """Returns the dataset of the present `fit`.
+
+    Args:
+        callback: `keras.callbacks.Callback`. A callback of the `fit`.
+
+    Returns:
+        The dataset; None for a plain Keras model, or for a `fit` with a
+        `tf.data.Dataset`: an agent then still has the dataset of an earlier
+        `fit`, which is recognized by its size.
+    """
+    rounds = getattr(callback.model, "rollouts", None)
+    steps = (callback.params or {}).get("steps")
+    if rounds is None or steps != rounds.steps_per_epoch:
+        return None
+    return cast(RoundDataset, rounds)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,7 @@ import keras
 import tensorflow as tf
 
 from keras_rl2.basics.arguments import refusing_unknown
-from keras_rl2.callbacks.protocols import Logs
+from keras_rl2.callbacks.run import Logs
 from keras_rl2.updates.target_networks import TargetUpdate
 from keras_rl2.updates.target_networks import check_sync
 

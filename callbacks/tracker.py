@@ -10,7 +10,7 @@ from keras_rl2.basics.arguments import check_has
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.callbacks import curves
-from keras_rl2.callbacks.protocols import Logs
+from keras_rl2.callbacks.run import Logs
 
 
 class Tracker(keras.callbacks.Callback):

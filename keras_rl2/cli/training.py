@@ -10,7 +10,7 @@ from keras_rl2 import agents
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.arguments import refusing_unknown
-from keras_rl2.callbacks import protocols
+from keras_rl2.callbacks.run import updates
 from keras_rl2.data.replay import ReplayDataset
 from keras_rl2.data.rollouts import RolloutDataset
 from keras_rl2.envs.vector_env import GivenEnv
@@ -162,14 +162,14 @@ class Training:
 
     def _epochs_left(self, total_steps: int | None) -> int:
         """Returns the Keras epochs that are left of a run on recorded data."""
-        made, updates = protocols.updates(self.agent), self.preset.updates
-        if total_steps is not None or made >= updates:
+        made, wanted = updates(self.agent), self.preset.updates
+        if total_steps is not None or made >= wanted:
             raise ValueError(
                 "Expected no `total_steps` on recorded data, and `updates` of "
                 f"the preset to be more than the {made} made so far. "
-                f"Received: total_steps={total_steps}, updates={updates}"
+                f"Received: total_steps={total_steps}, updates={wanted}"
             )
-        return -(-(updates - made) // self.dataset.steps_per_epoch)
+        return -(-(wanted - made) // self.dataset.steps_per_epoch)
 
     def _steps_left(self, total_steps: int | None) -> int:
         """Returns the environment steps that are left of a run."""

@@ -5,7 +5,7 @@ import numpy as np
 import tensorflow as tf
 from PIL import Image
 
-from keras_rl2.callbacks.event_writer import EventWriter
+from keras_rl2.callbacks.tensorboard import EventWriter
 from support.events import read
 
 
