@@ -21,7 +21,6 @@ from keras_rl2.callbacks.run import Logs
 from keras_rl2.callbacks.run import Run
 from keras_rl2.callbacks.run import RunEnd
 from keras_rl2.callbacks.run import StopSignal
-from keras_rl2.callbacks.run import described
 from keras_rl2.callbacks.run import takes_steps
 from keras_rl2.callbacks.run import updates
 from keras_rl2.collecting.checks import is_finite
@@ -56,9 +55,9 @@ class Checkpoint(keras.callbacks.Callback):
     Each `fit` of a program with the same `Checkpoint` counts: one that had
     finished before the newest checkpoint does nothing. A `fit` that a callback
     has stopped, e.g. `EarlyStopping`, counts as finished until more steps or
-    epochs are asked for, or the callback changes. The states of Keras'
-    callbacks are restored, and so are their files; those of custom callbacks
-    if they have methods `get_state()` and `set_state(state)`.
+    epochs are asked for. The states of Keras' callbacks are restored, and so
+    are their files; those of custom callbacks if they have methods
+    `get_state()` and `set_state(state)`.
 
     Args:
         directory: str or path. The folder of one run; made by the first
@@ -126,7 +125,6 @@ class Checkpoint(keras.callbacks.Callback):
         # The epoch to end before, and the steps to take.
         self._asked: Any = 0, None
         self._end_before: RunEnd | None = None
-        self._stops: dict[str, keras.callbacks.Callback] = {}
         self._model_as_json: str | None = None
         #: Lines on where the present `fit` begins, or why it does nothing.
         self.told: list[str] = []
@@ -169,30 +167,17 @@ class Checkpoint(keras.callbacks.Callback):
         self._saved_at = time.monotonic(), self._done()
         return position
 
-    def end_at(
-        self,
-        total_steps: int | None,
-        epoch: int,
-        callbacks: Sequence[keras.callbacks.Callback],
-    ) -> int:
+    def end_at(self, total_steps: int | None, epoch: int) -> int:
         """Returns the epoch before which `fit` ends.
 
         Args:
             total_steps: int or None. Environment steps that `fit` is to take.
             epoch: int. The Keras epoch that it is to end before.
-            callbacks: Sequence of `keras.callbacks.Callback`, as passed to
-                `fit`, not used yet.
 
         Returns:
             int: `epoch`, or that of the checkpoint if nothing is left to do.
         """
         self._asked = epoch, total_steps
-        # The callbacks of this library do not stop a `fit`.
-        self._stops = {
-            described(each): each
-            for each in callbacks
-            if not type(each).__module__.startswith("keras_rl2.")
-        }
         if total_steps is not None:
             self._position = dataclasses.replace(
                 self._position, total_steps=total_steps, last_epoch=epoch
@@ -200,7 +185,7 @@ class Checkpoint(keras.callbacks.Callback):
         end = self._end_before
         if end is None:
             return epoch
-        if end.is_one_for(epoch, total_steps, self._stops):
+        if end.is_one_for(epoch, total_steps):
             self._tell(
                 f"the run is {end}. Nothing is trained: ask for more steps or "
                 "epochs, or pass another directory."
@@ -392,14 +377,7 @@ class Checkpoint(keras.callbacks.Callback):
             return RunEnd("done", epochs, total_steps)
         if not self.model.stop_training:
             return None
-        stopped = [
-            name
-            for name, each in self._stops.items()
-            if isinstance(each, keras.callbacks.EarlyStopping)
-            and each.stopped_epoch > 0
-        ]
-        stops = tuple(stopped or self._stops)
-        return RunEnd("stopped", epochs, total_steps, stops)
+        return RunEnd("stopped", epochs, total_steps)
 
     def _leave(self, epoch: int, rounds: int = 0) -> None:
         """Saves, and ends `fit` because of a signal."""

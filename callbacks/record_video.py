@@ -45,7 +45,7 @@ class RecordVideo(keras.callbacks.Callback):
             `50_000`.
         episodes: int. Episodes of one video. Defaults to `1`.
         log_dir: str or path or None. Directory for events of TensorBoard with
-            the video as an animated GIF; preferably a separate directory below
+            the video, of format `"gif"`; preferably a separate directory below
             that of the `TensorBoard` callback; None to write none. Defaults to
             `None`.
         fps: float or None. Frames per second, of a GIF at most 50; None for
@@ -110,8 +110,11 @@ class RecordVideo(keras.callbacks.Callback):
             directory=directory, **arguments.present(log_dir=log_dir)
         )
         recording.require(f".{format}")
-        if log_dir is not None:
-            recording.require(".gif")
+        if log_dir is not None and format != "gif":
+            raise ValueError(
+                'Expected `format="gif"` with `log_dir`: TensorBoard shows no '
+                f"other videos. Received: format={format!r}"
+            )
         self.env = env
         self._make = _maker(env, env_kwargs, wrappers)
         self.directory = pathlib.Path(directory)
@@ -181,18 +184,17 @@ class RecordVideo(keras.callbacks.Callback):
             self.seed,
             self.max_steps,
             self.fps,
-            with_gif=self.log_dir is not None,
         )
         if isinstance(
             self._make, recording.IdEnv
         ) or recording.is_drawn_by_mujoco(self._made):
-            recorded = recording.record(self.model, self._make, asked)
+            recording.record(self.model, self._make, asked)
         else:
             # The environment of a function may be the only one, and users may
             # access it: so it is the same for all videos.
-            recorded = asked.play(self._made, recording.ActingHere(self.model))
-        if self._writer is not None and recorded.gif is not None:
-            self._writer.gif(steps, "video/episode", recorded.gif)
+            asked.play(self._made, recording.ActingHere(self.model))
+        if self._writer is not None:
+            self._writer.gif(steps, "video/episode", asked.path.read_bytes())
 
 
 def _maker(

@@ -5,22 +5,22 @@ there is no GPU, shares symbols of LLVM with it, and a process that has loaded
 both ends in a segmentation fault.
 """
 
+import contextlib
 import dataclasses
-import importlib
-import io
+import importlib.util
 import os
 import pickle
 import signal
 import subprocess
 import sys
 import tempfile
-from collections import deque
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from typing import cast
 
 import cloudpickle
 import gymnasium
@@ -34,11 +34,8 @@ from keras_rl2.envs.making import find_spec
 from keras_rl2.saving import fresh_python
 from keras_rl2.saving.atomic_files import replacing
 
-#: Packages for writing a file, and their modules, keyed by suffix.
-WRITERS = {
-    ".gif": ("pillow", ("PIL",)),
-    ".mp4": ("imageio imageio-ffmpeg", ("imageio", "imageio_ffmpeg")),
-}
+#: Suffixes of videos.
+FORMATS = (".gif", ".mp4")
 # Browsers slow down faster GIFs.
 _FASTEST_GIF = 50
 
@@ -64,17 +61,10 @@ class ActingHere:
 
 @dataclasses.dataclass
 class Recorded:
-    """The result of a recording.
-
-    Attributes:
-        returns: list of float. Return of each episode that is over.
-        frame_count: int. Pictures so far.
-        gif: bytes or None. The video as a GIF, if it was requested.
-    """
+    """The returns of complete episodes, and the number of pictures so far."""
 
     returns: list[float] = dataclasses.field(default_factory=list)
     frame_count: int = 0
-    gif: bytes | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,8 +109,6 @@ class Recording:
             `1000`.
         fps: float or None. Pictures per second; None for those that the
             environment declares, or 30. Defaults to `None`.
-        with_gif: bool. Whether the bytes of a GIF are wanted as well. Defaults
-            to `False`.
     """
 
     path: Path
@@ -128,7 +116,6 @@ class Recording:
     seed: int | None = 0
     max_steps: int = 1000
     fps: float | None = None
-    with_gif: bool = False
 
     def play(
         self, env: gymnasium.Env[Any, Any], policy: Callable[[Any], Any]
@@ -147,16 +134,11 @@ class Recording:
         recorded = Recorded()
         frames = self._frames(env, policy, recorded)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        is_gif = self.path.suffix.lower() == ".gif"
         with replacing(self.path) as unfinished:
-            if not is_gif:
-                frames = _writing_mp4(frames, unfinished, fps)
-            if self.with_gif or is_gif:
-                gif = _encode_gif(frames, fps)
-                recorded.gif = gif if self.with_gif else None
-            if is_gif:
-                unfinished.write_bytes(gif)
-            deque(frames, maxlen=0)
+            write = (
+                _write_gif if self.path.suffix.lower() == ".gif" else _write_mp4
+            )
+            write(frames, unfinished, fps)
         return recorded
 
     def _frames(
@@ -185,31 +167,23 @@ class Recording:
             recorded.returns.append(total)
 
     def make_and_play(
-        self,
-        make: Callable[[], Any],
-        policy: Callable[[Any], Any],
-        why: str = "making it has imported TensorFlow",
+        self, make: Callable[[], Any], policy: Callable[[Any], Any]
     ) -> Recorded:
         """Makes an environment, plays in it and closes it.
 
         Args:
             make: Callable. Makes a `gymnasium.Env` that renders arrays.
             policy: Callable. See `play`.
-            why: str. The reason why TensorFlow is in this process. Defaults to
-                `"making it has imported TensorFlow"`.
 
         Returns:
             `Recorded`.
 
         Raises:
-            ValueError: If MuJoCo finds nothing to draw with, or would end the
-                process.
+            ValueError: If MuJoCo would end the process.
         """
-        env = _made_and_drawn(make, why)
-        try:
+        with contextlib.closing(make()) as env:
+            _check_drawn_here(env)
             return self.play(env, policy)
-        finally:
-            env.close()
 
 
 def record(
@@ -234,17 +208,14 @@ def record(
             survive that.
     """
     policy = agent.litert_policy()
-    why = "the policy does not convert to LiteRT"
     if policy is not None:
-        try:
-            sent = make
-            if isinstance(make, IdEnv):
-                sent = dataclasses.replace(make, spec=find_spec(make.env_id))
+        sent = make
+        if isinstance(make, IdEnv):
+            sent = dataclasses.replace(make, spec=find_spec(make.env_id))
+        with contextlib.suppress(_NotSentError):
             return _in_a_process(recording, sent, policy)
-        except _NotSentError as error:
-            why = str(error)
     draw_without_a_screen()
-    return recording.make_and_play(make, ActingHere(agent), why)
+    return recording.make_and_play(make, ActingHere(agent))
 
 
 def frames_per_second(env: gymnasium.Env[Any, Any]) -> float:
@@ -270,60 +241,40 @@ def is_drawn_by_mujoco(env: gymnasium.Env[Any, Any]) -> bool:
     )
 
 
-def _made_and_drawn(make: Callable[[], Any], why: str) -> Any:
-    """Makes an environment, and explains why MuJoCo cannot draw it.
+def _check_drawn_here(env: Any) -> None:
+    """Raises an error for an environment whose drawing ends this process.
 
-    Beside TensorFlow its drawing would kill the process, unless there is a GPU,
-    whose driver draws instead of Mesa.
+    With a GPU its driver draws, instead of Mesa.
     """
-    try:
-        env = make()
-        if not is_drawn_by_mujoco(env):
-            return env
-        tensorflow = sys.modules.get("tensorflow")
-        if tensorflow and not tensorflow.config.list_physical_devices("GPU"):
-            env.close()
-            raise ValueError(
-                "Expected an environment that can be drawn beside TensorFlow, "
-                "which MuJoCo's cannot without a GPU: give its id, registered "
-                "in a module that does not import TensorFlow, and networks "
-                f"that convert to LiteRT. Received: {env}; {why}"
-            )
-        env.reset(seed=0)
-        env.render()
-    except (ImportError, AttributeError, RuntimeError) as error:
-        # Partly imported modules remain even if the import has failed.
-        if not any(
-            name.startswith(("mujoco.", "OpenGL")) for name in sys.modules
-        ):
-            raise
+    tensorflow = sys.modules.get("tensorflow")
+    if (
+        tensorflow
+        and is_drawn_by_mujoco(env)
+        and not tensorflow.config.list_physical_devices("GPU")
+    ):
         raise ValueError(
-            "Expected OpenGL that MuJoCo can draw with: install EGL "
-            "(libegl1 and libgl1-mesa-dri of Debian), or set MUJOCO_GL to "
-            "another way, osmesa or glfw. "
-            f"Received: MUJOCO_GL={os.environ.get('MUJOCO_GL')!r}; {error}"
-        ) from error
-    return env
+            "Expected an environment that can be drawn beside TensorFlow, "
+            "which MuJoCo's cannot without a GPU: give its id, registered in a "
+            "module that does not import TensorFlow, and networks that convert "
+            f"to LiteRT. Received: {env}"
+        )
 
 
-def require(ending: str) -> None:
+def require(suffix: str) -> None:
     """Raises an error if a package for writing videos is missing.
 
     Args:
-        ending: str. `".gif"` or `".mp4"`.
+        suffix: str. `".gif"` or `".mp4"`.
 
     Raises:
         ImportError: If a package is not installed.
     """
-    packages, modules = WRITERS[ending]
-    try:
-        for name in modules:
-            importlib.import_module(name)
-    except ImportError as error:
-        raise ImportError(
-            f"Expected packages that write {ending}: pip install {packages}. "
-            f"Received: {error}"
-        ) from error
+    for name in ("imageio", "imageio_ffmpeg") if suffix == ".mp4" else ():
+        if importlib.util.find_spec(name) is None:
+            raise ImportError(
+                f"Expected packages that write {suffix}: pip install imageio "
+                f"imageio-ffmpeg. Received: a Python without {name}"
+            )
 
 
 def _picture(env: gymnasium.Env[Any, Any]) -> np.ndarray:
@@ -337,10 +288,8 @@ def _picture(env: gymnasium.Env[Any, Any]) -> np.ndarray:
     return picture
 
 
-def _writing_mp4(
-    frames: Iterator[np.ndarray], path: Path, fps: float
-) -> Iterator[np.ndarray]:
-    """Writes frames to an MP4 file, and yields them."""
+def _write_mp4(frames: Iterator[np.ndarray], path: Path, fps: float) -> None:
+    """Writes frames to an MP4 file."""
     import imageio.v2 as imageio
 
     # Browsers play H.264, which requires even sides. By its type, the return
@@ -352,11 +301,10 @@ def _writing_mp4(
         for frame in frames:
             height, width = (size // 2 * 2 for size in frame.shape[:2])
             video.append_data(frame[:height, :width])
-            yield frame
 
 
-def _encode_gif(frames: Iterator[np.ndarray], fps: float) -> bytes:
-    """Encodes frames one by one: an hour of raw ones would fill the memory."""
+def _write_gif(frames: Iterator[np.ndarray], path: Path, fps: float) -> None:
+    """Writes frames one by one: an hour of raw ones would fill the memory."""
     from PIL import Image
 
     images = (
@@ -367,9 +315,8 @@ def _encode_gif(frames: Iterator[np.ndarray], fps: float) -> bytes:
         )
         for frame in frames
     )
-    encoded = io.BytesIO()
     next(images).save(
-        encoded,
+        path,
         "GIF",
         save_all=True,
         append_images=images,
@@ -377,7 +324,6 @@ def _encode_gif(frames: Iterator[np.ndarray], fps: float) -> bytes:
         duration=10 * round(100 / min(fps, _FASTEST_GIF)),
         loop=0,
     )
-    return encoded.getvalue()
 
 
 def _in_a_process(
@@ -408,8 +354,7 @@ def _in_a_process(
         result = pickle.loads(answer.read_bytes())
     if isinstance(result, BaseException):
         raise result
-    recorded: Recorded = result
-    return recorded
+    return cast(Recorded, result)
 
 
 class _NotSentError(ValueError):
@@ -422,10 +367,9 @@ def _crash(done: subprocess.CompletedProcess[bytes]) -> RuntimeError:
     if done.returncode < 0:
         how = signal.Signals(-done.returncode).name
     lines = done.stderr.decode(errors="replace").strip().splitlines()
-    fatal = [line for line in lines if line.startswith("Fatal Python error")]
     return RuntimeError(
         "Expected the process that records the video to end well. "
-        f"Received: {how}; {' '.join((fatal or lines)[-1:])}"
+        f"Received: {how}; {' '.join(lines[-1:])}"
     )
 
 
@@ -441,9 +385,8 @@ def _main(answer: str) -> None:
     except Exception as error:
         error.__traceback__ = error.__cause__ = None
         result = error
-    unfinished = Path(f"{answer}.partial")
-    unfinished.write_bytes(cloudpickle.dumps(result))
-    os.replace(unfinished, answer)
+    with replacing(answer) as unfinished:
+        unfinished.write_bytes(cloudpickle.dumps(result))
 
 
 if __name__ == "__main__":

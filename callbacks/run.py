@@ -2,10 +2,8 @@
 
 import contextlib
 import dataclasses
-import inspect
 import signal
 import threading
-from collections.abc import Iterable
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
@@ -193,66 +191,30 @@ class RunEnd:
         epochs: int. The Keras epoch that it was to end before.
         total_steps: int or None. Environment steps to take; None if `fit`
             counted epochs.
-        stops: tuple of str. The callbacks that may have stopped it, with
-            their arguments; see `described`.
 
     Example:
 
-    >>> end = RunEnd("stopped", 100, stops=("EarlyStopping(patience=3)",))
-    >>> end.is_one_for(100, None, ["EarlyStopping(patience=3)"])
-    True
-    >>> end.is_one_for(100, None, ["EarlyStopping(patience=9)"])
-    False
+    >>> end = RunEnd("stopped", 100)
+    >>> end.is_one_for(100, None), end.is_one_for(101, None)
+    (True, False)
     """
 
     reason: str
     epochs: int = 0
     total_steps: int | None = None
-    stops: tuple[str, ...] = ()
 
-    def is_one_for(
-        self, epochs: int, total_steps: int | None, callbacks: Iterable[str]
-    ) -> bool:
-        """Returns whether a `fit` has nothing left to do after this end.
-
-        There is more to do if more epochs or steps are asked for, or if a
-        callback that stopped the earlier `fit` is missing.
-        """
+    def is_one_for(self, epochs: int, total_steps: int | None) -> bool:
+        """Returns whether a `fit` asks for no more than the ended one."""
         if total_steps is None or self.total_steps is None:
-            asks_for_more = epochs > self.epochs
-        else:
-            asks_for_more = total_steps > self.total_steps
-        return not asks_for_more and {*self.stops} <= {*callbacks}
+            return epochs <= self.epochs
+        return total_steps <= self.total_steps
 
     def __str__(self) -> str:
         if self.reason == "stopped":
-            return f"stopped by {' or '.join(self.stops) or 'a callback'}"
+            return "stopped by a callback"
         if self.total_steps is None:
             return f"done, all of {self.epochs} epochs"
         return f"done, all of {self.total_steps} steps"
-
-
-def described(callback: keras.callbacks.Callback) -> str:
-    """Returns a callback's class and those arguments that it keeps.
-
-    It is equal in each process that makes the same callback.
-
-    Example:
-
-    >>> described(keras.callbacks.TerminateOnNaN())
-    'TerminateOnNaN(raise_error=False)'
-    """
-    kept = vars(callback)
-    plain = {
-        name: kept[name]
-        for name in inspect.signature(type(callback)).parameters
-        if isinstance(kept.get(name, callback), bool | int | float | str | None)
-    }
-    if isinstance(callback, keras.callbacks.EarlyStopping):
-        # Keras changes its sign when training begins.
-        plain["min_delta"] = abs(callback.min_delta)
-    shown = ", ".join(f"{name}={value!r}" for name, value in plain.items())
-    return f"{type(callback).__name__}({shown})"
 
 
 class StopSignal:

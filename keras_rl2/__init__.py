@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from keras_rl2.data import OfflineDataset
     from keras_rl2.data import ReplayDataset
     from keras_rl2.data import RolloutDataset
-    from keras_rl2.export.formats import read_manifest
     from keras_rl2.export.policy_file import PolicyFile
+    from keras_rl2.export.policy_file import read_manifest
     from keras_rl2.offline.recorder import record
     from keras_rl2.training.many_seeds import train_seeds
     from keras_rl2.workers.local_workers import LocalWorkers
@@ -83,7 +83,7 @@ _HOMES = {
     "RolloutDataset": "keras_rl2.data",
     "Training": "keras_rl2.cli.training",
     "load": "keras_rl2.agents.loader",
-    "read_manifest": "keras_rl2.export.formats",
+    "read_manifest": "keras_rl2.export.policy_file",
     "record": "keras_rl2.offline.recorder",
     "train_seeds": "keras_rl2.training.many_seeds",
 }

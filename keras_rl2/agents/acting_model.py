@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
 from typing import Literal
@@ -427,7 +426,6 @@ class ActingModel(keras.Model, abc.ABC):
         quantize: Literal["float16", "int8"] | None = None,
         representative: Tree[npt.ArrayLike] | None = None,
         batch_size: int | None = None,
-        accept: Callable[[Path], None] | None = None,
         verbose: bool | None = None,
         input_signature: Any = None,
         opset_version: int | None = None,
@@ -457,9 +455,6 @@ class ActingModel(keras.Model, abc.ABC):
             batch_size: int or None. Number of observations per call; 1 for
                 microcontrollers and browsers, where LiteRT requires a fixed
                 number. Defaults to `None`: any number.
-            accept: Callable or None. Called with the path of the new file
-                before it replaces an existing one; an error that it raises,
-                e.g. with `check_export`, rejects the file. Defaults to `None`.
             verbose: bool or None. See [`keras.Model.export`](
                 https://keras.io/api/models/model_saving_apis/export/). None
                 for no output. Defaults to `None`.
@@ -490,9 +485,6 @@ class ActingModel(keras.Model, abc.ABC):
         arguments.check_path(filepath=filepath)
         arguments.check_text(format=format)
         arguments.check_flag(deterministic=deterministic)
-        arguments.check_has(
-            "a function", "__call__", **arguments.present(accept=accept)
-        )
         skipped_updates.refuse_non_finite(self, "export", self.acting_variables)
         from keras_rl2.export import exporting
 
@@ -504,7 +496,6 @@ class ActingModel(keras.Model, abc.ABC):
             quantize,
             representative,
             batch_size,
-            accept,
             **arguments.present(
                 verbose=verbose,
                 input_signature=input_signature,

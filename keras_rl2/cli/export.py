@@ -3,6 +3,7 @@
 import argparse
 import functools
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +15,12 @@ from keras_rl2.agents.loader import load
 from keras_rl2.cli.evaluate import MOST_ENVS
 from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.cli.run_folder import require_path
-from keras_rl2.export import formats
+from keras_rl2.export import policy_file as formats
 from keras_rl2.offline.recorder import record
 from keras_rl2.spaces.trees import map_leaves
 
 # Steps of each half of what int8 finds its ranges in.
 _RECORDED = 1000
-
-
-class _NotAlike(Exception):
-    """Raised for an exported file that does not act as its agent."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -48,28 +45,26 @@ def _export(
     """Writes the policy, if it passes the check."""
     name = f"policy{formats.ENDINGS[arguments.format]}"
     output = Path(arguments.output or folder.path / name)
+    write = functools.partial(
+        agent.export,
+        format=arguments.format,
+        deterministic=not arguments.stochastic,
+        quantize=arguments.quantize,
+        representative=_representative(agent, folder, arguments),
+        batch_size=arguments.batch_size,
+    )
     checks: list[ExportCheck] = []
-    play = functools.partial(_played, agent, folder, arguments)
-
-    def accept(unfinished: Path) -> None:
-        checks.append(play(unfinished))
+    if arguments.check:
+        with tempfile.TemporaryDirectory() as temporary:
+            draft = Path(temporary, output.name)
+            write(draft)
+            checks.append(_played(agent, folder, arguments, draft))
         if not checks[0].passed:
-            raise _NotAlike
-
+            line = _described(output, checks[0])
+            print(f"{line}; not written", file=sys.stderr)
+            return 1
     output.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        agent.export(
-            output,
-            format=arguments.format,
-            deterministic=not arguments.stochastic,
-            quantize=arguments.quantize,
-            representative=_representative(agent, folder, arguments),
-            batch_size=arguments.batch_size,
-            accept=accept if arguments.check else None,
-        )
-    except _NotAlike:
-        print(f"{_described(output, checks[0])}; not written", file=sys.stderr)
-        return 1
+    write(output)
     how = "stochastic" if arguments.stochastic else "greedy"
     kind = f", {arguments.quantize}" if arguments.quantize else ""
     taken = " and noise" if arguments.stochastic else ""

@@ -6,7 +6,6 @@ from typing import Any
 
 from keras_rl2.agents.loader import load
 from keras_rl2.callbacks import recording
-from keras_rl2.callbacks.recording import WRITERS
 from keras_rl2.cli.parser import require_module
 from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.envs import make_env
@@ -36,14 +35,12 @@ def _record_video(arguments: argparse.Namespace) -> None:
     folder, file = RunFolder.holding(arguments.path)
     output = Path(arguments.output or file.with_suffix(".mp4"))
     ending = output.suffix.lower()
-    if ending not in WRITERS:
+    if ending not in recording.FORMATS:
         raise ValueError(
             f"--output: expected a name that ends in .mp4 or .gif, received "
             f"{output}"
         )
-    packages, modules = WRITERS[ending]
-    for module in modules:
-        require_module(module, f"pip install {packages}")
+    recording.require(ending)
     env_id, env_kwargs = folder.environment(arguments)
     agent = load(file)
     with make_env(env_id, env_kwargs=env_kwargs) as env:

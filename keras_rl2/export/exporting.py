@@ -4,7 +4,6 @@ import contextlib
 import importlib.util
 import os
 import warnings
-from collections.abc import Callable
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from keras import ops
 from keras_rl2.basics import arguments
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.litert import for_environment
-from keras_rl2.export import formats
+from keras_rl2.export import policy_file as formats
 from keras_rl2.policies.policy import ModelPolicy
 from keras_rl2.policies.policy_function import input_specs
 from keras_rl2.saving.atomic_files import replacing
@@ -111,7 +110,6 @@ def export(
     quantize: str | None = None,
     representative: Tree[npt.ArrayLike] | None = None,
     batch_size: int | None = None,
-    accept: Callable[[Path], None] | None = None,
     **kwargs: Any,
 ) -> None:
     """Writes the policy of an agent; see `Agent.export`.
@@ -160,8 +158,6 @@ def export(
                     _run_once(unfinished, format, manifest["inputs"])
         if format in formats.ENDINGS:
             formats.write_manifest(unfinished, format, manifest)
-        if accept is not None:
-            accept(unfinished)
 
 
 def _check_arguments(
@@ -173,17 +169,12 @@ def _check_arguments(
     """Checks arguments against each other, before anything is written."""
     arguments.check_choice(format=(format, (*formats.ENDINGS, "openvino")))
     for kind, ending in formats.ENDINGS.items():
-        if ending and format != kind and str(filepath).endswith(ending):
+        if ending and (format == kind) != str(filepath).endswith(ending):
             raise ValueError(
                 f'Expected `format="{kind}"` for a path that ends in '
-                f"'{ending}'. Received: filepath={str(filepath)!r}, "
-                f"format={format!r}"
+                f"'{ending}', and for no other. "
+                f"Received: filepath={str(filepath)!r}, format={format!r}"
             )
-    if format == formats.LITERT and not str(filepath).endswith(".tflite"):
-        raise ValueError(
-            "Expected a path that ends in .tflite for LiteRT. "
-            f"Received: {filepath}"
-        )
     arguments.check_choice(quantize=(quantize, (None, *formats.QUANTIZATIONS)))
     if quantize is not None and format != formats.LITERT:
         raise ValueError(

@@ -1,9 +1,21 @@
-"""An exported policy, run from its file."""
+"""The formats of exported policies: detection, manifests, and running them.
 
+The manifest of a SavedModel is a file in `assets.extra`, the folder for files
+of others; in an ONNX file it is an entry of `metadata_props`; in a LiteRT file
+an associated file, a zip archive that is appended to the model. Other programs
+that load the model are not affected.
+"""
+
+import json
 import os
+import textwrap
+import zipfile
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +23,8 @@ import numpy.typing as npt
 from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import check_positive
-from keras_rl2.export import formats
+from keras_rl2.saving.atomic_files import parse_json
+from keras_rl2.saving.atomic_files import read_json
 from keras_rl2.spaces.batches import as_batch
 from keras_rl2.spaces.space_configs import space_from_config
 from keras_rl2.spaces.supported import action_spec
@@ -21,6 +34,238 @@ from keras_rl2.spaces.trees import is_leaf
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import named_leaves
 from keras_rl2.spaces.trees import with_leaves
+
+SAVED_MODEL = "tf_saved_model"
+ONNX = "onnx"
+LITERT = "litert"
+#: Formats whose files have a manifest, and the endings of their names.
+ENDINGS = {SAVED_MODEL: "", ONNX: ".onnx", LITERT: ".tflite"}
+
+FLOAT16, INT8 = "float16", "int8"
+#: Ways to make a LiteRT file smaller.
+QUANTIZATIONS = (FLOAT16, INT8)
+
+#: From all inputs of a file to all of its outputs, by their names.
+Runtime: TypeAlias = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
+
+#: Name of the manifest within each format.
+NAME = "keras_rl2.json"
+_EXTRA = "assets.extra"
+#: Kind of manifest, and its newest version that this release supports.
+KIND, NEWEST = "keras_rl2 policy", 1
+# The entries that are needed to run a policy.
+_REQUIRED = (
+    *("algorithm", "deterministic", "observation_space", "action_space"),
+    *("inputs", "outputs", "states"),
+)
+# The earliest date of zip archives: equal manifests make equal files.
+_FIRST_DATE = (1980, 1, 1, 0, 0, 0)
+_LONGEST_REASON = 300
+# It follows the offset of the root in each LiteRT file.
+_LITERT_IDENTIFIER = b"TFL3"
+# The signature of exported policies.
+_SIGNATURE = "serving_default"
+
+
+def format_of(path: str | os.PathLike[str]) -> str:
+    """Returns the format of an exported policy, detected from its content.
+
+    Args:
+        path: str or path. A folder or a file.
+
+    Returns:
+        str: one of `ENDINGS`.
+
+    Raises:
+        FileNotFoundError: If the path does not exist.
+        ValueError: If it is a folder without a SavedModel.
+    """
+    path = Path(path)
+    if path.is_dir():
+        if not (path / "saved_model.pb").is_file():
+            raise no_policy(path, "a folder without saved_model.pb")
+        return SAVED_MODEL
+    with path.open("rb") as file:
+        begins = file.read(8)
+    return LITERT if begins[4:] == _LITERT_IDENTIFIER else ONNX
+
+
+def no_policy(path: str | os.PathLike[str], reason: object) -> ValueError:
+    """Returns the error for a file that holds no exported policy."""
+    text = str(reason) or type(reason).__name__
+    return ValueError(
+        "Expected an exported policy: a .tflite or .onnx file, or the folder "
+        f"of a SavedModel. Received: {path}: "
+        f"{textwrap.shorten(text, _LONGEST_REASON, placeholder=' ...')}"
+    )
+
+
+def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Returns the manifest of an exported policy.
+
+    That of an ONNX file is read by `onnxruntime`, the others by the standard
+    library.
+
+    Args:
+        path: str or path. The result of `agent.export`: a `.tflite` or
+            `.onnx` file, or the folder of a SavedModel.
+
+    Returns:
+        dict of plain data: `algorithm`; `keras_rl2`, `keras` and `tensorflow`,
+        the versions that wrote it; `deterministic`; `quantization`, None,
+        `"float16"` or `"int8"`; `observation_space` and `action_space`;
+        `inputs` and `outputs`, for each array its `name` in the file, `shape`
+        (None for the batch), `dtype`, `role` (`"observation"`, `"noise"`,
+        `"state"`; `"action"`, `"next_state"`) and, within a Dict or Tuple,
+        its `path`; and `noise`, the distributions of the noise.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it holds no manifest, like files of releases before 0.2,
+            or an invalid one.
+
+    Example:
+
+    >>> import tempfile
+    >>> import keras_rl2 as rl
+    >>> path = tempfile.mkdtemp() + "/policy.tflite"
+    >>> agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
+    >>> agent.export(path, format="litert")
+    >>> manifest = read_manifest(path)
+    >>> manifest["algorithm"], manifest["deterministic"]
+    ('PPO', True)
+    >>> [(each["name"], each["shape"]) for each in manifest["inputs"]]
+    [('observation', [None, 4])]
+    """
+    check_path(path=path)
+    format = format_of(path)
+    content = _read(Path(path), format)
+    if content is None:
+        raise ValueError(
+            "Expected an exported policy with a manifest, as "
+            "`agent.export` of keras_rl2 0.2 or later writes. "
+            f"Received: {path}, which has none"
+        )
+    found = content if isinstance(content, dict) else {}
+    missing = [key for key in _REQUIRED if key not in found]
+    if found.get("kind") != KIND or found.get("version") != NEWEST or missing:
+        raise ValueError(
+            f"Expected a manifest of kind {KIND!r} and version {NEWEST}. "
+            f"Received: {path}, of kind {found.get('kind')!r}, version "
+            f"{found.get('version')!r}, without {', '.join(missing) or '-'}"
+        )
+    return content
+
+
+def write_manifest(path: Path, format: str, manifest: dict[str, Any]) -> None:
+    """Adds a manifest to an exported policy.
+
+    Args:
+        path: Path. The file or folder.
+        format: str. Its format, one of `ENDINGS`.
+        manifest: dict of plain data.
+    """
+    text = json.dumps(manifest, indent=1)
+    if format == SAVED_MODEL:
+        folder = path / _EXTRA
+        folder.mkdir(exist_ok=True)
+        (folder / NAME).write_text(text, encoding="utf-8")
+    elif format == LITERT:
+        with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+            entry = zipfile.ZipInfo(NAME, _FIRST_DATE)
+            archive.writestr(entry, text, zipfile.ZIP_DEFLATED)
+    else:
+        import onnx
+
+        model = onnx.load(path)
+        kept = {each.key: each.value for each in model.metadata_props}
+        onnx.helper.set_model_props(model, {**kept, NAME: text})
+        onnx.save(model, path)
+
+
+def _read(path: Path, format: str) -> Any:
+    """Returns the content of a manifest; None for a file without one."""
+    text: str | bytes | None = None
+    if format == SAVED_MODEL:
+        file = path / _EXTRA / NAME
+        return read_json(file) if file.exists() else None
+    if format == ONNX:
+        try:
+            session = onnx_session(str(path))
+        except ImportError:
+            raise
+        except Exception as error:
+            raise no_policy(path, error) from error
+        text = session.get_modelmeta().custom_metadata_map.get(NAME)
+    elif zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            if NAME in archive.namelist():
+                text = archive.read(NAME)
+    return None if text is None else parse_json(text, str(path))
+
+
+def runtime_of(path: str | os.PathLike[str], format: str) -> Runtime:
+    """Returns the runtime of a file.
+
+    Args:
+        path: str or path. The file or folder.
+        format: str. One of `ENDINGS`.
+
+    Returns:
+        `Runtime`.
+
+    Raises:
+        ImportError: If the package that runs the format is not installed.
+        ValueError: If the file cannot be run.
+    """
+    runtimes = {LITERT: litert_runner, ONNX: _onnx, SAVED_MODEL: _saved_model}
+    try:
+        runner: Any = runtimes[format](str(path))
+    except ImportError:
+        raise
+    except Exception as error:
+        raise no_policy(path, error) from error
+    return lambda given: runner(**given)
+
+
+def litert_runner(path: str) -> Any:
+    """Returns a runtime of a `.tflite` file, for batches of any size."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    return Interpreter(model_path=path).get_signature_runner(_SIGNATURE)
+
+
+def onnx_session(path: str) -> Any:
+    """Returns a runtime of an `.onnx` file."""
+    import onnxruntime
+
+    return onnxruntime.InferenceSession(
+        path, providers=["CPUExecutionProvider"]
+    )
+
+
+def _onnx(path: str) -> Callable[..., dict[str, np.ndarray]]:
+    """Returns the runtime of an `.onnx` file."""
+    session = onnx_session(path)
+    names = [each.name for each in session.get_outputs()]
+    return lambda **given: dict(
+        zip(names, session.run(names, given), strict=True)
+    )
+
+
+def _saved_model(path: str) -> Callable[..., dict[str, np.ndarray]]:
+    """Returns the runtime of the folder of a SavedModel."""
+    import tensorflow as tf
+
+    model: Any = tf.saved_model.load(path)
+
+    def run(**given: np.ndarray) -> dict[str, np.ndarray]:
+        tensors = {key: tf.constant(each) for key, each in given.items()}
+        # A signature alone does not keep the variables alive.
+        found = model.signatures[_SIGNATURE](**tensors)
+        return {key: each.numpy() for key, each in found.items()}
+
+    return run
 
 
 class PolicyFile:
@@ -68,13 +313,13 @@ class PolicyFile:
     ) -> None:
         check_path(path=path)
         check_flag(trusted=trusted)
-        self.format = formats.format_of(path)
-        if self.format == formats.SAVED_MODEL and not trusted:
+        self.format = format_of(path)
+        if self.format == SAVED_MODEL and not trusted:
             raise ValueError(
                 "Expected `trusted=True` for a SavedModel, which is a program "
                 f"that TensorFlow runs. Received: {path}, trusted={trusted}"
             )
-        self.manifest = formats.read_manifest(path)
+        self.manifest = read_manifest(path)
         self.observation_space = space_from_config(
             self.manifest["observation_space"]
         )
@@ -82,7 +327,7 @@ class PolicyFile:
         self._seen = observation_spec(self.observation_space)
         self._action = action_spec(self.action_space)
         self._path = path
-        self._runtime = formats.runtime_of(path, self.format)
+        self._runtime = runtime_of(path, self.format)
 
     @property
     def deterministic(self) -> bool:
@@ -170,7 +415,7 @@ class PolicyFile:
         try:
             found = self._runtime(given)
         except Exception as error:
-            raise formats.no_policy(self._path, error) from error
+            raise no_policy(self._path, error) from error
         return {
             _key(each): found[each["name"]] for each in self.manifest["outputs"]
         }

@@ -1,17 +1,12 @@
 """Seals on the files of saved agents and arrays, which detect damage.
 
-A seal is the comment of the zip archive, at the end of the file: JSON with the
-library, its version, the version of the format, and the SHA-256 of the whole
-file, computed with 64 zeros in place of the hash. Thus it also covers headers
-and directory, unlike the checksum of a member. It is not a further member,
-since Keras would then unpack the archive into a folder at each load; Keras
-ignores the comment. It is not a signature: it shows damage, but not the author.
+A seal is the comment of the zip archive, at the end of the file: the SHA-256 of
+all that is before it. Keras ignores it. It is not a signature: it shows damage,
+but not the author.
 """
 
 import hashlib
-import json
 import os
-import struct
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,16 +17,11 @@ from typing import BinaryIO
 import numpy as np
 
 from keras_rl2.saving.atomic_files import replacing
-from keras_rl2.version import __version__
 
 # Of arrays, or of those with a method `chunks` that yields their rows.
 Arrays = Mapping[str, Any]
 
-_LIBRARY = "keras_rl2"
-_FORMAT = 1
-_EMPTY = "0" * 64
-# The last field of the record that ends an archive: the comment's length.
-_LENGTH = struct.Struct("<H")
+_SEAL = "keras_rl2 sha256 "
 
 
 def seal(path: str | os.PathLike[str]) -> None:
@@ -55,13 +45,13 @@ def seal(path: str | os.PathLike[str]) -> None:
     True
     """
     with zipfile.ZipFile(path, "a") as archive:
-        # In its final length, which the hash includes.
-        archive.comment = _comment(_EMPTY)
+        # In its final length, which the archive's end states.
+        archive.comment = _comment("0" * 64)
     with open(path, "r+b") as file:
-        size = os.path.getsize(path) - len(_comment(_EMPTY))
-        digest = _digest(file, size, _comment(_EMPTY))
+        size = os.path.getsize(path) - len(archive.comment)
+        seal = _comment(_digest(file, size))
         file.seek(size)
-        file.write(_comment(digest))
+        file.write(seal)
 
 
 def is_sealed(file: BinaryIO) -> bool:
@@ -76,31 +66,17 @@ def is_sealed(file: BinaryIO) -> bool:
 
     Raises:
         ValueError: If the archive was changed, or cut off, after it was
-            sealed; or if its seal is of a later format.
+            sealed.
         zipfile.BadZipFile: If it is not an archive.
     """
     with zipfile.ZipFile(file) as archive:
         comment = archive.comment
     size = file.seek(0, os.SEEK_END) - len(comment)
-    file.seek(size - _LENGTH.size)
-    (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
-    if not length and not comment:
+    # The last field before the comment is its length.
+    file.seek(size - 2)
+    if not comment and not any(file.read(2)):
         return False
-    try:
-        manifest = json.loads(comment)
-        version, expected = manifest["format"], manifest["sha256"]
-        known = manifest["library"] == _LIBRARY and length == len(comment)
-    except (ValueError, TypeError, KeyError, RecursionError):
-        known = False
-    if not known:
-        raise ValueError("its seal is damaged")
-    if version != _FORMAT:
-        raise ValueError(
-            f"its seal is of format {version!r}, not {_FORMAT}: of keras_rl2 "
-            f"{manifest.get('version')!r}, perhaps"
-        )
-    unsealed = comment.replace(str(expected).encode(), _EMPTY.encode())
-    if _digest(file, size, unsealed) != expected:
+    if comment != _comment(_digest(file, size)):
         raise ValueError("it was changed after it was saved, or is damaged")
     return True
 
@@ -152,23 +128,16 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 
 def _comment(digest: str) -> bytes:
     """Returns the comment of the archive."""
-    manifest = {
-        "library": _LIBRARY,
-        "version": __version__,
-        "format": _FORMAT,
-        "sha256": digest,
-    }
-    return json.dumps(manifest).encode()
+    return f"{_SEAL}{digest}".encode()
 
 
-def _digest(file: BinaryIO, size: int, comment: bytes) -> str:
-    """Returns the SHA-256 of a file up to a given byte, and of a comment."""
+def _digest(file: BinaryIO, size: int) -> str:
+    """Returns the SHA-256 of the first bytes of a file."""
     file.seek(0)
     digest = hashlib.sha256()
     while size > 0 and (block := file.read(min(size, 2**20))):
         digest.update(block)
         size -= len(block)
-    digest.update(comment)
     return digest.hexdigest()
 
 

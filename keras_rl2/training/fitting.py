@@ -199,9 +199,7 @@ def fit(
     batches_of = _batches_of(agent, x, of_epoch, watched)
     checkpoint, ordered = _ordered(x, given, verbose)
     with checkpoint.alone() if checkpoint else contextlib.nullcontext():
-        run, last = _position(
-            agent, x, checkpoint, run, epochs, total_steps, given
-        )
+        run, last = _position(agent, x, checkpoint, run, epochs, total_steps)
         if run.rounds:
             # The rounds of a call are a divisor of those that remain, too.
             remaining = math.gcd(of_epoch, run.rounds)
@@ -230,7 +228,6 @@ def _position(
     run: Run,
     epochs: int | None,
     total_steps: int | None,
-    given: Callbacks,
 ) -> tuple[Run, int]:
     """Returns where training begins, and the Keras epoch it ends before."""
     if checkpoint is not None:
@@ -239,7 +236,7 @@ def _position(
     last = run.end(steps, epochs, total_steps)
     if checkpoint is not None:
         end = run.resumed_end(steps, total_steps, agent.env_steps)
-        last = checkpoint.end_at(total_steps, max(last, end), given)
+        last = checkpoint.end_at(total_steps, max(last, end))
     return run, last
 
 

@@ -72,7 +72,7 @@ USUAL = {
         ("step_timeout timeout start_timeout seconds", SECONDS),
         (
             "distributional initialization on_env_error format quantize reward "
-            "aggregate workers accept log_settings",
+            "aggregate workers log_settings",
             CHOICE,
         ),
         ("name source", NAME),

@@ -70,26 +70,9 @@ def test_stopped_by_a_callback(stop, tmp_path, caplog):
             again, others = train(tmp_path, stop())
             assert again == epochs
             np.testing.assert_equal(others, weights)
-    named = type(stop()).__name__
-    said = [each.message for each in caplog.records if named in each.message]
-    assert len(said) == 2
-    assert f"the run is stopped by {named}" in said[0]
-    # More epochs, and another stop.
+    assert caplog.text.count("the run is stopped by a callback") == 2
+    # More epochs.
     assert train(tmp_path, stop(), epochs=7)[0] == [0, 1, 2, 3]
-
-
-@pytest.mark.parametrize(("stop", "epochs"), [(StopAt(3), 4), (None, 6)])
-def test_another_stop_goes_on(stop, epochs, tmp_path):
-    train(tmp_path, StopAt(1) if isinstance(stop, StopAt) else never_better())
-    given = [stop] if stop else []
-    assert train(tmp_path, *given)[0] == [*range(epochs)]
-
-
-def test_the_one_of_two_that_stopped(tmp_path):
-    """The other one may be left out, and the run rests."""
-    train(tmp_path, never_better(1), never_better(9))
-    assert len(end_of(tmp_path)["stops"]) == 1
-    assert train(tmp_path, never_better(1))[0] == [0, 1]
 
 
 def test_a_second_fit_counts_its_own_steps(tmp_path):

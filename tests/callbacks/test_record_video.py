@@ -1,4 +1,3 @@
-import io
 import sys
 
 import gymnasium
@@ -151,32 +150,22 @@ def test_an_id_is_enough(agent, rollouts, tmp_path):
 def test_mp4(agent, rollouts, tmp_path):
     pytest.importorskip("imageio_ffmpeg")
     imageio = pytest.importorskip("imageio.v2")
-    log_dir = tmp_path / "logs"
     videos = tmp_path / "videos"
-    video = RecordVideo(Drawn, videos, log_dir=log_dir, format="mp4")
+    video = RecordVideo(Drawn, videos, format="mp4")
     fit(agent, rollouts, video)
     assert names(videos) == ["step-00000064.mp4"]
     with imageio.get_reader(videos / "step-00000064.mp4") as reader:
         assert reader.get_meta_data()["fps"] == 20
         means = [float(frame.mean()) for frame in reader]
     np.testing.assert_allclose(means, [0, 40, 80, 120, 160], atol=4)
-    events = EventAccumulator(str(log_dir), {"images": 0}).Reload()
-    (image,) = events.Images("video/episode")
-    clip = shades(io.BytesIO(image.encoded_image_string))
-    assert [shade for shade, _ in clip] == [0, 40, 80, 120, 160]
 
 
 def test_what_is_missing_is_said_at_once(monkeypatch, tmp_path):
-    for missing, arguments, pip in (
-        ("imageio", {"format": "mp4"}, "imageio imageio-ffmpeg"),
-        ("imageio_ffmpeg", {"format": "mp4"}, "imageio imageio-ffmpeg"),
-        ("PIL", {}, "pillow"),
-        ("PIL", {"format": "mp4", "log_dir": "logs"}, "pillow"),
-    ):
+    for missing in ("imageio", "imageio_ffmpeg"):
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, missing, None)
-            with pytest.raises(ImportError, match=f"pip install {pip}"):
-                RecordVideo(Drawn, tmp_path, **arguments)
+            with pytest.raises(ImportError, match="pip install imageio"):
+                RecordVideo(Drawn, tmp_path, format="mp4")
 
 
 def test_what_mujoco_cannot_draw_is_refused_before_training(
@@ -188,7 +177,7 @@ def test_what_mujoco_cannot_draw_is_refused_before_training(
     # As of a network that LiteRT does not know: it is this process that plays.
     monkeypatch.setattr(type(agent), "litert_policy", lambda self: None)
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])
-    with raises("beside TensorFlow", "does not convert to LiteRT"):
+    with raises("beside TensorFlow", "Robot"):
         fit(agent, rollouts, RecordVideo(Robot, tmp_path))
     assert agent.env_steps == 0
 
@@ -200,6 +189,7 @@ def test_what_cannot_be_is_refused_at_once(tmp_path):
         ({"max_steps": 1.5}, "`max_steps`", "max_steps=1.5"),
         ({"fps": 0}, "`fps`", "fps=0"),
         ({"format": "avi"}, "`format`", "format='avi'"),
+        ({"format": "mp4", "log_dir": "x"}, "`log_dir`", "format='mp4'"),
         ({"env": 3}, "id of an environment", "env=3"),
         ({"env_kwargs": {"limit": 3}}, "Expected an id", "a function"),
         ({"wrappers": [gymnasium.Wrapper]}, "Expected an id", "a function"),

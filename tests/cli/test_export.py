@@ -10,7 +10,7 @@ import keras_rl2 as rl
 from keras_rl2.agents import Agent
 from keras_rl2.cli import parser
 from keras_rl2.cli.main import main
-from keras_rl2.export import formats
+from keras_rl2.export import policy_file as formats
 
 OBSERVATIONS = np.array([[0.0, 0.5, 0.1, -0.5], [0, -1, 0, 1]], np.float32)
 

@@ -137,6 +137,6 @@ def test_bad_arguments_are_refused_before_anything_is_written(ppo, tmp_path):
         assert path.read_text() == "what was there"
         path.unlink()
         assert not list(tmp_path.iterdir())
-    with pytest.raises(ValueError, match=r"ends in \.tflite"):
+    with pytest.raises(ValueError, match=r"ends in '.tflite'"):
         ppo.export(tmp_path / "policy.lite", format="litert")
     assert not list(tmp_path.iterdir())

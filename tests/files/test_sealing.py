@@ -34,17 +34,10 @@ def test_a_bit_anywhere(path):
             check(path)
 
 
-def test_another_format(path):
-    content = path.read_bytes()
-    path.write_bytes(content.replace(b'"format": 1', b'"format": 2'))
-    with pytest.raises(ValueError, match="seal is of format 2, not 1"):
-        check(path)
-
-
 def test_one_that_was_cut_off(path):
     content = path.read_bytes()
-    path.write_bytes(content[: content.rindex(b'{"library"')])
-    with pytest.raises(ValueError, match="seal is damaged"):
+    path.write_bytes(content[: content.rindex(b"keras_rl2 sha256")])
+    with pytest.raises(ValueError, match="changed after it was saved"):
         check(path)
 
 

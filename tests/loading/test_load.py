@@ -63,14 +63,6 @@ def test_files_without_a_seal_load(honest, tmp_path):
     assert isinstance(rl.load(path), rl.PPO)
 
 
-def test_a_later_format_is_named(honest, tmp_path):
-    path = tmp_path / "agent.keras"
-    changed = honest.read_bytes().replace(b'"format": 1', b'"format": 2')
-    path.write_bytes(changed)
-    with refusal("seal is of format 2, not 1"):
-        rl.load(path)
-
-
 def test_code_is_not_run(tmp_path):
     """That of a `Lambda` layer, which Keras' safe mode refuses."""
     path = tmp_path / "model.keras"
