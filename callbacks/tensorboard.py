@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_rl2.basics import arguments
-from keras_rl2.callbacks import curves
+from keras_rl2.callbacks import tracker
 from keras_rl2.callbacks.run import Logs
 
 _SAMPLE_KEYS = ("advantage", "returns", "action")
@@ -103,7 +103,7 @@ class TensorBoard(keras.callbacks.Callback):
         if self.write_hyper_parameters:
             step, shown = self._position({}), self.hyper_parameters
             if shown is None:
-                shown = curves.hyper_parameters(self.model)
+                shown = tracker.hyper_parameters(self.model)
             self._writer.text(step, _descriptions(self.model))
             self._writer.hyper_parameters(step, arguments.present(**shown))
         if self.write_graph and hasattr(self.model, "policy_function"):
@@ -124,7 +124,7 @@ class TensorBoard(keras.callbacks.Callback):
         self._epochs += 1
         self._writer.write(
             self._position(logs),
-            scalars=curves.scalars(self.model, logs),
+            scalars=tracker.scalars(self.model, logs),
             histograms=histograms,
         )
 
@@ -143,13 +143,13 @@ class TensorBoard(keras.callbacks.Callback):
 
     def _position(self, logs: dict[str, Any]) -> int:
         """Returns the position on the axis."""
-        return curves.position(self.model, logs, self._epochs)
+        return tracker.position(self.model, logs, self._epochs)
 
 
 def _descriptions(model: keras.Model) -> dict[str, str]:
     """Returns settings and summary of the model, as Markdown."""
     rows = ["| name | value |", "|-|-|"]
-    for name, value in curves.settings(model).items():
+    for name, value in tracker.settings(model).items():
         text = value if isinstance(value, str) else json.dumps(value)
         cell = text.replace("|", "\\|")
         rows.append(f"| {name} | {cell} |")

@@ -1,16 +1,24 @@
-"""Logs of `fit` for Weights & Biases, MLflow and other trackers."""
+"""Logs of `fit` for Weights & Biases, MLflow and other trackers.
 
+The tags are those of Stable-Baselines3, so that dashboards show both.
+"""
+
+import json
 import math
 from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 import keras
+import numpy as np
 
 from keras_rl2.basics.arguments import check_has
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.arguments import refusing_unknown
-from keras_rl2.callbacks import curves
 from keras_rl2.callbacks.run import Logs
+from keras_rl2.callbacks.run import takes_steps
+from keras_rl2.callbacks.run import updates
+from keras_rl2.updates.skipped_updates import parts_of
 
 
 class Tracker(keras.callbacks.Callback):
@@ -82,7 +90,7 @@ class Tracker(keras.callbacks.Callback):
         if self.log_settings is None or self._described_model is self.model:
             return
         self._described_model = self.model
-        self.log_settings(curves.settings(self.model))
+        self.log_settings(settings(self.model))
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Passes the logs of the epoch."""
@@ -90,8 +98,142 @@ class Tracker(keras.callbacks.Callback):
         self._epochs += 1
         values = {
             tag: value
-            for tag, value in curves.scalars(self.model, logs).items()
+            for tag, value in scalars(self.model, logs).items()
             if math.isfinite(value)
         }
-        step = curves.position(self.model, logs, self._epochs)
+        step = position(self.model, logs, self._epochs)
         self.log(values, step=step)
+
+
+_TAGS = {
+    "env_steps": "time/total_timesteps",
+    "steps_per_second": "time/fps",
+    "updates_per_second": "time/updates_per_second",
+    "episode_return": "rollout/ep_rew_mean",
+    "episode_length": "rollout/ep_len_mean",
+    "policy_loss": "train/policy_gradient_loss",
+    "entropy": "train/entropy_loss",
+    "clip_ratio": "train/clip_range",
+    "temperature": "train/ent_coef",
+    "epsilon": "rollout/exploration_rate",
+    "env_restarts": "rollout/env_restarts",
+    "lag": "rollout/lag",
+    "clipped_observations": "rollout/clipped_observations",
+    "clipped_rewards": "rollout/clipped_rewards",
+    "val_episode_return": "eval/mean_reward",
+    "val_episode_length": "eval/mean_ep_length",
+}
+# Stable-Baselines3 logs the term of its loss, the negative entropy.
+_NEGATED = ("entropy",)
+_LONGEST_SETTING = 200
+# Settings that do not affect learning, or differ between runs of one kind.
+_NO_HYPER_PARAMETERS = ("name", "dtype", "seed")
+
+
+def position(model: keras.Model, logs: Mapping[str, Any], epochs: int) -> int:
+    """Returns the position on the axis: environment steps so far.
+
+    Args:
+        model: `keras.Model`. The trained model.
+        logs: Mapping. The logs of an epoch; may be empty.
+        epochs: int. Epochs so far, the position of a model without steps.
+
+    Returns:
+        int. Updates so far, if the dataset takes no steps.
+    """
+    if not takes_steps(getattr(model, "rollouts", None)):
+        return updates(model)
+    steps = logs.get("env_steps", getattr(model, "env_steps", None))
+    return epochs if steps is None else int(steps)
+
+
+def scalars(model: keras.Model, logs: Mapping[str, Any]) -> dict[str, float]:
+    """Returns all numbers after an epoch, by their tags.
+
+    Args:
+        model: `keras.Model`. The trained model.
+        logs: Mapping. The logs of the epoch.
+
+    Returns:
+        dict of floats, finite or not; each number has one tag.
+    """
+    clip_ratio = getattr(model, "clip_ratio", None)
+    if callable(clip_ratio):
+        clip_ratio = clip_ratio(model.optimizer.iterations)
+    found = {"clip_ratio": clip_ratio, **logs}
+    by_tag = {
+        _tag(key): -float(value) if key in _NEGATED else float(value)
+        for key, value in found.items()
+        if value is not None and np.ndim(value) == 0
+    }
+    log_std = getattr(model, "log_std", None)
+    if log_std is not None:
+        by_tag["train/std"] = float(np.mean(np.exp(log_std.value.numpy())))
+    return by_tag
+
+
+def settings(model: keras.Model) -> dict[str, Any]:
+    """Returns settings of agent, optimizers and dataset by dotted names.
+
+    The names are those of presets for all algorithms: `agent.gamma`,
+    `optimizer.learning_rate`, `dataset.horizon`.
+
+    Args:
+        model: `keras.Model`, compiled.
+
+    Returns:
+        dict of numbers, booleans and texts, without None, networks and other
+        objects.
+    """
+    sections = {"agent": model.get_config()}
+    for index, part in enumerate(parts_of(model.optimizer)):
+        again = f"_{index}" if index else ""
+        sections[f"optimizer{again}"] = part.get_config()
+    rollouts = getattr(model, "rollouts", None)
+    if rollouts is not None:
+        sections["dataset"] = rollouts.settings()
+    return {"algorithm": type(model).__name__} | {
+        f"{section}.{key}": plain
+        for section, config in sections.items()
+        for key, value in config.items()
+        if (plain := _plain(value)) is not None
+    }
+
+
+def hyper_parameters(model: keras.Model) -> dict[str, Any]:
+    """Returns the settings that distinguish kinds of runs.
+
+    Seeds are left out: runs that differ only in them are of one kind.
+
+    Args:
+        model: `keras.Model`, compiled.
+
+    Returns:
+        dict; see `settings`.
+    """
+    return {
+        key: value
+        for key, value in settings(model).items()
+        if (last := key.rpartition(".")[2]) not in _NO_HYPER_PARAMETERS
+        and not last.endswith("_space")
+    }
+
+
+def _tag(key: str) -> str:
+    """Returns TensorBoard's tag for a key of the logs."""
+    if key in _TAGS or "/" in key:
+        return _TAGS.get(key, key)
+    if key.startswith("val_"):
+        return f"eval/{key.removeprefix('val_')}"
+    return f"train/{key}"
+
+
+def _plain(value: object) -> Any:
+    """Returns a setting as one value; None for networks and the like."""
+    if isinstance(value, float):
+        # Optimizers return float32 numbers with all digits of a float.
+        return float(f"{value:.6g}")
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    text = json.dumps(value, default=str)
+    return text if len(text) <= _LONGEST_SETTING else None

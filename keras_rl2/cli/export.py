@@ -14,7 +14,6 @@ from keras_rl2.agents import ExportCheck
 from keras_rl2.agents.loader import load
 from keras_rl2.cli.evaluate import MOST_ENVS
 from keras_rl2.cli.run_folder import RunFolder
-from keras_rl2.cli.run_folder import require_path
 from keras_rl2.export import policy_file as formats
 from keras_rl2.offline.recorder import record
 from keras_rl2.spaces.trees import map_leaves
@@ -24,25 +23,9 @@ _RECORDED = 1000
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Exports the policy and prints where it is, or checks one."""
+    """Exports the policy, if it passes the check, and prints where it is."""
     folder, file = RunFolder.holding(arguments.path)
-    if arguments.check_file:
-        path = require_path(arguments.check_file)
-        check = _played(load(file), folder, arguments, path)
-        stream = sys.stdout if check.passed else sys.stderr
-        print(_described(path, check), file=stream)
-        return 0 if check.passed else 1
-    if arguments.format is None:
-        raise ValueError(
-            f"--format is required: one of {', '.join(formats.ENDINGS)}"
-        )
-    return _export(load(file), folder, arguments)
-
-
-def _export(
-    agent: Agent, folder: RunFolder, arguments: argparse.Namespace
-) -> int:
-    """Writes the policy, if it passes the check."""
+    agent = load(file)
     name = f"policy{formats.ENDINGS[arguments.format]}"
     output = Path(arguments.output or folder.path / name)
     write = functools.partial(
@@ -53,15 +36,15 @@ def _export(
         representative=_representative(agent, folder, arguments),
         batch_size=arguments.batch_size,
     )
-    checks: list[ExportCheck] = []
+    described = ""
     if arguments.check:
         with tempfile.TemporaryDirectory() as temporary:
             draft = Path(temporary, output.name)
             write(draft)
-            checks.append(_played(agent, folder, arguments, draft))
-        if not checks[0].passed:
-            line = _described(output, checks[0])
-            print(f"{line}; not written", file=sys.stderr)
+            check = _played(agent, folder, arguments, draft)
+        described = _described(output, check)
+        if not check.passed:
+            print(f"{described}; not written", file=sys.stderr)
             return 1
     output.parent.mkdir(parents=True, exist_ok=True)
     write(output)
@@ -72,8 +55,8 @@ def _export(
         f"{output}: {how} policy as {arguments.format}{kind}, raw "
         f"observations{taken} in, actions out"
     )
-    for check in checks:
-        print(_described(output, check))
+    if described:
+        print(described)
     return 0
 
 

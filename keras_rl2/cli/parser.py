@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from keras_rl2.version import __version__
 
-# Those of `export.formats`, which imports NumPy.
+# Those of `export.policy_file`, which imports NumPy.
 _FORMATS = ("tf_saved_model", "onnx", "litert")
 _QUANTIZATIONS = ("float16", "int8")
 
@@ -268,6 +268,7 @@ def _export(parser: Parser) -> None:
     _add_playing(parser, episodes=20)
     parser.add_argument(
         "--format",
+        required=True,
         choices=_FORMATS,
         help="tf_saved_model is a folder, the others are files",
     )
@@ -295,8 +296,6 @@ def _export(parser: Parser) -> None:
         "play the exported file against the agent, and write it if it acts "
         "alike",
     )
-    what = "play an existing file against the agent; write nothing"
-    parser.text("--check-file", "FILE", what)
 
 
 def _presets(parser: Parser) -> None:

@@ -1,9 +1,14 @@
-"""One training of `keras-rl2 train`, from the preset to the evaluation."""
+"""One training of `keras-rl2 train`: its run, and the files that it writes."""
 
 import contextlib
+import csv
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
+from typing import TextIO
+
+import keras
 
 from keras_rl2.agents import Agent
 from keras_rl2.agents.loader import load
@@ -11,15 +16,15 @@ from keras_rl2.callbacks import Checkpoint
 from keras_rl2.callbacks import Progress
 from keras_rl2.callbacks import TensorBoard
 from keras_rl2.cli.evaluate import describe
+from keras_rl2.cli.plot import read_rows
 from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.cli.run_folder import write_json
 from keras_rl2.cli.training import Training
-from keras_rl2.cli.training_files import AgentFiles
-from keras_rl2.cli.training_files import ProgressFile
-from keras_rl2.cli.training_files import count
 from keras_rl2.data.evaluation import EvaluationDataset
 from keras_rl2.offline.offline import OfflineDataset
 from keras_rl2.presets import Preset
+from keras_rl2.presets.loading import read_object
+from keras_rl2.saving.atomic_files import replacing
 
 EVALUATION_EPISODES = 20
 # Checkpoints that are kept: an earlier one serves where the newest is damaged.
@@ -28,6 +33,234 @@ _KEPT = 2
 _NEVER = 2**62
 # Evaluations of a run, by default.
 _EVALUATIONS = 10
+
+
+_NUMBERS = ("episode_return", "episode_return_std", "episode_length")
+# The first columns, by the one that identifies a row. On recorded data, no
+# episodes are played but those of evaluations.
+_COLUMNS = {
+    "env_steps": [
+        "env_steps",
+        "episode_return",
+        "episode_length",
+        "steps_per_second",
+        "val_episode_return",
+    ],
+    "updates": ["updates", "updates_per_second", "val_episode_return"],
+}
+
+
+class AgentFiles(keras.callbacks.Callback):
+    """Saves the agent, and the one that does best in evaluations.
+
+    Training is the same with and without evaluations. The logs of an evaluated
+    epoch have the results, as `val_episode_return` and the like. Each write is
+    atomic: if the process is stopped, the previous file remains.
+
+    Args:
+        folder: `RunFolder`. Where the agents and the best one's score go.
+        episodes: `keras_rl2.EvaluationDataset`. Seeded, so that scores can
+            be compared.
+        save_every: int. Environment steps from one saving to the next, between
+            Keras epochs; 0 to save only when `save` is called.
+        evaluate_every: int. Environment steps from one evaluation to the next,
+            at ends of Keras epochs; 0 to evaluate only in `conclude`.
+        axis: str. What is counted: `"env_steps"`, or `"updates"` where no
+            steps are taken. Defaults to `"env_steps"`.
+
+    Attributes:
+        score: dict. Results of the best agent, with its `env_steps` or
+            `updates`; empty before the first evaluation.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        episodes: EvaluationDataset,
+        save_every: int,
+        evaluate_every: int,
+        axis: str = "env_steps",
+    ) -> None:
+        super().__init__()
+        self.axis = axis
+        self.folder = folder
+        self.episodes = episodes
+        self.save_every = save_every
+        self.evaluate_every = evaluate_every
+        self.score: dict[str, float] = {}
+        self._last: dict[str, float] = {}
+        self._save_due = self._evaluate_due = 0
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Counts from the steps that the agent has taken so far."""
+        done = count(self.model, self.axis)
+        self._save_due = done + self.save_every
+        self._evaluate_due = done + self.evaluate_every
+
+    def on_epoch_begin(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Saves the agent if it is due.
+
+        This is not done at the end of the previous epoch, since a checkpoint is
+        written first, from which a training killed in between can be resumed.
+        """
+        done = count(self.model, self.axis)
+        if self.save_every and done >= self._save_due:
+            self._save_due = done + self.save_every
+            self.save(self.model)
+
+    def on_epoch_end(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Evaluates the agent if it is due."""
+        done = count(self.model, self.axis)
+        if self.evaluate_every and done >= self._evaluate_due:
+            self._evaluate_due = done + self.evaluate_every
+            results = self._evaluate(self.model)
+            if logs is not None:
+                logs.update({f"val_{name}": results[name] for name in _NUMBERS})
+
+    def get_state(self) -> list[Any]:
+        """Returns when files are due, and the last evaluation."""
+        return [self._save_due, self._evaluate_due, self._last]
+
+    def set_state(self, state: list[Any]) -> None:
+        """Restores a state of `get_state`."""
+        self._save_due, self._evaluate_due, self._last = state
+
+    def save(self, agent: keras.Model) -> None:
+        """Saves the agent of the folder, replacing an existing file."""
+        with replacing(self.folder.agent) as unfinished:
+            agent.save(unfinished)
+
+    def remember(self) -> None:
+        """Continues from the best agent of the folder.
+
+        The folder's agent is evaluated first if there is no best agent, as in
+        earlier versions, or no score, since the process was killed before
+        writing it. A folder with a checkpoint from before the first evaluation
+        is left alone.
+        """
+        kept = self.folder.best.is_file()
+        if not kept and self.folder.holds_checkpoint:
+            # The training resumes before its first evaluation.
+            return
+        agent = load(self.folder.best if kept else self.folder.agent)
+        score: dict[str, Any] = {}
+        if kept and self.folder.score.is_file():
+            score = read_object(self.folder.score)
+        if score.get(self.axis) == count(agent, self.axis):
+            self.score = self._last = score
+        else:
+            self._evaluate(agent)
+
+    def conclude(self, agent: Agent) -> dict[str, float]:
+        """Returns the results of the last agent, evaluating it if needed.
+
+        Args:
+            agent: `keras_rl2.Agent`. The agent at the end of training.
+
+        Returns:
+            dict: the results of `agent.evaluate`, and `env_steps` or `updates`.
+        """
+        if self._last.get(self.axis) == count(agent, self.axis):
+            return self._last
+        return self._evaluate(agent)
+
+    def close(self) -> None:
+        """Closes the environments."""
+        self.episodes.env.close()
+
+    def _evaluate(self, agent: Agent) -> dict[str, float]:
+        """Evaluates the agent, and saves it if it is the best so far."""
+        results = agent.evaluate(self.episodes)
+        self._last = {**results, self.axis: count(agent, self.axis)}
+        best = self.score.get("episode_return")
+        if best is None or results["episode_return"] > best:
+            self.score = self._last
+            # The agent first: a score without it would never be beaten.
+            with replacing(self.folder.best) as unfinished:
+                agent.save(unfinished)
+            write_json(self.folder.score, self.score)
+        return self._last
+
+
+class ProgressFile(keras.callbacks.Callback):
+    """Writes the logs of each epoch as one row of a CSV file.
+
+    An existing file is continued from the step that the agent has reached:
+    later rows belong to a part of the training that was lost.
+    `keras.callbacks.CSVLogger` would keep them, and reorder the columns.
+
+    Args:
+        path: Path. The file.
+        axis: str. The column that identifies a row, `"env_steps"` or
+            `"updates"`. Defaults to `"env_steps"`.
+    """
+
+    def __init__(self, path: Path, axis: str = "env_steps") -> None:
+        super().__init__()
+        self.axis = axis
+        self.path = path
+        self._columns: list[str] = []
+        self._file: TextIO | None = None
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Opens the file, with the rows that are still valid."""
+        self._columns = []
+        if self.path.exists():
+            self._columns, rows = read_rows(self.path)
+            self._keep(rows)
+        self._file = self.path.open("a", newline="", encoding="utf-8")
+
+    def on_epoch_end(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Writes a row."""
+        logs = dict(logs or {})
+        if self.axis == "updates":
+            # The number of environment steps does not change.
+            logs.pop("env_steps", None)
+            logs["updates"] = count(self.model, "updates")
+        if not self._columns:
+            first = _COLUMNS[self.axis]
+            self._columns = [*first, *sorted(set(logs) - set(first))]
+            self._write(self._columns)
+        self._write([logs.get(name, "") for name in self._columns])
+
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+        """Closes the file."""
+        self.close()
+
+    def close(self) -> None:
+        """Closes the file, if it is open."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _keep(self, rows: list[list[str]]) -> None:
+        """Rewrites the file, with the rows that are still valid."""
+        done = count(self.model, self.axis)
+        with (
+            replacing(self.path) as unfinished,
+            unfinished.open("w", newline="", encoding="utf-8") as file,
+        ):
+            if self._columns:
+                at = self._columns.index(self.axis)
+                valid = (row for row in rows if float(row[at]) <= done)
+                csv.writer(file).writerows([self._columns, *valid])
+
+    def _write(self, row: list[Any]) -> None:
+        """Writes a row and flushes it, for readers during the training."""
+        assert self._file is not None
+        csv.writer(self._file).writerow(row)
+        self._file.flush()
+
+
+def count(agent: object, axis: str) -> int:
+    """Returns the environment steps or the updates of an agent."""
+    return int(getattr(agent, axis))
 
 
 def train(

@@ -18,9 +18,9 @@ from keras_rl2.data.ring import bytes_of
 from keras_rl2.data.round_dataset import Round
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.data.round_dataset import tensor_specs
+from keras_rl2.offline.episodes import TransitionBlock
 from keras_rl2.offline.sources import GivenSource
 from keras_rl2.offline.sources import read_episodes
-from keras_rl2.offline.transition_block import TransitionBlock
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.agent_protocols import learns_offline
 from keras_rl2.policies.agent_protocols import refuse_on_policy

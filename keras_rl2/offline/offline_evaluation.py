@@ -1,7 +1,6 @@
 """Evaluation of a policy by recorded episodes, without an environment."""
 
 from typing import Any
-from typing import Protocol
 
 import keras
 import numpy as np
@@ -18,9 +17,8 @@ from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.network_copies import copy_of
+from keras_rl2.offline.episodes import TransitionBlock
 from keras_rl2.offline.offline import OfflineDataset
-from keras_rl2.offline.transition_block import TransitionBlock
-from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.policy import ModelPolicy
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
@@ -40,15 +38,6 @@ _OPTIONS = {
     "normalization": "none",
     "initialization": "fan_in",
 }
-
-
-class EvaluatedAgent(ModelPolicy, CollectingAgent, Protocol):
-    """An agent whose return is estimated; see `keras_rl2.Agent`."""
-
-    def values_of_taken(
-        self, observation: Tree[Tensor], action: Tensor, training: bool = False
-    ) -> list[Tensor]:
-        """Returns the Q-values of actions, `[B]` of each critic, if any."""
 
 
 class OfflineEvaluation:
@@ -110,7 +99,7 @@ class OfflineEvaluation:
         self.deterministic = deterministic
         self.seed = seed
 
-    def play(self, agent: EvaluatedAgent) -> dict[str, float]:
+    def play(self, agent: Any) -> dict[str, float]:
         """Returns the estimates for the agent's current weights.
 
         Args:
@@ -146,7 +135,7 @@ class OfflineEvaluation:
 
 
 def _values(
-    agent: EvaluatedAgent,
+    agent: Any,
     observation: Tree[np.ndarray],
     action: np.ndarray | None = None,
 ) -> np.ndarray | None:

@@ -13,8 +13,8 @@ import keras_rl2 as rl
 from keras_rl2 import presets
 from keras_rl2.cli.main import main
 from keras_rl2.cli.run_folder import RunFolder
-from keras_rl2.cli.training_files import AgentFiles
-from keras_rl2.cli.training_files import ProgressFile
+from keras_rl2.cli.training_run import AgentFiles
+from keras_rl2.cli.training_run import ProgressFile
 from support.run_folders import rows_of
 from support.taxi import TAXI
 
