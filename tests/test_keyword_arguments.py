@@ -27,10 +27,7 @@ MADE = {
     *("observation_space", "action_space"),
 }
 # What is asked of a source, and not of a recording.
-OF_A_SOURCE = (
-    *("source", "observation_space", "action_space"),
-    *("best", "min_return"),
-)
+OF_A_SOURCE = (*("source", "observation_space", "action_space"),)
 AGENTS = [*ALGORITHMS, "BoxCQL", "DiscreteCQL"]
 
 

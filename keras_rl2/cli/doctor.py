@@ -1,7 +1,6 @@
 """`keras-rl2 doctor`: checks of an environment by Gymnasium and by us."""
 
 import argparse
-import importlib
 import re
 import warnings
 from collections.abc import Iterator
@@ -52,20 +51,13 @@ def of_environment(arguments: argparse.Namespace) -> Iterator[Finding]:
     """Yields the results of checks by random steps in an environment."""
     env_id, seed = arguments.environment, arguments.seed
     env_kwargs = dict(arguments.env_kwargs)
-    graph_env = _graph_env_class(env_id)
-    made: Any = env_id
-    if graph_env is None:
-        with make_env(env_id, env_kwargs=env_kwargs) as env:
-            yield from _of_gymnasium(env)
-            yield from _masks(env, seed)
-            limit = getattr(env.spec, "max_episode_steps", None)
+    with make_env(env_id, env_kwargs=env_kwargs) as env:
+        yield from _of_gymnasium(env)
+        yield from _masks(env, seed)
+        limit = getattr(env.spec, "max_episode_steps", None)
     try:
-        if graph_env is not None:
-            from keras_rl2.graph.graph_vector_env import GraphVectorEnv
-
-            made = GraphVectorEnv(graph_env(**env_kwargs), _NUM_ENVS)
-            env_kwargs, limit = {}, graph_env.max_episode_steps
-        together = as_vector_env(made, _NUM_ENVS, env_kwargs=env_kwargs or None)
+        kwargs = env_kwargs or None
+        together = as_vector_env(env_id, _NUM_ENVS, env_kwargs=kwargs)
         yield from _spaces(together)
         observation, reward, *ends = _play(together, arguments.steps, seed)
         together.close()
@@ -77,15 +69,6 @@ def of_environment(arguments: argparse.Namespace) -> Iterator[Finding]:
     is_step, terminated, truncated = ends
     yield _rewards(reward[is_step])
     yield _ends(is_step, terminated, truncated, limit)
-
-
-def _graph_env_class(env_id: str) -> Any:
-    """Returns the `GraphEnv` that `module:Class` names; None if it is none."""
-    module, _, name = env_id.rpartition(":")
-    found = module and getattr(importlib.import_module(module), name, None)
-    # Nothing but a module with such a class has imported it.
-    bases = getattr(found, "__mro__", ())
-    return found if any(b.__name__ == "GraphEnv" for b in bases) else None
 
 
 def _of_gymnasium(env: Any) -> Iterator[Finding]:

@@ -73,21 +73,6 @@ class Episodes:
         last: np.ndarray = np.cumsum(self.lengths) - 1
         return last
 
-    def only(self, chosen: np.ndarray) -> "Episodes":
-        """Returns some of the episodes, `[E]` bool."""
-        step = np.repeat(chosen, self.lengths)
-        row = np.repeat(chosen, self.lengths + 1)
-        return dataclasses.replace(
-            self,
-            lengths=self.lengths[chosen],
-            returns=self.returns[chosen],
-            observation=map_leaves(lambda a: a[row], self.observation),
-            action=map_leaves(lambda a: a[step], self.action),
-            reward=self.reward[step],
-            terminated=self.terminated[step],
-            truncated=self.truncated[step],
-        )
-
     def check_finite(self) -> None:
         """Raises a `ValueError` for NaN and infinity."""
         trees = {"observations": self.observation, "actions": self.action}

@@ -6,7 +6,6 @@ import gymnasium
 import numpy as np
 
 from keras_rl2.basics import seeds
-from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import given_or
@@ -62,11 +61,6 @@ class OfflineDataset(RoundDataset):
         seed: int or None. Seeds the draws. Defaults to `0`.
         updates_per_epoch: int. Updates of one Keras epoch. Defaults to
             `1000`.
-        best: float or None. Share of the episodes to learn from, over 0 and
-            at most 1, those of the highest return; None for all of them.
-            Defaults to `None`.
-        min_return: float or None. Lowest return of an episode to learn from;
-            None for any. Defaults to `None`.
         observation_space: `gymnasium.Space` or None. The space of
             observations; None for that of the source, or else of the agent.
             Defaults to `None`.
@@ -76,10 +70,10 @@ class OfflineDataset(RoundDataset):
     Attributes:
         observation_space: `gymnasium.Space`. None until it is known.
         action_space: `gymnasium.Space`. None until it is known.
-        episodes: int. Number of episodes to learn from.
+        episodes: int. Number of episodes.
         transitions: int. Number of their transitions.
         episode_returns: `[E]` float64. Their returns.
-        recorded: `Episodes`. Those episodes, one after the other.
+        recorded: `Episodes`. All of them, one after the other.
 
     Raises:
         ValueError: If a number is out of bounds, or the source cannot be used:
@@ -112,8 +106,6 @@ class OfflineDataset(RoundDataset):
         seed: int | None = 0,
         *,
         updates_per_epoch: int = 1000,
-        best: float | None = None,
-        min_return: float | None = None,
         observation_space: gymnasium.Space[Any] | None = None,
         action_space: gymnasium.Space[Any] | None = None,
     ) -> None:
@@ -123,15 +115,11 @@ class OfflineDataset(RoundDataset):
             updates_per_epoch=updates_per_epoch,
         )
         check_seed(seed)
-        if best is not None:
-            check_in_range(best=(best, 1e-12, 1.0))
         super().__init__(rounds_per_epoch=1)
         self.batch_size = int(batch_size)
         self.n_step = int(n_step)
         self.seed = seed
         self.updates_per_epoch = int(updates_per_epoch)
-        self.best = best
-        self.min_return = min_return
         self.steps_per_round = 0
         self._settle_round(_MOST_UPDATES)
         found = read_episodes(source)
@@ -146,8 +134,6 @@ class OfflineDataset(RoundDataset):
         if self.action_space is not None:
             found.check_actions(self.action_space)
         self.recorded = found
-        if best is not None or min_return is not None:
-            self.recorded = found.only(_chosen(found.returns, best, min_return))
         self.episode_returns = self.recorded.returns
         self.episodes = len(self.recorded.lengths)
         self.transitions = len(self.recorded.reward)
@@ -327,24 +313,3 @@ class OfflineDataset(RoundDataset):
         leading = (self.updates_per_round, self.batch_size)
         specs: dict[str, Any] = tensor_specs(one, *leading)
         return specs
-
-
-def _chosen(
-    returns: np.ndarray, best: float | None, min_return: float | None
-) -> np.ndarray:
-    """Returns which episodes to learn from, `[E]` bool."""
-    chosen = np.ones(len(returns), np.bool_)
-    if best is not None:
-        count = max(round(best * len(returns)), 1)
-        # Among equal returns the earlier episodes come first.
-        ranked = np.argsort(-returns, kind="stable")
-        chosen[ranked[count:]] = False
-    if min_return is not None:
-        chosen &= returns >= min_return
-    if not chosen.any():
-        raise ValueError(
-            f"Expected an episode of a return of at least {min_return}. "
-            f"Received: {len(returns)} episodes, of {returns.min():g} to "
-            f"{returns.max():g}"
-        )
-    return chosen

@@ -21,7 +21,7 @@ _REPLAY = _BOTH + (
     "capacity steps_per_round updates_per_round warm_up n_step prioritized "
     "alpha beta burn_in"
 )
-_RECORDED = "batch_size n_step updates_per_epoch best min_return"
+_RECORDED = "batch_size n_step updates_per_epoch"
 _OPTIMIZERS = {
     **dict.fromkeys(("Adam", "AdamW"), "beta_1 beta_2 epsilon amsgrad"),
     "Nadam": "beta_1 beta_2 epsilon",

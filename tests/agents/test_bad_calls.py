@@ -161,8 +161,6 @@ CALLS = {
         {"source": "=arrays"},
         {
             "source": (None, 3),
-            "best": (0.0, 1.5, NAN, "x", True),
-            "min_return": (NAN, True),
             "observation_space": (),
             "action_space": (),
         },

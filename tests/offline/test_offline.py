@@ -124,22 +124,6 @@ def test_actions_become_the_policys_own():
     assert 0.5 < np.abs(batch["action"]).max() <= 1.0
 
 
-def test_the_best_episodes_alone():
-    data = record()
-    data["rewards"] = np.zeros(20)
-    data["rewards"][[3, 10, 15]] = [1.0, 5.0, 3.0]
-    whole = rl.OfflineDataset(data)
-    assert whole.episode_returns.tolist() == [1.0, 0.0, 5.0, 3.0, 0.0]
-    best = bound(data, best=0.4)
-    assert best.episode_returns.tolist() == [5.0, 3.0]
-    assert sorted(drawn(best)) == [10, *range(11, 18)]
-    assert rl.OfflineDataset(data, min_return=3.0).episodes == 2
-    with pytest.raises(ValueError, match=r"return of at least 9.*5 episodes"):
-        rl.OfflineDataset(data, min_return=9)
-    with pytest.raises(ValueError, match=r"best=1.5"):
-        rl.OfflineDataset(data, best=1.5)
-
-
 def test_it_says_what_it_holds():
     offline = rl.OfflineDataset(
         record(), action_space=gymnasium.spaces.Discrete(2)

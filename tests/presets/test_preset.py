@@ -169,7 +169,11 @@ def test_steps_and_updates_exclude_each_other():
         ("CQL", {"total_steps": 5, "updates": 5}, "Expected either"),
         ("CQL", {"updates": -1}, "Expected either"),
         ("CQL", {"updates": 5, "dataset": {"warm_up": 1}}, "dataset.warm_up"),
-        ("CQL", {"total_steps": 5, "dataset": {"best": 0.1}}, "dataset.best"),
+        (
+            "CQL",
+            {"total_steps": 5, "dataset": {"updates_per_epoch": 5}},
+            "dataset.updates_per_epoch",
+        ),
         ("PPO", {"updates": 5}, "from which no on-policy"),
     ):
         said = refusal(presets.Preset, algorithm, "CartPole-v1", **fields)
