@@ -193,10 +193,6 @@ def refuse_unknown(
 ) -> None:
     """Raises for unknown keyword arguments.
 
-    Raises:
-        TypeError: If one is unknown. The message has the nearest names, or all
-            where none is near.
-
     Example:
 
     >>> refuse_unknown("PPO", {"gama": 1}, ["gamma", "seed"])
@@ -230,10 +226,6 @@ def refusing_unknown(function: Function) -> Function:
         function: Callable, or the `__init__` of a class. Its `**kwargs`, if
             any, are the keys of `Unpack[Given]`, a `TypedDict`.
 
-    Raises:
-        TypeError: When it is called with an unknown name; see
-            `refuse_unknown`.
-
     Example:
 
     >>> @refusing_unknown
@@ -252,14 +244,6 @@ def refusing(
     elsewhere: Mapping[str, str],
 ) -> Callable[[Function], Function]:
     """Lets a method of Keras refuse Keras' arguments that it does not take.
-
-    Args:
-        elsewhere: Mapping from arguments of Keras to what is there in place of
-            them. They may be None, as by default; surplus positional
-            arguments are the first of them.
-
-    Returns:
-        Decorator, see `refusing_unknown`.
 
     Example:
 

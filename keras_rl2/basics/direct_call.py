@@ -10,17 +10,7 @@ import tensorflow as tf
 def run_operation(
     traced: Any, arrays: Sequence[Any], captured: Sequence[Any]
 ) -> list[tf.Tensor]:
-    """Runs a traced function by the operation that a call of it runs.
-
-    Args:
-        traced: Concrete function.
-        arrays: Sequence of arrays or tensors, as its signature has them.
-        captured: Sequence of tensors. What takes the place of
-            `traced.captured_inputs`.
-
-    Returns:
-        list of tensors.
-    """
+    """Runs a traced function by the operation that a call of it runs."""
     outputs: list[tf.Tensor] = tf.raw_ops.StatefulPartitionedCall(
         args=[*arrays, *captured],
         Tout=[output.dtype for output in traced.outputs],

@@ -26,11 +26,6 @@ _DEFAULT = re.compile(r" Defaults to `[^`]*`")
 def constructor(kind: type) -> inspect.Signature:
     """Returns the signature of a class, with all that its bases take.
 
-    Args:
-        kind: class. Its method `argument_chains`, if it has one, returns
-            sequences of classes with constructors; otherwise it is the order
-            of its bases.
-
     Example:
 
     >>> class Base:
@@ -52,11 +47,7 @@ def constructor(kind: type) -> inspect.Signature:
 
 
 def argument_names(kind: type) -> set[str]:
-    """Returns the names of all arguments of a class.
-
-    Args:
-        kind: class. See `constructor`.
-    """
+    """Returns the names of all arguments of a class."""
     given = constructor(kind).parameters.values()
     return {each.name for each in given if not _is_rest(each)}
 
@@ -104,15 +95,7 @@ def _parameters(chain: Iterable[type]) -> dict[str, Parameter]:
 def completed(
     text: str, given: Iterable[Parameter], texts: Iterable[str]
 ) -> str:
-    """Returns a docstring with a section `Args` for all parameters.
-
-    Args:
-        text: str. The docstring.
-        given: Iterable of `inspect.Parameter`. What is to be described; those
-            of which nothing is known are left out.
-        texts: Iterable of str. Docstrings with descriptions, of which the
-            first is taken.
-    """
+    """Returns a docstring with a section `Args` for all parameters."""
     known: dict[str, str] = {}
     for each in texts:
         parts = _ENTRY.split(_sections(each)[1])
@@ -154,11 +137,7 @@ def _entry(p: Parameter, words: str) -> str:
 
 
 class Docstring:
-    """Docstring of a class, completed where it is read.
-
-    Args:
-        own: str. What is written in the class.
-    """
+    """Docstring of a class, completed where it is read."""
 
     def __init__(self, own: str) -> None:
         self.own = own

@@ -10,15 +10,7 @@ from typing import Any
 def lazy(
     package: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Makes `__getattr__` and `__dir__` of a package that imports on demand.
-
-    Args:
-        package: str. `__name__` of the package.
-        homes: Mapping from each name to the module that defines it.
-
-    Returns:
-        Both functions.
-    """
+    """Makes `__getattr__` and `__dir__` of a package that imports on demand."""
 
     def get(name: str) -> Any:
         if name not in homes:

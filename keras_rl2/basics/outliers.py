@@ -36,11 +36,6 @@ class Outliers:
     newest: str = ""
 
     def add(self, count: int, newest: str) -> None:
-        """Counts further outliers.
-
-        Args:
-            count: int. Number of further outliers.
-            newest: str. The newest value, and its origin.
-        """
+        """Counts further outliers."""
         self.count += count
         self.newest = newest

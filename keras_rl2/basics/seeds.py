@@ -22,9 +22,6 @@ import numpy as np
 def or_drawn(seed: int | None) -> int:
     """Returns a seed, drawn from Python's `random` if it is None.
 
-    Returns:
-        int, at least 0. Drawn seeds have 31 bits, as environments take them.
-
     Example:
 
     >>> or_drawn(7)

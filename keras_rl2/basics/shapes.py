@@ -95,10 +95,6 @@ Shape = tuple[int | None, ...]
 def static_shape(array: TensorLike) -> Shape | None:
     """Returns the statically known shape.
 
-    Returns:
-        tuple: sizes, None for each unknown one; or None if even the rank is
-        unknown.
-
     Example:
 
     >>> static_shape([[1.0, 2.0, 3.0]])
@@ -234,12 +230,6 @@ def as_same_floats(
     Args:
         rank: int or tuple of int. See `check_rank`.
         **arrays: `[...]`. The arrays, by their names in messages.
-
-    Returns:
-        tuple: as many tensors.
-
-    Raises:
-        ValueError: If a known rank or shape differs.
     """
     check_rank(rank, **arrays)
     check_same_shape(**arrays)

@@ -27,11 +27,7 @@ class Stopwatch:
         self._seconds: dict[str, float] = {}
 
     def switch(self, section: str) -> str:
-        """Enters a section, and returns the one that was left.
-
-        Args:
-            section: str. Name of the section; `"rest"` for all other time.
-        """
+        """Enters a section, and returns the one that was left."""
         now = self._clock()
         left = self._section
         self._seconds[left] = self._seconds.get(left, 0.0) + now - self._since
@@ -40,11 +36,7 @@ class Stopwatch:
 
     @contextmanager
     def section(self, name: str) -> Iterator[None]:
-        """Stays in a section while a `with` block runs.
-
-        Args:
-            name: str. The section.
-        """
+        """Stays in a section while a `with` block runs."""
         left = self.switch(name)
         try:
             yield

@@ -84,10 +84,6 @@ def logistic(
 ) -> npt.NDArray[np.float32]:
     """Draws standard logistic noise, for `Bernoulli`.
 
-    Args:
-        generator: `np.random.Generator`.
-        shape: tuple of int. Any shape.
-
     Returns:
         `[*shape]` float32, finite.
 

@@ -95,10 +95,6 @@ def gumbel(
 ) -> npt.NDArray[np.float32]:
     """Draws standard Gumbel noise, for `Categorical`, `MultiCategorical`.
 
-    Args:
-        generator: `np.random.Generator`.
-        shape: tuple of int. Any shape.
-
     Returns:
         `[*shape]` float32, finite.
 

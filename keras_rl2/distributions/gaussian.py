@@ -213,10 +213,6 @@ def normal(
 ) -> npt.NDArray[np.float32]:
     """Draws standard normal noise, for the Gaussians.
 
-    Args:
-        generator: `np.random.Generator`.
-        shape: tuple of int. Any shape.
-
     Returns:
         `[*shape]` float32.
 

@@ -74,13 +74,6 @@ class PolicyHead(abc.ABC):
             parameters: `[B, P]` float. P is one of `parameter_sizes`.
             log_std: `[A]` float if the network's output is the mean only, or
                 None. Defaults to `None`.
-
-        Returns:
-            `Distribution` over the policy's own actions.
-
-        Raises:
-            ValueError: If the width is not accepted, or `log_std` is missing
-                or not wanted.
         """
 
     def to_environment(self, action: Tensor) -> Any:

@@ -264,14 +264,7 @@ class ObservationNormalization(keras.layers.Layer):
 
 
 def all_finite(arrays: Sequence[Tensor]) -> Tensor:
-    """Returns whether all numbers of some arrays are finite.
-
-    Args:
-        arrays: Sequence of arrays of floats.
-
-    Returns:
-        scalar bool.
-    """
+    """Returns whether all numbers of some arrays are finite."""
     each = [ops.all(ops.isfinite(array)) for array in arrays]
     found: Tensor = ops.all(ops.stack(each))
     return found

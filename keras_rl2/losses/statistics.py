@@ -21,12 +21,6 @@ def weighted_mean(values: Tensor, weight: Tensor) -> Tensor:
         values: `[B]` float. One value for each sample.
         weight: `[B]` float32. 1 for a sample that counts, else 0.
 
-    Returns:
-        scalar: sum(w x) / max(sum(w), 1), so 0 where nothing counts.
-
-    Raises:
-        ValueError: If the shapes are not both `[B]`.
-
     Example:
 
     >>> import numpy as np
@@ -51,9 +45,6 @@ def normalize(values: Tensor, weight: Tensor, epsilon: float = 1e-8) -> Tensor:
 
     Returns:
         `[B]`: (x - mean(x)) / (std(x) + epsilon).
-
-    Raises:
-        ValueError: If the shapes are not both `[B]`.
 
     Example:
 

@@ -189,11 +189,7 @@ class ValueDistribution(abc.ABC):
 
 
 class ScalarValues(ValueDistribution):
-    """One output for each action, its value.
-
-    Args:
-        loss: str. `"huber"` or `"mse"` (half the square) of the TD error.
-    """
+    """One output for each action, its value."""
 
     atoms = 1
 
@@ -254,12 +250,7 @@ class _ReturnDistribution(ValueDistribution):
 
 
 class CategoricalValues(_ReturnDistribution):
-    """Logits of a distribution over returns on evenly spaced atoms, C51.
-
-    Args:
-        atoms: int. Their number.
-        support: tuple of two floats. The first and the last.
-    """
+    """Logits of a distribution over returns on evenly spaced atoms, C51."""
 
     def __init__(self, atoms: int, support: tuple[float, float]) -> None:
         self.atoms = atoms
@@ -283,11 +274,7 @@ class CategoricalValues(_ReturnDistribution):
 
 
 class QuantileValues(_ReturnDistribution):
-    """Quantiles of the distribution of returns, at even fractions, QR-DQN.
-
-    Args:
-        atoms: int. Their number.
-    """
+    """Quantiles of the distribution of returns, at even fractions, QR-DQN."""
 
     def __init__(self, atoms: int) -> None:
         self.atoms = atoms
@@ -312,18 +299,6 @@ def value_distribution(
 ) -> ValueDistribution:
     """Makes the interpretation that arguments of `DQN` select.
 
-    Args:
-        distributional: None, `"categorical"` or `"quantile"`.
-        atoms: int. Number of outputs of each action, for distributions.
-        support: Sequence of two floats. Smallest and largest return.
-        loss: str. `"huber"` or `"mse"`.
-
-    Returns:
-        `ValueDistribution`.
-
-    Raises:
-        ValueError: If an argument is not one of those that are allowed.
-
     Example:
 
     >>> value_distribution("categorical", 3, (-1.0, 1.0), "huber").support
@@ -343,12 +318,6 @@ def value_distribution(
 
 def as_support(support: Sequence[float]) -> tuple[float, float]:
     """Returns the ends of a support as two floats.
-
-    Args:
-        support: Sequence of two numbers.
-
-    Raises:
-        ValueError: If they are not two finite numbers that increase.
 
     Example:
 

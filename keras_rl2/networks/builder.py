@@ -88,14 +88,7 @@ class NetworkBuilder:
         return of_images if is_image(self._space) else self._default_hidden
 
     def seeds(self, count: int) -> list[int]:
-        """Returns one seed for each of `count` networks.
-
-        Args:
-            count: int.
-
-        Returns:
-            list of `count` ints; always the same where there is a seed.
-        """
+        """Returns one seed for each of `count` networks."""
         drawn = seeds.sequence(self.seed).generate_state(count)
         return [int(seed) for seed in drawn]
 
@@ -106,19 +99,7 @@ class NetworkBuilder:
         seed: int | None,
         output_gain: float = 1.0,
     ) -> keras.Model:
-        """Makes a network of observations.
-
-        Args:
-            name: str. Name of the model.
-            units: int or Sequence of ints. Width of the output, or of its
-                streams.
-            seed: int or None. Seed of the initial weights.
-            output_gain: float. Gain of the last layer's weights. Defaults to
-                `1.0`.
-
-        Returns:
-            `keras.Model`.
-        """
+        """Makes a network of observations."""
         with self._making(name):
             return network_for(
                 self._space,
@@ -135,11 +116,7 @@ class NetworkBuilder:
         return self.network("actor", units, seed, 0.01 if orthogonal else 1.0)
 
     def actor_critic(self) -> keras.Model:
-        """Makes a policy and a value on a shared trunk.
-
-        Returns:
-            `keras.Model` with two outputs, parameters and value.
-        """
+        """Makes a policy and a value on a shared trunk."""
         trunk_seed, value_seed = self.seeds(2)
         policy = self.actor(self.head.parameter_sizes[0], trunk_seed)
         start = Initialization(self._options["initialization"], value_seed)
@@ -153,16 +130,7 @@ class NetworkBuilder:
     def recurrent(
         self, name: str, units: Sequence[int], seed: int | None
     ) -> keras.Model:
-        """Makes a recurrent network with one or several outputs.
-
-        Args:
-            name: str. Name of the model.
-            units: Sequence of ints. Widths of the outputs, the policy's first.
-            seed: int or None. Seed of the initial weights.
-
-        Returns:
-            `keras_rl2.networks.MemoryNetwork`.
-        """
+        """Makes a recurrent network with one or several outputs."""
         drawn = seeds.sequence(seed).generate_state(3).tolist()
         options = dict(self._options, hidden=self._hidden(()))
         normalize = options.pop("normalize_observations")

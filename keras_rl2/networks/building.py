@@ -35,13 +35,6 @@ class Initialization:
     start near 0 and their first gradients are small: without that, learning
     values by bootstrapping at published step sizes diverges easily.
 
-    Args:
-        kind: str. One of `INITIALIZATIONS`.
-        seed: int or None. Seed of all.
-
-    Raises:
-        ValueError: If the kind is not known.
-
     Example:
 
     >>> Initialization("fan_in", seed=0).kernel().scale
@@ -67,12 +60,7 @@ class Initialization:
         return next(self._seeds)
 
     def kernel(self, gain: float | None = None) -> Any:
-        """Returns the initializer of a layer's weights.
-
-        Args:
-            gain: float or None. Gain of the last layer; None for a hidden one.
-                Defaults to `None`.
-        """
+        """Returns the initializer of a layer's weights."""
         if self.kind == "orthogonal":
             gain = 2.0**0.5 if gain is None else gain
             return keras.initializers.Orthogonal(gain, self.next_seed())
@@ -165,15 +153,7 @@ def mlp(
 
 
 def with_seeds(config: object, seed_of: Callable[[Any], Any]) -> Any:
-    """Returns the config of a network or layer with other seeds.
-
-    Args:
-        config: dict, list or plain value. As written by Keras.
-        seed_of: Callable from each seed, an int or None, to the new one.
-
-    Returns:
-        The config with the new seeds.
-    """
+    """Returns the config of a network or layer with other seeds."""
     if isinstance(config, Mapping):
         return {
             key: seed_of(value)
@@ -193,18 +173,7 @@ def check_arguments(
     initialization: str,
     **sizes: Sequence[int],
 ) -> None:
-    """Raises for arguments that no network can be built from.
-
-    Args:
-        activation: str, Callable or None. Activation of the hidden layers.
-        normalize_observations: bool.
-        normalization: str. Normalization of the hidden layers.
-        initialization: str. Kind of the initial weights.
-        **sizes: name = Sequence of ints, e.g. widths of hidden layers.
-
-    Raises:
-        ValueError: If an argument is invalid.
-    """
+    """Raises for arguments that no network can be built from."""
     check_sizes(**sizes)
     check_flag(normalize_observations=normalize_observations)
     check_choice(
@@ -343,9 +312,6 @@ def normalized_input(x: Tensor, normalization: str) -> Tensor:
 
     Returns:
         `[B, F]`.
-
-    Raises:
-        ValueError: If the normalization is not known.
     """
     check_choice(normalization=(normalization, NORMALIZATIONS))
     if normalization == "batch":

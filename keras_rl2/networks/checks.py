@@ -30,15 +30,7 @@ _ENDINGS = ("softmax", "tanh", "sigmoid", "relu")
 
 
 def check_is_network(name: str, network: object) -> None:
-    """Raises unless a network is a Keras model.
-
-    Args:
-        name: str. Name of the argument.
-        network: Any. Must be a `keras.Model`.
-
-    Raises:
-        ValueError: If it is not.
-    """
+    """Raises unless a network is a Keras model."""
     if not isinstance(network, keras.Model):
         raise ValueError(
             f"Expected `{name}` to be a `keras.Model` (`for_env(env)` makes "
@@ -55,23 +47,7 @@ def check_width(
     action: keras.KerasTensor | None = None,
     why: str = "",
 ) -> int:
-    """Raises unless a network fits; builds it if need be.
-
-    Args:
-        name: str. Name of the network in messages.
-        network: `keras.Model`. Takes observations.
-        task: `Task`. The agent's task.
-        *units: int. Accepted widths of the output.
-        action: `keras.KerasTensor` or None. The action input, if it has one.
-            Defaults to `None`.
-        why: str. Reason of the widths, for the message. Defaults to `""`.
-
-    Returns:
-        int: the width that it has.
-
-    Raises:
-        ValueError: If it does not take its inputs or has another width.
-    """
+    """Raises unless a network fits; builds it if need be."""
     return _width(name, _run(name, network, task, action), units, why)
 
 
@@ -81,22 +57,7 @@ def check_actor_critic(
     critic: keras.Model | None,
     needs_value: bool = True,
 ) -> int:
-    """Raises unless an actor and a critic fit; builds them if need be.
-
-    Args:
-        task: `Task`. The agent's task.
-        actor: `keras.Model`. Takes observations.
-        critic: `keras.Model` or None, where the actor has two outputs.
-        needs_value: bool. Whether an actor without a value raises an error.
-            Defaults to `True`.
-
-    Returns:
-        int: width of the policy's output.
-
-    Raises:
-        ValueError: If a network does not take the observation or has another
-            width, or an actor without a critic does not have two outputs.
-    """
+    """Raises unless an actor and a critic fit; builds them if need be."""
     policy, value = _run("actor", actor, task), None
     if critic is not None:
         value = _run("critic", critic, task)
@@ -136,16 +97,7 @@ def check_action_kind(
     space: gymnasium.Space[Any],
     kinds: tuple[type, ...],
 ) -> None:
-    """Raises unless an algorithm supports the action space.
-
-    Args:
-        agent_class: Class of the agent.
-        space: `gymnasium.Space`. The action space.
-        kinds: Classes of the supported spaces.
-
-    Raises:
-        ValueError: If the space is none of them, or an unbounded Box.
-    """
+    """Raises unless an algorithm supports the action space."""
     unbounded = isinstance(space, gymnasium.spaces.Box) and not (
         space.is_bounded("both")
     )
@@ -163,14 +115,7 @@ def check_action_kind(
 
 
 def refuse_stateful(agent: keras.Model) -> None:
-    """Raises if a layer keeps a state from one call to the next.
-
-    Args:
-        agent: `keras.Model`. The agent with the networks.
-
-    Raises:
-        ValueError: If there is one.
-    """
+    """Raises if a layer keeps a state from one call to the next."""
     for layer in all_layers(agent):
         if getattr(layer, "stateful", False):
             raise ValueError(
@@ -234,16 +179,6 @@ def check_policy_ending(
     """Returns whether a policy network outputs probabilities, not logits.
 
     Warns if the last activation restricts the policy.
-
-    Args:
-        actor: `keras.Model`. Its first output is for the policy.
-        inputs: `keras.KerasTensor`. Its inputs.
-        action_space: `gymnasium.Space`. Action space of the policy.
-        squash: bool. Whether actions of a Box are squashed by tanh after it.
-            Defaults to `False`.
-
-    Returns:
-        bool: True for Discrete actions and a softmax.
     """
     ending = _ending_of(actor, inputs)
     if isinstance(action_space, gymnasium.spaces.Discrete):
@@ -267,13 +202,6 @@ def check_action_ending(actor: keras.Model, inputs: Tree[Tensor]) -> bool:
     """Returns whether a deterministic policy outputs squashed actions.
 
     Warns of any other ending that bounds it.
-
-    Args:
-        actor: `keras.Model`. Its output is for a Box.
-        inputs: `keras.KerasTensor`. Its inputs.
-
-    Returns:
-        bool: True for a tanh.
     """
     ending = _ending_of(actor, inputs)
     if ending == "tanh":
@@ -295,13 +223,7 @@ def check_action_ending(actor: keras.Model, inputs: Tree[Tensor]) -> bool:
 def check_value_ending(
     critic: keras.Model, inputs: Tree[Tensor], output: int = 0
 ) -> None:
-    """Warns if the output of a value network is bounded.
-
-    Args:
-        critic: `keras.Model`. Returns values, of states or of actions.
-        inputs: `keras.KerasTensor` or a list of them. Its inputs.
-        output: int. Which of several outputs. Defaults to `0`.
-    """
+    """Warns if the output of a value network is bounded."""
     ending = _ending_of(critic, inputs, output)
     what = "values, which are unbounded"
     if ending == "softmax":

@@ -36,9 +36,6 @@ def has_memory(network: keras.Model) -> bool:
     the state before it does not count) and a state. It returns outputs
     `[B, T, ...]` and the state after the last step, the same for a sequence as
     for its single steps in turn.
-
-    Args:
-        network: `keras.Model`.
     """
     return hasattr(network, "initial_state")
 
@@ -56,9 +53,6 @@ def run_network(
         encoded: tree of `[B, ...]`. Encoded observations.
         training: bool. Passed on to the network. Defaults to `False`.
         action: `[B, A]` or None. Actions for a critic. Defaults to `None`.
-
-    Returns:
-        Output of the network, in float32 whatever it computes in.
     """
 
     def run(encoded: Tree[Tensor], action: Tensor | None) -> Any:
@@ -148,9 +142,6 @@ def inputs_for(
         by path (`"image"`, `"arm.angle"`, `"0"` in a Tuple; and `"action"`);
         any other network gets the tree without the action mask, or its only
         array.
-
-    Raises:
-        ValueError: If the observation lacks the name of an input.
     """
     if is_leaf(encoded):
         return encoded if action is None else [encoded, action]

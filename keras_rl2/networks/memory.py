@@ -34,10 +34,6 @@ class ResettingCell(keras.layers.Layer):
     Its input is that of the cell and one further number, 1 where a new episode
     begins: the state is zero there before the step. One sequence may thus
     contain the end of an episode and the beginning of the next.
-
-    Args:
-        cell: RNN cell of Keras, with states that begin as zeros.
-        **kwargs: Keyword arguments of `keras.layers.Layer`.
     """
 
     def __init__(self, cell: Any, **kwargs: Any) -> None:
@@ -198,15 +194,7 @@ with_memory = MemoryNetwork
 
 
 def seeded_cell(cell: object, seed: int | None) -> Any:
-    """Returns a new cell like another one, with seeded initial weights.
-
-    Args:
-        cell: RNN cell of Keras. Without a config it is returned as it is.
-        seed: int or None. Seed of all initial weights that have none yet.
-
-    Returns:
-        RNN cell.
-    """
+    """Returns a new cell like another one, with seeded initial weights."""
     try:
         config = keras.saving.serialize_keras_object(cell)
     except NotImplementedError:
@@ -232,20 +220,6 @@ def outputs_of(
     name: str = "head",
 ) -> keras.Model:
     """Builds the head of a recurrent network, with layers per output.
-
-    Args:
-        width: int. Outputs of the cell, U.
-        units: Sequence of ints. Widths of the outputs: the policy's, and
-            optionally the value's.
-        hidden: Sequence of ints. Widths of the hidden layers of each output.
-            Defaults to `()`.
-        activation: str. Activation of the hidden layers. Defaults to `"tanh"`.
-        normalization: str. `"none"`, `"layer"`, `"batch"` or `"spectral"`; see
-            `mlp`. Defaults to `"none"`.
-        initialization: str. `"orthogonal"`, with small weights for the first
-            of several outputs; or `"fan_in"`. Defaults to `"orthogonal"`.
-        seed: int or None. Seed of the initial weights. Defaults to `None`.
-        name: str. Name of the model. Defaults to `"head"`.
 
     Returns:
         `keras.Model` from `[B, U]` to `[B, units]`, or to a list of them.

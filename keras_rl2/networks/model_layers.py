@@ -13,14 +13,7 @@ _RATES = ("rate", "dropout", "recurrent_dropout", "stddev")
 
 
 def all_layers(agent: keras.Model) -> list[keras.layers.Layer]:
-    """Returns all layers of an agent's networks, each once.
-
-    Args:
-        agent: `keras.Model`. Its networks may be nested and may share layers.
-
-    Returns:
-        list of `keras.layers.Layer` in order of appearance.
-    """
+    """Returns all layers of an agent's networks, each once."""
     found: dict[int, keras.layers.Layer] = {}
     left = [*reversed(agent.layers)]
     while left:
@@ -32,14 +25,7 @@ def all_layers(agent: keras.Model) -> list[keras.layers.Layer]:
 
 
 def layers_within(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
-    """Returns a layer and its nested layers, e.g. the cell of an RNN.
-
-    Args:
-        layer: `keras.layers.Layer`.
-
-    Returns:
-        list of `keras.layers.Layer`, each of them once, the layer first.
-    """
+    """Returns a layer and its nested layers, e.g. the cell of an RNN."""
     found: dict[int, keras.layers.Layer] = {}
     left: list[object] = [layer]
     while left:
@@ -56,15 +42,6 @@ def drawing_layers(
     agent: keras.Model, rows: int | None = None
 ) -> list[keras.layers.Layer]:
     """Returns the layers that draw random numbers when they are trained.
-
-    Args:
-        agent: `keras.Model`. The agent with the networks.
-        rows: int or None. Size of a minibatch. Leaves out layers that draw
-            only few numbers for it, e.g. an RNN with Dropout of its few
-            inputs, which is the same at each step. Defaults to `None`.
-
-    Returns:
-        list of `keras.layers.Layer`, e.g. Dropout and noise.
 
     Example:
 

@@ -19,13 +19,6 @@ from keras_rl2.spaces.trees import Tree
 def copy_of(network: keras.Model, name: str) -> keras.Model:
     """Makes a copy of a built network, with the same weights.
 
-    Args:
-        network: `keras.Model`. Must be built.
-        name: str. Name of the copy.
-
-    Returns:
-        `keras.Model`, not trainable.
-
     Example:
 
     >>> from keras_rl2.networks import mlp
@@ -43,20 +36,11 @@ def copy_of(network: keras.Model, name: str) -> keras.Model:
 def sibling(network: keras.Model, index: int = 1) -> keras.Model:
     """Makes a network of the same architecture with its own weights.
 
-    Args:
-        network: `keras.Model`. Must be built, unless it consists of Keras' own
-            layers.
-        index: int. Seeds that the network fixes are changed by it, so that
-            each sibling starts from other weights. Defaults to `1`.
-
     Returns:
         `keras.Model` named `<name>_<index>`. If the initializers of the
         network are unknown, the weights are those of the network with the
         rows and columns of each matrix permuted: as likely a start for any
         distribution of the initial weights.
-
-    Raises:
-        ValueError: If the network is a custom one and not built yet.
 
     Example:
 
@@ -89,13 +73,6 @@ class NetworkCopy(keras.Model):
 
     It calls the network's own code, with the weights of the copy in place of
     the network's.
-
-    Args:
-        network: `keras.Model`. Must be built; only called, never changed.
-        name: str. Name of the copy.
-
-    Raises:
-        ValueError: If the network is not built.
     """
 
     def __init__(self, network: keras.Model, name: str) -> None:
@@ -172,12 +149,6 @@ def is_wholly_described(network: keras.Model) -> bool:
     The configs of Keras' own layers are complete, and those of classes that are
     registered as serializable. The config of another custom model may lack
     arguments of its constructor without notice.
-
-    Args:
-        network: `keras.Model`.
-
-    Returns:
-        bool.
 
     Example:
 

@@ -205,11 +205,7 @@ def picture_features(
 
 
 def _small(side: int) -> list[tuple[int, int, int]]:
-    """Returns filters, size and strides of each convolution of `small_cnn`.
-
-    Args:
-        side: int. Height or width of the picture, the smaller one.
-    """
+    """Returns filters, size and strides of each convolution of `small_cnn`."""
     halvings = max(math.ceil(math.log2(side / _GRID)), 0)
     strides = [1] * max(2 - halvings, 0) + [2] * halvings
     return [(16 if i == 0 else 32, 3, each) for i, each in enumerate(strides)]
@@ -340,14 +336,7 @@ def channels_last(x: Tensor, prefix: str = "") -> Tensor:
 
 
 def pixels(space: gymnasium.Space[Any]) -> dict[str, Any]:
-    """Returns the arguments by which a network takes pixels.
-
-    Args:
-        space: `gymnasium.spaces.Box`. Space of images.
-
-    Returns:
-        dict: arguments `dtype` and `scale` of the builders.
-    """
+    """Returns the arguments by which a network takes pixels."""
     assert isinstance(space, gymnasium.spaces.Box)
     whole = space.dtype == np.uint8
     highest = 255.0 if whole else max(float(space.high.max()), 1.0)

@@ -19,15 +19,9 @@ from keras_rl2.spaces.trees import map_leaves
 class ObservationEncoder:
     """Encodes observations of a space as inputs of networks.
 
-    Args:
-        space: `gymnasium.Space`. Of a single environment's observations.
-
     Attributes:
         spec: tree of `ArraySpec`. Shapes and dtypes of one observation as it
             is stored.
-
-    Raises:
-        ValueError: If the space is not supported.
 
     Example:
 
@@ -103,11 +97,6 @@ def _is_picture(space: gymnasium.Space[Any]) -> bool:
 class Task:
     """The observations and actions of an agent.
 
-    Args:
-        observation_space: `gymnasium.Space`. Of a single environment.
-        action_space: `gymnasium.Space`. Of a single environment.
-        head: `PolicyHead`. Maps the outputs of a network to the action space.
-
     Attributes:
         encode: `ObservationEncoder`. Encodes raw observations as inputs of
             networks.
@@ -115,10 +104,6 @@ class Task:
             observation as it is stored.
         is_masked: bool. Whether observations contain a mask of the allowed
             actions.
-
-    Raises:
-        ValueError: If a space is not supported, or an action mask does not fit
-            the actions.
 
     Example:
 

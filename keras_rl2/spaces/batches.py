@@ -25,9 +25,6 @@ def as_batch(
 
     Returns:
         Tree of arrays `[B, ...]`, and whether it was one observation.
-
-    Raises:
-        ValueError: If its form, or a shape, is not that of the space.
     """
     if _form(spec) != _form(observation):
         raise ValueError(

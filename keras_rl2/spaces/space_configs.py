@@ -20,15 +20,6 @@ GivenSpace = Space[Any] | Mapping[str, Any]
 def as_space(space: GivenSpace | None) -> Space[Any] | None:
     """Returns a space, from itself, its config or None.
 
-    Args:
-        space: `gymnasium.Space`, a dict of `space_to_config`, or None.
-
-    Returns:
-        The space, or None.
-
-    Raises:
-        ValueError: If it is neither.
-
     Example:
 
     >>> as_space(space_to_config(Discrete(3)))
@@ -44,16 +35,6 @@ def space_to_config(space: Space[Any]) -> dict[str, Any]:
 
     Bounds that are the same everywhere become one number, infinity becomes
     the string "inf", which JSON has no number for.
-
-    Args:
-        space: `gymnasium.Space`: `Box`, `Discrete`, `MultiDiscrete`,
-            `MultiBinary`, or a `Dict` or `Tuple` of such.
-
-    Returns:
-        A dictionary that `space_from_config` turns into an equal space.
-
-    Raises:
-        ValueError: If `space` is of any other type.
 
     Example:
 
@@ -93,15 +74,6 @@ def space_to_config(space: Space[Any]) -> dict[str, Any]:
 
 def space_from_config(config: object) -> Space[Any]:
     """Makes a space from the config of `space_to_config`.
-
-    Args:
-        config: dict, as returned by `space_to_config`.
-
-    Returns:
-        A `gymnasium.Space`.
-
-    Raises:
-        ValueError: If `config` is anything else.
 
     Example:
 

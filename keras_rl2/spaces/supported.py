@@ -33,12 +33,6 @@ SMALLEST_IMAGE = 5
 def space_tree(space: Space[Any]) -> Tree[Space[Any]]:
     """Returns the spaces of the leaves, as a tree of the observation's form.
 
-    Args:
-        space: `gymnasium.Space`.
-
-    Returns:
-        The space itself, or a dict or tuple for a `Dict` or `Tuple`.
-
     Example:
 
     >>> space_tree(Dict({"on": MultiBinary(2), "at": Tuple([Discrete(3)])}))
@@ -54,12 +48,6 @@ def space_tree(space: Space[Any]) -> Tree[Space[Any]]:
 def action_spec(space: Space[Any]) -> Tree[ArraySpec]:
     """Returns shape and dtype of each array of an action, as declared.
 
-    Args:
-        space: `gymnasium.Space` of one action.
-
-    Returns:
-        A tree of `ArraySpec`.
-
     Example:
 
     >>> action_spec(Discrete(3))
@@ -73,12 +61,6 @@ def action_spec(space: Space[Any]) -> Tree[ArraySpec]:
 
 def observation_spec(space: Space[Any]) -> Tree[ArraySpec]:
     """Returns shape and dtype of each array of an observation.
-
-    Args:
-        space: `gymnasium.Space` of one observation.
-
-    Returns:
-        A tree of `ArraySpec`.
 
     Example:
 
@@ -94,14 +76,7 @@ def observation_spec(space: Space[Any]) -> Tree[ArraySpec]:
 
 
 def is_masked(space: Space[Any]) -> bool:
-    """Returns whether observations contain an action mask.
-
-    Args:
-        space: `gymnasium.Space` of one observation.
-
-    Returns:
-        bool: True for a Dict with the key `"action_mask"`.
-    """
+    """Returns whether observations contain an action mask."""
     return isinstance(space, Dict) and ACTION_MASK in space.spaces
 
 
@@ -127,16 +102,7 @@ def allowed_choice(
 
 
 def check_mask_space(space: Space[Any], size: int) -> None:
-    """Raises if an action mask does not fit the actions.
-
-    Args:
-        space: `gymnasium.Space` of one observation.
-        size: int. Number of flags for the action space; 0 if no action can be
-            forbidden.
-
-    Raises:
-        ValueError: If there is a mask of another length, or for nothing.
-    """
+    """Raises if an action mask does not fit the actions."""
     if isinstance(space, Dict) and is_masked(space):
         mask = space[ACTION_MASK]
         if not size or mask.shape != (size,):
@@ -149,13 +115,6 @@ def check_mask_space(space: Space[Any], size: int) -> None:
 
 def network_shape(space: Space[Any]) -> tuple[int, ...]:
     """Returns the shape in which networks get one array of an observation.
-
-    Args:
-        space: `gymnasium.Space` of the array, neither `Dict` nor `Tuple`.
-
-    Returns:
-        tuple of ints: `(n,)` for the one-hot row of a Discrete, `(sum(nvec),)`
-        for the rows of a MultiDiscrete, `(1,)` for a single number.
 
     Example:
 
@@ -199,14 +158,7 @@ def is_image(space: Space[Any]) -> bool:
 
 
 def sides(shape: Sequence[int]) -> Sequence[int]:
-    """Returns the height and width of an image, or of each in a stack.
-
-    Args:
-        shape: Sequence of 2 to 4 ints.
-
-    Returns:
-        Two ints.
-    """
+    """Returns the height and width of an image, or of each in a stack."""
     if len(shape) == 2:
         return shape
     if len(shape) == 4:
@@ -215,22 +167,12 @@ def sides(shape: Sequence[int]) -> Sequence[int]:
 
 
 def channels_first(shape: Sequence[int]) -> bool:
-    """Returns whether the first of three axes, the smallest, is channels.
-
-    Args:
-        shape: Sequence of ints. Shape of an image.
-    """
+    """Returns whether the first of three axes, the smallest, is channels."""
     return len(shape) == 3 and shape[0] < min(shape[1:])
 
 
 def input_name(path: str) -> str:
     """Returns the name of a network's input for an array.
-
-    Args:
-        path: str. Path of the array within an observation.
-
-    Returns:
-        The path, with `_` in the place of `/`, which Keras does not allow.
 
     Example:
 
@@ -241,14 +183,7 @@ def input_name(path: str) -> str:
 
 
 def check_critic_space(space: Space[Any]) -> None:
-    """Raises if a critic cannot tell an observation from its action.
-
-    Args:
-        space: `gymnasium.Space` of one observation.
-
-    Raises:
-        ValueError: If an array of it is called `"action"`.
-    """
+    """Raises if a critic cannot tell an observation from its action."""
     if isinstance(space, Dict) and ACTION in space.spaces:
         raise ValueError(
             f"Expected no array of the observation to be called {ACTION!r}, "
@@ -259,14 +194,6 @@ def check_critic_space(space: Space[Any]) -> None:
 
 def check_observation_space(space: object) -> None:
     """Raises if no agent can use an observation space.
-
-    Args:
-        space: `gymnasium.Space` of one environment. `Box` of any numeric
-            dtype, `Discrete`, `MultiDiscrete`, `MultiBinary`, and `Dict` and
-            `Tuple` of these, nested to any depth, are supported.
-
-    Raises:
-        ValueError: If `space` is anything else.
 
     Example:
 
@@ -326,14 +253,6 @@ def _leaf_spaces(space: object) -> Iterator[tuple[str, Any]]:
 def check_action_space(space: object) -> None:
     """Raises if no agent can use an action space.
 
-    Args:
-        space: `gymnasium.Space` of one environment. `Box` with a floating
-            dtype, `Discrete` (with any start), `MultiDiscrete`,
-            `MultiBinary`, and `Dict` and `Tuple` of these are supported.
-
-    Raises:
-        ValueError: If `space` is anything else.
-
     Example:
 
     >>> check_action_space(Discrete(2, start=1))
@@ -350,12 +269,6 @@ def check_action_space(space: object) -> None:
 
 def describe(space: Space[Any]) -> str:
     """Describes a space in one short line, for any number of bounds.
-
-    Args:
-        space: `gymnasium.Space`.
-
-    Returns:
-        Its type, sizes and dtype.
 
     Example:
 
@@ -381,13 +294,6 @@ def same_space(a: Space[Any], b: Space[Any]) -> bool:
     The width of a dtype does not matter, since observations and actions are
     cast: a MuJoCo environment of Gymnasium (float64) is the same as one with
     float32. Its kind does: an image of uint8 is not the same as one of floats.
-
-    Args:
-        a: `gymnasium.Space`.
-        b: `gymnasium.Space`.
-
-    Returns:
-        True if type, shape, kind of dtype and bounds agree.
 
     Example:
 
@@ -417,15 +323,7 @@ def same_space(a: Space[Any], b: Space[Any]) -> bool:
 
 
 def check_same(owner: str, **pairs: tuple[Space[Any], Space[Any]]) -> None:
-    """Raises if spaces differ from those that an object was made for.
-
-    Args:
-        owner: str. Name of the object made for the first of each pair.
-        **pairs: name = (space it was made for, space of an environment).
-
-    Raises:
-        ValueError: If two differ.
-    """
+    """Raises if spaces differ from those that an object was made for."""
     for what, (ours, theirs) in pairs.items():
         if not same_space(ours, theirs):
             raise ValueError(
@@ -436,14 +334,6 @@ def check_same(owner: str, **pairs: tuple[Space[Any], Space[Any]]) -> None:
 
 def observation_dtype(space: Space[Any]) -> np.dtype[Any]:
     """Returns the dtype in which observations are stored and passed on.
-
-    Args:
-        space: `gymnasium.Space` of one observation, neither `Dict` nor
-            `Tuple`.
-
-    Returns:
-        np.dtype: float32 for float64, int32 for Discrete and MultiDiscrete,
-        else as declared.
 
     Example:
 

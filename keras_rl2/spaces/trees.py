@@ -27,14 +27,6 @@ Tree: TypeAlias = Union[
 def map_leaves(function: Callable[..., Any], tree: object, *others: Any) -> Any:
     """Applies a function to each leaf.
 
-    Args:
-        function: Callable from a leaf of each tree to a leaf.
-        tree: A tree. The result has its form.
-        *others: Trees that have the same keys and lengths.
-
-    Returns:
-        A tree of the function's results.
-
     Example:
 
     >>> map_leaves(lambda a, b: a + b, {"x": 1, "y": (2, 3)},
@@ -59,12 +51,6 @@ def map_leaves(function: Callable[..., Any], tree: object, *others: Any) -> Any:
 def leaves(tree: object) -> list[Any]:
     """Returns the leaves in order: keys of a dict alphabetically.
 
-    Args:
-        tree: A tree.
-
-    Returns:
-        list of leaves.
-
     Example:
 
     >>> leaves({"b": 1, "a": (2, {"c": 3})})
@@ -75,10 +61,6 @@ def leaves(tree: object) -> list[Any]:
 
 def named_leaves(tree: object, path: str = "") -> Iterator[tuple[str, Any]]:
     """Yields each leaf with its path, in the order of `leaves`.
-
-    Args:
-        tree: A tree.
-        path: str. Prefix of all paths. Defaults to `""`.
 
     Yields:
         Keys and positions with dots between them, and the leaf; the path of a
@@ -103,13 +85,6 @@ def named_leaves(tree: object, path: str = "") -> Iterator[tuple[str, Any]]:
 def with_leaves(tree: object, replacing: list[Any]) -> Any:
     """Returns a tree of the same shape with other leaves.
 
-    Args:
-        tree: A tree.
-        replacing: list. The new leaves, in the order of `leaves`.
-
-    Returns:
-        A tree.
-
     Example:
 
     >>> with_leaves({"b": 1, "a": (2, 3)}, [10, 20, 30])
@@ -128,12 +103,5 @@ def with_leaves(tree: object, replacing: list[Any]) -> Any:
 
 
 def is_leaf(tree: object) -> bool:
-    """Returns whether a tree is a single leaf.
-
-    Args:
-        tree: A tree.
-
-    Returns:
-        bool.
-    """
+    """Returns whether a tree is a single leaf."""
     return not isinstance(tree, (Mapping, tuple))

@@ -24,11 +24,7 @@ GivenOptimizer: TypeAlias = keras.optimizers.Optimizer | str | dict[str, Any]
 
 @dataclasses.dataclass
 class CompileArguments:
-    """The arguments of `Agent.compile`, which describes them.
-
-    Raises:
-        ValueError: If an argument is not one for an agent.
-    """
+    """The arguments of `Agent.compile`, which describes them."""
 
     optimizer: GivenOptimizer = "auto"
     critic_optimizer: GivenOptimizer | None = None
@@ -125,15 +121,7 @@ def _check_known(name: str, given: Any) -> None:
 
 
 def check_model(name: Any, dtype: Any) -> None:
-    """Raises unless a name and dtype are valid for a `keras.Model`.
-
-    Args:
-        name: str or None. Name of the model.
-        dtype: str, dtype policy of Keras or None.
-
-    Raises:
-        ValueError: If it is something else.
-    """
+    """Raises unless a name and dtype are valid for a `keras.Model`."""
     if name is not None and (not isinstance(name, str) or "/" in name):
         raise ValueError(
             "Expected `name` to be a string without `/`, or None. "
@@ -157,11 +145,7 @@ def _like(
 
 
 def _refuse_rate(optimizer: keras.optimizers.Optimizer) -> None:
-    """Raises if no update could be made with a learning rate.
-
-    Raises:
-        ValueError: If one is not finite.
-    """
+    """Raises if no update could be made with a learning rate."""
     for part in parts_of(optimizer):
         rate = float(ops.convert_to_numpy(part.learning_rate))
         if not skipped_updates.is_small(rate):

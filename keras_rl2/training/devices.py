@@ -25,15 +25,7 @@ _SMALL = 256
 def default_device(
     observation_space: gymnasium.Space[Any], widths: Sequence[int]
 ) -> str | None:
-    """Returns the device of new networks: beside a GPU, the CPU if small.
-
-    Args:
-        observation_space: `gymnasium.Space`. Of a single environment.
-        widths: Sequence of ints. Widths of the hidden layers.
-
-    Returns:
-        str or None: `"cpu:0"`, or None for the default of TensorFlow.
-    """
+    """Returns the device of new networks: beside a GPU, the CPU if small."""
     gpus = tf.config.list_physical_devices("GPU")
     if not gpus or tf.distribute.has_strategy():
         return None

@@ -11,22 +11,7 @@ from keras_rl2.offline.offline_evaluation import OfflineEvaluation
 
 
 def evaluate(agent: Any, x: Any, **settings: Any) -> dict[str, float]:
-    """Plays episodes, or estimates their returns from recorded ones.
-
-    Args:
-        agent: `keras_rl2.Agent`. The agent that acts.
-        x: See `Agent.evaluate`.
-        **settings: All arguments of `EvaluationDataset` and
-            `OfflineEvaluation`, of which those that are not the default must
-            have a meaning for `x`.
-
-    Returns:
-        dict of numbers.
-
-    Raises:
-        ValueError: If a dataset has the settings already.
-        TypeError: If one has no meaning here.
-    """
+    """Plays episodes, or estimates their returns from recorded ones."""
     given = changed(settings, OfflineEvaluation, EvaluationDataset)
     if isinstance(x, OfflineEvaluation):
         refuse_unknown("`evaluate` of an `OfflineEvaluation`", given, [])

@@ -59,17 +59,10 @@ def train(
 ) -> None:
     """Collects a round, prepares it, updates, logs, and again.
 
-    Args:
-        agent: `keras_rl2.Agent`. Bound and compiled.
-        dataset: `RoundDataset`. The training data.
-        batches_of: Callable. Returns the iterator that the agent's train
-            function takes, from the samples of a round.
-        callbacks: `keras.callbacks.CallbackList`.
-        run: `Run`. The start of training, which may be within an epoch.
-        last_epoch: int. The Keras epoch to end before.
-        last_step: int or None. The environment step to end at, with the epoch
-            that takes it; None where rounds are all of a length. Defaults to
-            `None`.
+    `batches_of` returns the iterator that the agent's train function takes,
+    from the samples of a round. Training ends before `last_epoch`, or with the
+    epoch that reaches the environment step `last_step`, which is given where
+    rounds differ in length.
     """
     each_call = int(agent.steps_per_execution)
     of_epoch = (callbacks.params or {})["steps"]
@@ -141,34 +134,7 @@ def fit(
     shuffle: bool = False,
     steps_per_epoch: int | None = None,
 ) -> keras.callbacks.History:
-    """Checks the arguments of `fit`, and trains.
-
-    Args:
-        agent: `keras_rl2.Agent`. The trained agent.
-        keras_fit: Callable. Keras' own `fit` of the agent, for a
-            `tf.data.Dataset` of minibatches.
-        x: `RoundDataset`, or a `tf.data.Dataset`.
-        epochs: int or None. Keras epochs; None for 1. Defaults to `None`.
-        total_steps: int or None. Environment steps of this call instead of
-            epochs. Defaults to `None`.
-        callbacks: list of `keras.callbacks.Callback`. Defaults to `None`.
-        validation_data: `EvaluationDataset` or None. Defaults to `None`.
-        validation_freq: int. Epochs between evaluations. Defaults to `1`.
-        initial_epoch: int. Number of the first epoch. Defaults to `0`.
-        verbose: `"auto"` for `Progress`, which counts environment steps; 0, 1
-            and 2 as in Keras. Defaults to `"auto"`.
-        shuffle: bool. Argument of Keras without effect. Defaults to `False`.
-        steps_per_epoch: int or None. Updates of an epoch, where `x` is a
-            `tf.data.Dataset`. Defaults to `None`.
-
-    Returns:
-        `keras.callbacks.History`.
-
-    Raises:
-        ValueError: If arguments exclude each other or do not fit the round.
-        FloatingPointError: If too many updates in a row were skipped; its
-            notes name the last checkpoint of callbacks that keep any.
-    """
+    """Checks the arguments of `fit`, and trains."""
     check_positive(
         **present(epochs=epochs, total_steps=total_steps),
         validation_freq=validation_freq,
@@ -295,14 +261,7 @@ def _bind(agent: Learner, dataset: RoundDataset) -> None:
 def _batches_of(
     agent: Learner, dataset: RoundDataset, rounds: int, watched: bool
 ) -> Callable[[Round], Iterator[Any]]:
-    """Returns the iterator for the train function, from a round's samples.
-
-    Args:
-        agent: `keras_rl2.Agent`. Bound and compiled.
-        dataset: `RoundDataset`. The training data.
-        rounds: int. Rounds of an epoch.
-        watched: bool. Whether callbacks are to be called after each round.
-    """
+    """Returns what makes the iterator for the train function from samples."""
     size = round_execution.prepare_rounds(agent, dataset, rounds, watched)
     agent.devices.check(agent)
     if size is not None:
@@ -335,9 +294,6 @@ def _ordered(
 
     A `Checkpoint` comes first, to see all of the others before a round begins;
     then `RoundLogs`, which writes logs for the callbacks after it.
-
-    Returns:
-        The checkpoint, if there is one, and all callbacks.
     """
     checkpoints: list[Checkpoint] = []
     others: Callbacks = []
@@ -497,16 +453,8 @@ _fitted: set[int] = set()
 def fit_alone(agent: Learner) -> Iterator[None]:
     """Raises if `fit` would not train, or if another `fit` is running.
 
-    Args:
-        agent: `keras_rl2.Agent`. The trained agent.
-
     Yields:
         None. Within, no other `fit` of the agent begins.
-
-    Raises:
-        RuntimeError: If another one has begun and not ended.
-        ValueError: If it is called within a scope of `tf.distribute`, or of a
-            `tf.function`.
     """
     _refuse_surroundings(agent)
     with _lock:
@@ -555,12 +503,6 @@ _BETTER = {
 def better(name: str) -> str | None:
     """Returns whether higher or lower values of a key of the logs are better.
 
-    Args:
-        name: str. A key of the logs, also of an evaluation.
-
-    Returns:
-        `"max"` or `"min"`; None if it depends on the task.
-
     Example:
 
     >>> better("val_episode_return"), better("value_loss")
@@ -580,10 +522,6 @@ def give_directions(callbacks: Iterable[keras.callbacks.Callback]) -> None:
     directions of Keras' own metrics only; for a value that is not among the
     metrics of `compile` they raise an error. So `mode` is set as users would
     pass it.
-
-    Args:
-        callbacks: Iterable of `keras.callbacks.Callback`. The callbacks of a
-            `fit`.
 
     Example:
 

@@ -40,19 +40,7 @@ def algorithm_of(kind: type) -> str:
 
 
 def preset_of(kind: type, preset: str | Preset) -> Preset:
-    """Returns a preset, given itself or the id of its environment.
-
-    Args:
-        kind: class of agents.
-        preset: str or `Preset`. Id of an environment, or the preset itself.
-
-    Returns:
-        `Preset`.
-
-    Raises:
-        ValueError: If there is no such preset, or it is one of another
-            algorithm.
-    """
+    """Returns a preset, given itself or the id of its environment."""
     algorithm = algorithm_of(kind)
     if isinstance(preset, str):
         preset = presets.find(algorithm, preset)
@@ -77,26 +65,7 @@ def make(
     seed: int | None = None,
     data: Any = None,
 ) -> tuple[Preset, MadeAgent, CollectingDataset | OfflineDataset | None]:
-    """Makes the agent and the dataset that a preset describes.
-
-    Args:
-        kind: class of agents. The preset's class.
-        preset: `keras_rl2.presets.Preset`. The settings.
-        env: An environment, vector environment or id string instead of the
-            preset's. Defaults to `None`.
-        num_envs: int or None. Number of environments to make from an id; None
-            for the preset's number. Defaults to `None`.
-        seed: int or None. Seeds agent and dataset. Defaults to `None`.
-        data: Recorded data, as for `OfflineDataset`, for a preset of updates.
-            Defaults to `None`.
-
-    Returns:
-        The preset for the actual number of environments, the compiled agent
-        and its dataset; None for a preset of updates without data.
-
-    Raises:
-        ValueError: If a setting does not fit the environment.
-    """
+    """Makes the agent and the dataset that a preset describes."""
     check_seed(seed)
     check_positive(**present(num_envs=num_envs))
     if env is None:
@@ -241,12 +210,7 @@ def _updates(
 
 
 def _present(value: Any, length: int | None) -> Any:
-    """Returns a setting in the form of the constructor's argument.
-
-    Args:
-        value: Plain data.
-        length: int or None. Length of a whole run, for schedules.
-    """
+    """Returns a setting in the form of the constructor's argument."""
     if not is_schedule(value):
         return value
     if length is None:

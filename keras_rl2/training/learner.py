@@ -175,12 +175,7 @@ class Learner(CollectingAgent, Protocol):
         """Makes `train_function`, unless it exists."""
 
     def set_execution(self, steps: int, size: RoundSize | None) -> None:
-        """Drops `train_function` if it was made for another size.
-
-        Args:
-            steps: int. Updates of one call of TensorFlow.
-            size: `RoundSize`, or None to leave the loop to Keras.
-        """
+        """Drops `train_function` if it was made for another size."""
 
     # Its state.
 

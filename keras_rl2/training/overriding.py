@@ -25,10 +25,6 @@ _LOSSES = ("loss_terms", "critic_terms", "value_terms", "actor_terms")
 def is_overridden(kind: type, name: str) -> bool:
     """Returns whether a class outside of the library defines a method.
 
-    Args:
-        kind: class. Class of an agent.
-        name: str. Name of the method.
-
     Example:
 
     >>> import keras_rl2 as rl
@@ -41,16 +37,7 @@ def is_overridden(kind: type, name: str) -> bool:
 
 
 def learns_by_own_step(kind: type) -> bool:
-    """Returns whether a round of one update has to be made by `train_step`.
-
-    Args:
-        kind: class. Class of an agent that could make the update from the
-            trajectory.
-
-    Returns:
-        bool: True where a subclass overrides `train_step` or `prepare`, and
-        not the method that replaces both.
-    """
+    """Returns whether a round of one update has to be made by `train_step`."""
     order = kind.__mro__
     shortcut = order.index(_definers(kind, "train_on_trajectory")[0])
     return any(
@@ -78,9 +65,6 @@ class Overridden(NamedTuple):
 def overridden(kind: type) -> Overridden:
     """Returns the overrides of a class of agents.
 
-    Args:
-        kind: class. Class of an agent.
-
     Example:
 
     >>> import keras_rl2 as rl
@@ -97,15 +81,7 @@ def overridden(kind: type) -> Overridden:
 
 
 def refuse_uncalled_methods(agent: "Learner") -> None:
-    """Raises if a custom class overrides a method that is never called.
-
-    Args:
-        agent: `keras_rl2.Agent`. The agent to compile.
-
-    Raises:
-        TypeError: If there is one; the message names the method to override
-            instead.
-    """
+    """Raises if a custom class overrides a method that is never called."""
     kind = type(agent)
     for name, instead in _NEVER_CALLED.items():
         if is_overridden(kind, name):
@@ -123,14 +99,7 @@ def refuse_uncalled_methods(agent: "Learner") -> None:
 
 
 def refuse_losses_of_keras(agent: "Learner") -> None:
-    """Raises for overridden methods that only Keras' `train_step` calls.
-
-    Args:
-        agent: `keras_rl2.Agent`. An agent with its own `train_step`.
-
-    Raises:
-        TypeError: If one is overridden.
-    """
+    """Raises for overridden methods that only Keras' `train_step` calls."""
     kind = type(agent)
     for name in _CALLED_BY_KERAS_STEP:
         if is_overridden(kind, name):

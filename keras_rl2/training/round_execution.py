@@ -52,10 +52,6 @@ class RoundFunction:
     round's arrays: a `tf.function`, which looks at the types of its arguments,
     takes as long for it as a small update does.
 
-    Args:
-        agent: `keras_rl2.Agent`. The agent with the `train_step`.
-        size: `RoundSize`. Size of a round.
-
     Example:
 
     >>> import keras_rl2 as rl
@@ -82,14 +78,9 @@ class RoundFunction:
         self._described: dict[str, Any] = {}
 
     def __call__(self, iterator: Any) -> dict[str, Any]:
-        """Makes the updates of the next round.
+        """Makes the updates of the next round; returns the last one's logs.
 
-        Args:
-            iterator: Iterator over rounds; see `minibatch`. A generator is
-                that of one minibatch, of `train_on_batch`.
-
-        Returns:
-            dict: the logs of the last update.
+        An iterator that is a generator has one minibatch, of `train_on_batch`.
         """
         if isinstance(iterator, Generator):
             logs: dict[str, Any] = self._step(next(iterator))
@@ -213,10 +204,6 @@ class RoundFunction:
     ) -> tuple[Tensor, dict[str, Any], Tensor]:
         """Makes a round with its steps of environments.
 
-        Args:
-            inputs: dict. Inputs of the round.
-            carried: dict. What the round before passed on.
-
         Returns:
             `[R]`: the logs of the last update and the report of the round;
             what is passed on; whether the numbers of the round are usable.
@@ -253,16 +240,7 @@ class RoundFunction:
 def _repeat(
     step: Any, element: Callable[[Tensor | int], Any], count: Tensor | int
 ) -> dict[str, Tensor]:
-    """Makes updates in a loop, in the graph.
-
-    Args:
-        step: `tf.function` from an element to the logs of its update.
-        element: Callable. Returns the element of an update.
-        count: scalar int. Number of updates.
-
-    Returns:
-        dict of scalars: the logs of the last update, 0 without any.
-    """
+    """Makes updates in a loop, in the graph."""
     # The loop starts from values in the form of an update's logs. The first
     # update outside of the loop would provide them, but would double the graph
     # to be optimised and compiled.
@@ -341,12 +319,7 @@ def _parts(
 def checked(
     agent: Learner, function: Callable[[Any], Any]
 ) -> Callable[[Any], Any]:
-    """Returns Keras' own train function with a check after each call.
-
-    Args:
-        agent: `keras_rl2.Agent`. The trained agent.
-        function: Callable. Result of `keras.Model.make_train_function`.
-    """
+    """Returns Keras' own train function with a check after each call."""
 
     def run(iterator: Any) -> Any:
         logs = function(iterator)
@@ -363,22 +336,6 @@ def prepare_rounds(
 
     It makes those of a round, or of several where the environments are in the
     graph and nothing is to happen between the rounds.
-
-    Args:
-        agent: `keras_rl2.Agent`. Must be compiled and bound.
-        x: `RoundDataset`. The training data.
-        rounds: int. Rounds of an epoch, of which the rounds of a call are a
-            divisor. Defaults to `1`.
-        watched: bool. Whether callbacks are to be called after each round.
-            Defaults to `True`.
-
-    Returns:
-        Size of a round where one call makes all of its updates; None where it
-        makes fewer.
-
-    Raises:
-        ValueError: If a call would make updates of two rounds, where a round
-            is collected between two calls.
     """
     updates = x.updates_per_round
     asked = cast(CompileArguments, agent.compile_arguments)
@@ -428,13 +385,7 @@ def _rounds_of_call(rounds: int, updates: int) -> int:
 
 
 def prepare_minibatches(agent: Learner, steps: int = 1) -> None:
-    """Sets Keras' own loop for training on minibatches.
-
-    Args:
-        agent: `keras_rl2.Agent`. Must be compiled.
-        steps: int. Updates of an execution where `compile` left them open.
-            Defaults to `1`.
-    """
+    """Sets Keras' own loop for training on minibatches."""
     asked = cast(CompileArguments, agent.compile_arguments).steps_per_execution
     agent.set_execution(steps if asked == "auto" else int(asked), None)
 
@@ -445,13 +396,6 @@ def pays_to_compile(agent: Learner, batch_size: int) -> bool:
     On a GPU it is 5 to 7 times as fast, whatever the size. On a CPU it halves
     the time of small networks, where calls of kernels dominate, and is slower
     than TensorFlow's own kernels for large ones.
-
-    Args:
-        agent: `keras_rl2.Agent`. Must be bound.
-        batch_size: int. Number of samples in a minibatch.
-
-    Returns:
-        bool.
     """
     if not all(
         getattr(each, "supports_jit", True) for each in all_layers(agent)

@@ -60,10 +60,6 @@ class Likeness(NamedTuple):
     def reading(self, numbers: Sequence[tf.Variable]) -> Iterator[None]:
         """Makes functions traced within read the numbers from variables.
 
-        Args:
-            numbers: Sequence of `tf.Variable`, in the order of `self.numbers`;
-                empty to leave the numbers as they are.
-
         Yields:
             None.
         """
@@ -138,16 +134,7 @@ class SharedPrograms:
         form: tuple[Any, ...],
         trace: Callable[[], Program],
     ) -> Program:
-        """Returns the program of an agent, traced if there is none like it.
-
-        Args:
-            likeness: `Likeness`. What the program depends on.
-            form: tuple. Names, shapes and dtypes of the arrays of a round.
-            trace: Callable. Traces the program of this agent.
-
-        Returns:
-            `Program`, with the agent's own variables.
-        """
+        """Returns the program of an agent, traced if there is none like it."""
         known = (likeness.key, form)
         key: tuple[Any, ...] = (*known, *likeness.numbers.values())
         numbers: list[tf.Variable] = []
@@ -185,16 +172,7 @@ PRESENT: contextvars.ContextVar[SharedPrograms | None] = contextvars.ContextVar(
 
 
 def likeness(agent: Learner, size: RoundSize) -> Likeness | None:
-    """Returns the inputs that determine the program of an agent's rounds.
-
-    Args:
-        agent: `keras_rl2.Agent`. Bound and compiled.
-        size: `RoundSize`. Size of a round.
-
-    Returns:
-        `Likeness`; None for an agent on several devices, or one that cannot
-        say what it is made of.
-    """
+    """Returns the inputs that determine the program of an agent's rounds."""
     if agent.devices.strategy is not None:
         return None
     try:
