@@ -1,6 +1,5 @@
 """Default networks, as `for_env` makes them."""
 
-import warnings
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -144,17 +143,6 @@ class NetworkBuilder:
             )
             head = outputs_of(cell.output_size, units, seed=drawn[2], **options)
             return MemoryNetwork(encoder, cell, head, name=name)
-
-    def remembering(
-        self, name: str, units: Sequence[int], seed: int | None
-    ) -> keras.Model:
-        """Makes a recurrent network: the former name of `recurrent`."""
-        warnings.warn(
-            "Expected `recurrent`. Received: `remembering`, its former name",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return self.recurrent(name, units, seed)
 
     def critic_of_actions(self, name: str, seed: int | None) -> keras.Model:
         """Makes a network for the Q-value of an observation and an action."""

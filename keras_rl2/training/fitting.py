@@ -158,6 +158,20 @@ def fit(
     _refuse_arguments(x, total_steps, steps_per_epoch)
     _bind(agent, x)
     run = Run.beginning(agent.env_steps, x, initial_epoch)
+    _fit_rounds(agent, x, run, epochs, total_steps, given, verbose)
+    return agent.history
+
+
+def _fit_rounds(
+    agent: Learner,
+    x: RoundDataset,
+    run: Run,
+    epochs: int | None,
+    total_steps: int | None,
+    given: Callbacks,
+    verbose: int | str,
+) -> None:
+    """Trains in whole rounds, from a checkpoint if there is one."""
     # Before anything is restored, all is checked to fit together.
     run.end(run.steps_per_epoch(x, total_steps), epochs, total_steps)
     of_epoch = run.rounds_per_epoch(x, total_steps)
@@ -184,7 +198,6 @@ def fit(
             finally:
                 # Whoever collects next is to see the trajectory.
                 x.give_trajectories(False)
-    return agent.history
 
 
 def _position(

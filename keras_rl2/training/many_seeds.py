@@ -5,6 +5,7 @@ import os
 import threading
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any
 from typing import NamedTuple
 from typing import cast
@@ -16,6 +17,8 @@ from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import present
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.training.shared_programs import SharedPrograms
+
+Logs = dict[str, list[float]]
 
 
 class TrainedSeeds(NamedTuple):
@@ -107,78 +110,77 @@ def train_seeds(
             f"Received: seeds={numbers}"
         )
     lanes = min(at_once or os.cpu_count() or 1, len(numbers))
-    # One is made while others train.
-    free = threading.Semaphore(lanes + 1)
     stopping = threading.Event()
     programs, policy = SharedPrograms(), keras.config.dtype_policy()
-    agents: list[Any] = []
-    datasets: list[Any] = []
-    trainings: list[concurrent.futures.Future[dict[str, list[float]]]] = []
 
-    def train(
-        seed: int, agent: Any, dataset: RoundDataset
-    ) -> dict[str, list[float]]:
+    def train(seed: int, agent: Any, dataset: RoundDataset) -> Logs:
+        own = make_callbacks(seed) if make_callbacks else []
+        # Keras keeps the policy of each thread apart.
+        keras.config.set_dtype_policy(policy)
         try:
             with programs.used():
-                return _train(
-                    seed,
-                    agent,
+                history = agent.fit(
                     dataset,
-                    policy,
                     epochs=epochs,
                     total_steps=total_steps,
-                    callbacks=[
-                        *(make_callbacks(seed) if make_callbacks else ()),
-                        _StopTogether(stopping),
-                    ],
+                    callbacks=[*own, _StopTogether(stopping)],
+                    verbose=0,
                 )
+        except Exception as error:
+            error.add_note(f"In the training of seed {seed}.")
+            raise
         finally:
-            free.release()
+            dataset.close()
+        return cast(Logs, history.history)
 
-    def has_failed() -> bool:
+    agents: list[Any] = []
+
+    def made() -> Iterator[tuple[int, Any, RoundDataset]]:
+        for seed in numbers:
+            agents.append(make_agent(seed))
+            yield seed, agents[-1], make_dataset(seed)
+
+    logs = _in_threads(train, made(), lanes, stopping)
+    return TrainedSeeds(numbers, agents, _with_seed_axis(logs))
+
+
+def _in_threads(
+    train: Callable[[int, Any, RoundDataset], Logs],
+    given: Iterator[tuple[int, Any, RoundDataset]],
+    lanes: int,
+    stopping: threading.Event,
+) -> list[Logs]:
+    """Trains agents at the same time, up to the first error in one of them."""
+    # One is made while others train.
+    free = threading.Semaphore(lanes + 1)
+    trainings: list[concurrent.futures.Future[Logs]] = []
+    datasets: list[RoundDataset] = []
+
+    def failed() -> bool:
         return any(each.done() and each.exception() for each in trainings)
 
     with concurrent.futures.ThreadPoolExecutor(lanes) as threads:
         try:
-            for seed in numbers:
-                free.acquire()
-                if has_failed():
+            while free.acquire() and not failed():
+                arguments = next(given, None)
+                if arguments is None:
                     break
-                agents.append(make_agent(seed))
-                datasets.append(make_dataset(seed))
-                trainings.append(
-                    threads.submit(train, seed, agents[-1], datasets[-1])
-                )
+                datasets.append(arguments[-1])
+                trainings.append(threads.submit(train, *arguments))
+                trainings[-1].add_done_callback(lambda _: free.release())
             done, _ = concurrent.futures.wait(
                 trainings, return_when=concurrent.futures.FIRST_EXCEPTION
             )
             # Those that have failed raise here, before others are waited for.
             for each in done:
                 each.result()
-            logs = [each.result() for each in trainings]
+            return [each.result() for each in trainings]
         except BaseException:
             stopping.set()
-            for each, dataset in zip(trainings, datasets, strict=False):
+            for each, dataset in zip(trainings, datasets, strict=True):
                 if each.cancel():
                     dataset.close()
             raise
-    return TrainedSeeds(numbers, agents, _with_seed_axis(logs))
-
-
-def _train(
-    seed: int, agent: Any, dataset: RoundDataset, policy: Any, **arguments: Any
-) -> dict[str, list[float]]:
-    """Trains the agent of a seed, and closes its dataset."""
-    # Keras keeps the policy of each thread apart.
-    keras.config.set_dtype_policy(policy)
-    try:
-        history = agent.fit(dataset, verbose=0, **arguments)
-        return cast("dict[str, list[float]]", history.history)
-    except Exception as error:
-        error.add_note(f"In the training of seed {seed}.")
-        raise
-    finally:
-        dataset.close()
 
 
 class _StopTogether(keras.callbacks.Callback):
@@ -197,7 +199,7 @@ class _StopTogether(keras.callbacks.Callback):
 
 
 def _with_seed_axis(
-    logs: list[dict[str, list[float]]],
+    logs: list[Logs],
 ) -> dict[str, np.ndarray]:
     """Returns the logs of K trainings as arrays `[K, epochs]`."""
     epochs = max(len(each) for log in logs for each in log.values())

@@ -5,9 +5,7 @@ import pytest
 import tensorflow as tf
 
 from keras_rl2 import networks
-from keras_rl2.distributions import policy_head
 from keras_rl2.layers import ObservationNormalization
-from keras_rl2.networks.builder import NetworkBuilder
 
 Box = gymnasium.spaces.Box
 
@@ -199,31 +197,6 @@ def test_hidden_layers_are_normalised_before_their_activation(make):
         0.0,
         atol=1e-5,
     )
-
-
-def test_the_former_name_of_recurrent():
-    build = NetworkBuilder(
-        Box(-1.0, 1.0, (3,)),
-        policy_head(gymnasium.spaces.Discrete(2)),
-        {
-            "hidden": (4,),
-            "activation": "tanh",
-            "normalize_observations": False,
-            "normalization": "none",
-            "initialization": "orthogonal",
-        },
-        (4,),
-        keras.layers.GRUCell(4),
-        0,
-    )
-    with pytest.warns(DeprecationWarning, match="Expected `recurrent`"):
-        former = build.remembering("q_network", (2,), 0)
-    for one, other in zip(
-        former.get_weights(),
-        build.recurrent("q_network", (2,), 0).get_weights(),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(one, other)
 
 
 def some_inputs(model, rows):
