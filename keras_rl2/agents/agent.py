@@ -614,8 +614,8 @@ class Agent(ActingModel):
             steps_per_execution: int, or `"auto"` for the updates of a round.
                 Updates per call of TensorFlow; with environments in the graph,
                 also those of several rounds. Defaults to `"auto"`.
-            jit_compile: bool, or `"auto"` to compile whole rounds of small
-                networks by XLA. Defaults to `"auto"`.
+            jit_compile: bool, or `"auto"` to compile whole rounds by XLA where
+                it is faster. Defaults to `"auto"`.
             max_skipped_updates: int or None. Maximum number of consecutive
                 updates that may be skipped because a gradient or a learning
                 rate was not finite; None for any number. Defaults to `1000`.
