@@ -188,7 +188,8 @@ def make(env, task, steps, seed=0):
         passes=PASSES,
         batch_size=size // task["minibatches"],
         scale_rewards=False,
-        rounds_per_epoch=max(rounds // 10, 1),
+        # 16 rounds of 16 updates are a call.
+        rounds_per_epoch=16 if task["case"] == "many" else max(rounds // 10, 1),
         num_envs=task["envs"] if isinstance(env, str) else 1,
         seed=seed,
     )
