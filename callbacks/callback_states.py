@@ -84,11 +84,7 @@ class CallbackStates:
         self._at_end.close()
 
     def read(self) -> list[Any]:
-        """Returns the states of callbacks, as plain data, copied.
-
-        Raises:
-            TypeError: If the state of a callback is not plain data.
-        """
+        """Returns the states of callbacks, as plain data, copied."""
         states = []
         for name, callback in self._callbacks.items():
             names = _kept_of(callback)
@@ -111,12 +107,7 @@ class CallbackStates:
         return states
 
     def write(self, states: Iterable[Any]) -> None:
-        """Restores the states of callbacks.
-
-        Args:
-            states: The result of `read`. A callback that is not among them
-                begins anew.
-        """
+        """Restores the states of callbacks."""
         for each in states:
             callback = self._callbacks.get(each["name"])
             if callback is None:

@@ -120,16 +120,7 @@ class Recording:
     def play(
         self, env: gymnasium.Env[Any, Any], policy: Callable[[Any], Any]
     ) -> Recorded:
-        """Plays, and writes the frames one by one.
-
-        Args:
-            env: `gymnasium.Env` that renders arrays. Is not closed.
-            policy: Callable from an observation to an action. If it has a
-                method `begin`, that is called before each episode.
-
-        Returns:
-            `Recorded`.
-        """
+        """Plays, and writes the frames one by one."""
         fps = self.fps or frames_per_second(env)
         recorded = Recorded()
         frames = self._frames(env, policy, recorded)
@@ -169,18 +160,7 @@ class Recording:
     def make_and_play(
         self, make: Callable[[], Any], policy: Callable[[Any], Any]
     ) -> Recorded:
-        """Makes an environment, plays in it and closes it.
-
-        Args:
-            make: Callable. Makes a `gymnasium.Env` that renders arrays.
-            policy: Callable. See `play`.
-
-        Returns:
-            `Recorded`.
-
-        Raises:
-            ValueError: If MuJoCo would end the process.
-        """
+        """Makes an environment, plays in it and closes it."""
         with contextlib.closing(make()) as env:
             _check_drawn_here(env)
             return self.play(env, policy)
@@ -193,19 +173,6 @@ def record(
 
     A process without TensorFlow does it; this one only if the policy does not
     convert to LiteRT, or the environment cannot be sent there.
-
-    Args:
-        agent: `keras_rl2.Agent`, bound to its spaces. Acts greedily.
-        make: `IdEnv`, or a function that makes an environment. It is sent by
-            cloudpickle, with the objects that it needs.
-        recording: `Recording`. The settings.
-
-    Returns:
-        `Recorded`.
-
-    Raises:
-        ValueError: If it would be this process that draws, and it would not
-            survive that.
     """
     policy = agent.litert_policy()
     if policy is not None:
@@ -261,14 +228,7 @@ def _check_drawn_here(env: Any) -> None:
 
 
 def require(suffix: str) -> None:
-    """Raises an error if a package for writing videos is missing.
-
-    Args:
-        suffix: str. `".gif"` or `".mp4"`.
-
-    Raises:
-        ImportError: If a package is not installed.
-    """
+    """Raises an error if a package for writing videos is missing."""
     for name in ("imageio", "imageio_ffmpeg") if suffix == ".mp4" else ():
         if importlib.util.find_spec(name) is None:
             raise ImportError(

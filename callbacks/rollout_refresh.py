@@ -12,11 +12,7 @@ from keras_rl2.updates.skipped_updates import parts_of
 
 
 class RoundLogs(keras.callbacks.Callback):
-    """Adds the statistics of the rounds to the logs of an epoch.
-
-    Args:
-        rollouts: `keras_rl2.data.RoundDataset`. The training data.
-    """
+    """Adds the statistics of the rounds to the logs of an epoch."""
 
     def __init__(self, rollouts: RoundDataset) -> None:
         super().__init__()

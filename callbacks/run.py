@@ -23,36 +23,19 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def updates(model: keras.Model) -> int:
-    """Returns the updates of a model so far.
-
-    Args:
-        model: `keras.Model`, compiled.
-
-    Returns:
-        int.
-    """
+    """Returns the updates of a model so far."""
     count = getattr(model, "updates", None)
     count = model.optimizer.iterations if count is None else count
     return int(keras.ops.convert_to_numpy(count))
 
 
 def takes_steps(rounds: RoundDataset | None) -> bool:
-    """Returns whether the rounds of a dataset begin with environment steps.
-
-    Args:
-        rounds: A dataset; None if it is unknown.
-
-    Returns:
-        bool. False for an `OfflineDataset`, whose updates are counted.
-    """
+    """Returns whether the rounds of a dataset begin with environment steps."""
     return rounds is None or rounds.steps_per_round > 0
 
 
 def rounds_of_fit(callback: keras.callbacks.Callback) -> RoundDataset | None:
     """Returns the dataset of the present `fit`.
-
-    Args:
-        callback: `keras.callbacks.Callback`. A callback of the `fit`.
 
     Returns:
         The dataset; None for a plain Keras model, or for a `fit` with a
@@ -107,11 +90,7 @@ class Run:
     def rounds_per_epoch(
         self, rounds: RoundDataset, total_steps: int | None
     ) -> int:
-        """Returns the rounds of an epoch, limited by the total steps.
-
-        Raises:
-            ValueError: If there would be no update within the steps.
-        """
+        """Returns the rounds of an epoch, limited by the total steps."""
         if total_steps is None:
             return rounds.rounds_per_epoch
         if total_steps <= self.warm_up:
@@ -135,11 +114,7 @@ class Run:
     def end(
         self, steps_per_epoch: int, epochs: int | None, total_steps: int | None
     ) -> int:
-        """Returns the Keras epoch to end before.
-
-        Raises:
-            ValueError: If both are passed.
-        """
+        """Returns the Keras epoch to end before."""
         if total_steps is None:
             return 1 if epochs is None else epochs
         if epochs is not None:

@@ -202,9 +202,6 @@ class EventWriter:
     The file is made by the first event, and flushed after each call, so that
     TensorBoard shows events at once.
 
-    Args:
-        log_dir: str or path. Directory of the file.
-
     Example:
 
     >>> import tempfile
@@ -226,15 +223,7 @@ class EventWriter:
         scalars: Mapping[str, float] | None = None,
         histograms: Mapping[str, np.ndarray] | None = None,
     ) -> None:
-        """Writes curves and histograms by their tags.
-
-        Args:
-            step: int. Position on the axis, in environment steps.
-            scalars: dict of floats. Values that are not finite are left
-                out. Defaults to `None`.
-            histograms: dict of arrays of any shape. Values that are not finite
-                are left out. Defaults to `None`.
-        """
+        """Writes curves and histograms by their tags."""
         values = [
             tf.compat.v1.Summary.Value(tag=tag, simple_value=value)
             for tag, value in (scalars or {}).items()
@@ -249,13 +238,7 @@ class EventWriter:
         self._write(step, tf.compat.v1.Summary(value=values))
 
     def gif(self, step: int, tag: str, encoded: bytes) -> None:
-        """Writes a GIF, which TensorBoard shows as a video.
-
-        Args:
-            step: int. Position on the axis, in environment steps.
-            tag: str. Name of the image.
-            encoded: bytes. The GIF.
-        """
+        """Writes a GIF, which TensorBoard shows as a video."""
         width, height = struct.unpack("<HH", encoded[6:10])
         image = tf.compat.v1.Summary.Image(
             width=width,
@@ -267,22 +250,13 @@ class EventWriter:
         self._write(step, tf.compat.v1.Summary(value=[value]))
 
     def text(self, step: int, texts: Mapping[str, str]) -> None:
-        """Writes texts.
-
-        Args:
-            step: int. Position on the axis, in environment steps.
-            texts: dict of Markdown by tags.
-        """
+        """Writes texts."""
         with self._writing():
             for tag, text in texts.items():
                 tf.summary.text(tag, text, step=step)
 
     def graph(self, graph: tf.Graph) -> None:
-        """Writes a graph of TensorFlow.
-
-        Args:
-            graph: `tf.Graph`.
-        """
+        """Writes a graph of TensorFlow."""
         with self._writing():
             tf.summary.graph(graph)
 
@@ -290,10 +264,6 @@ class EventWriter:
         """Writes the hyper-parameters for the HParams tab.
 
         Runs with equal values are one row of its table.
-
-        Args:
-            step: int. Position on the axis, in environment steps.
-            values: dict of numbers, booleans and texts.
         """
         # Imported on demand, since it is slow.
         from tensorboard.plugins.hparams import api
@@ -301,32 +271,20 @@ class EventWriter:
         self._write(step, api.hparams_pb(dict(values)))
 
     def end_of_run(self, step: int) -> None:
-        """Marks the run as successful in the HParams tab.
-
-        Args:
-            step: int. Position on the axis, in environment steps.
-        """
+        """Marks the run as successful in the HParams tab."""
         from tensorboard.plugins.hparams import api_pb2
         from tensorboard.plugins.hparams import summary
 
         self._write(step, summary.session_end_pb(api_pb2.STATUS_SUCCESS))
 
     def get_state(self) -> dict[str, int]:
-        """Returns the present lengths of the event files.
-
-        Returns:
-            dict from the name of a file to its bytes.
-        """
+        """Returns the present lengths of the event files."""
         if self._file is not None:
             self._file.flush()
         return {each.name: each.stat().st_size for each in self._files()}
 
     def set_state(self, state: Mapping[str, int]) -> None:
-        """Removes events written after `get_state`, by a killed process.
-
-        Args:
-            state: dict, as returned by `get_state`.
-        """
+        """Removes events written after `get_state`, by a killed process."""
         for each in self._files():
             if each.name not in state:
                 each.unlink()

@@ -131,16 +131,7 @@ _NO_HYPER_PARAMETERS = ("name", "dtype", "seed")
 
 
 def position(model: keras.Model, logs: Mapping[str, Any], epochs: int) -> int:
-    """Returns the position on the axis: environment steps so far.
-
-    Args:
-        model: `keras.Model`. The trained model.
-        logs: Mapping. The logs of an epoch; may be empty.
-        epochs: int. Epochs so far, the position of a model without steps.
-
-    Returns:
-        int. Updates so far, if the dataset takes no steps.
-    """
+    """Returns the position on the axis: environment steps so far."""
     if not takes_steps(getattr(model, "rollouts", None)):
         return updates(model)
     steps = logs.get("env_steps", getattr(model, "env_steps", None))
@@ -148,15 +139,7 @@ def position(model: keras.Model, logs: Mapping[str, Any], epochs: int) -> int:
 
 
 def scalars(model: keras.Model, logs: Mapping[str, Any]) -> dict[str, float]:
-    """Returns all numbers after an epoch, by their tags.
-
-    Args:
-        model: `keras.Model`. The trained model.
-        logs: Mapping. The logs of the epoch.
-
-    Returns:
-        dict of floats, finite or not; each number has one tag.
-    """
+    """Returns all numbers after an epoch, by their tags."""
     clip_ratio = getattr(model, "clip_ratio", None)
     if callable(clip_ratio):
         clip_ratio = clip_ratio(model.optimizer.iterations)
@@ -177,13 +160,6 @@ def settings(model: keras.Model) -> dict[str, Any]:
 
     The names are those of presets for all algorithms: `agent.gamma`,
     `optimizer.learning_rate`, `dataset.horizon`.
-
-    Args:
-        model: `keras.Model`, compiled.
-
-    Returns:
-        dict of numbers, booleans and texts, without None, networks and other
-        objects.
     """
     sections = {"agent": model.get_config()}
     for index, part in enumerate(parts_of(model.optimizer)):
@@ -204,12 +180,6 @@ def hyper_parameters(model: keras.Model) -> dict[str, Any]:
     """Returns the settings that distinguish kinds of runs.
 
     Seeds are left out: runs that differ only in them are of one kind.
-
-    Args:
-        model: `keras.Model`, compiled.
-
-    Returns:
-        dict; see `settings`.
     """
     return {
         key: value

@@ -29,14 +29,6 @@ def run(arguments: argparse.Namespace) -> int:
 def describe(results: dict[str, float], episodes: int, how: str) -> str:
     """Describes the results of `agent.evaluate` in words.
 
-    Args:
-        results: dict. Returned by `agent.evaluate`.
-        episodes: int. How many were played.
-        how: str. `"greedy"` or `"stochastic"`.
-
-    Returns:
-        str: part of a line.
-
     Example:
 
     >>> describe({"episode_return": 499.5, "episode_return_std": 1.25,

@@ -16,14 +16,6 @@ _BROKEN_PIPE = 141  # 128 + SIGPIPE
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command.
 
-    Args:
-        argv: Sequence of str. The words after `keras-rl2`; None for the
-            arguments of the process. Defaults to `None`.
-
-    Returns:
-        int: exit code. 0 on success; 1 if a check of `doctor` failed;
-        2 after an error that one line on stderr explains; 130 after Ctrl-C.
-
     Example:
 
     >>> main(["presets", "CartPole-v1"])
@@ -72,14 +64,7 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def is_expected(error: Exception) -> bool:
-    """Returns whether the user can correct an error, which is not a bug then.
-
-    Args:
-        error: Exception. Raised by a command.
-
-    Returns:
-        bool: whether its message is enough, without a traceback.
-    """
+    """Returns whether the user can correct an error, so that it is no bug."""
     known = (
         ValueError | OSError | MemoryError | FloatingPointError | ImportError
     )
@@ -92,13 +77,6 @@ def is_expected(error: Exception) -> bool:
 
 def in_one_line(error: Exception) -> str:
     r"""Returns the message of an error without line breaks.
-
-    Args:
-        error: Exception. Raised by a command.
-
-    Returns:
-        str: one line, with the notes of the error; the file comes first if a
-        file is at fault.
 
     Example:
 

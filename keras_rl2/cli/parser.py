@@ -31,15 +31,6 @@ _AGENT = (
 def whole_number(text: str) -> int:
     """Reads a number of steps, episodes and the like: `100k`, `1e5`, `1.5M`.
 
-    Args:
-        text: str. The argument as typed.
-
-    Returns:
-        int: the number, 0 or more.
-
-    Raises:
-        argparse.ArgumentTypeError: If it is anything else.
-
     Example:
 
     >>> whole_number("1e5"), whole_number("100_000"), whole_number("100k")
@@ -72,15 +63,6 @@ def count(text: str) -> int:
 
 def setting(text: str) -> tuple[str, Any]:
     """Reads `key=value`; the value is JSON where possible, else a string.
-
-    Args:
-        text: str. The argument as typed.
-
-    Returns:
-        tuple: the dotted key and its value.
-
-    Raises:
-        argparse.ArgumentTypeError: If there is no key or no `=`.
 
     Example:
 
@@ -344,15 +326,7 @@ def _add_playing(parser: Parser, episodes: int, path: str = "") -> None:
 
 
 def require_module(name: str, command: str) -> None:
-    """Raises an error if a package is missing.
-
-    Args:
-        name: str. The module that will be imported.
-        command: str. The command that installs it.
-
-    Raises:
-        ModuleNotFoundError: If there is no such module.
-    """
+    """Raises an error if a package is missing."""
     if importlib.util.find_spec(name) is None:
         raise ModuleNotFoundError(f"{name} is needed: {command}")
 

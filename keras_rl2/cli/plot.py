@@ -214,9 +214,6 @@ def on_common_steps(
     Returns:
         tuple: steps `[points]` float64, values `[S, points]` float64.
 
-    Raises:
-        ValueError: If a curve has no value, or they have no steps in common.
-
     Example:
 
     >>> steps, values = on_common_steps(
@@ -248,17 +245,10 @@ def on_common_steps(
 def read_rows(path: Path) -> tuple[list[str], list[list[str]]]:
     """Reads the complete rows of a progress.csv.
 
-    Args:
-        path: Path. The file.
-
     Returns:
         tuple: names of the columns, and the rows: the values of each, in this
         order. An incomplete last row is left out: it is still being written,
         or its process was stopped.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If it is another kind of file.
     """
     try:
         with path.open(newline="", encoding="utf-8") as file:
@@ -278,16 +268,9 @@ def read_curve(path: Path) -> tuple[np.ndarray, np.ndarray]:
     For a training on recorded data it is the return of evaluations, since no
     other episodes are played.
 
-    Args:
-        path: Path. A progress.csv.
-
     Returns:
         tuple: environment steps, or else updates, `[N]` float64, and the
         return `[N]` float64, NaN before the first episode has ended.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If it has no such numbers.
     """
     columns, rows = read_rows(path)
     names = ("env_steps", "episode_return")

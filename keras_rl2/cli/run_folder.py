@@ -14,9 +14,6 @@ from keras_rl2.saving.atomic_files import replacing
 class RunFolder:
     """The folder of one training: `LOGDIR/PPO-CartPole-v1/seed-0`.
 
-    Args:
-        path: str or path. The folder.
-
     Attributes:
         path: Path. The folder.
         agent: Path. The agent at the end of training, `agent.keras`.
@@ -50,34 +47,13 @@ class RunFolder:
         environment: str,
         seed: int,
     ) -> "RunFolder":
-        """Returns the folder of a training; makes nothing.
-
-        Args:
-            logdir: str or path. Folder of all trainings.
-            algorithm: str. Its name, `"PPO"`.
-            environment: str. Its id; characters unfit for a path are replaced.
-            seed: int. Seed of the training.
-
-        Returns:
-            `RunFolder`.
-        """
+        """Returns the folder of a training; makes nothing."""
         name = run_name(algorithm, environment)
         return cls(Path(logdir) / name / f"seed-{seed}")
 
     @classmethod
     def holding(cls, path: str | os.PathLike[str]) -> tuple["RunFolder", Path]:
-        """Finds a saved agent by its file or by its folder.
-
-        Args:
-            path: str or path. A `.keras` file; or the folder of a training,
-                for its best agent, or `agent.keras` if there is no best agent.
-
-        Returns:
-            tuple: the `RunFolder`, and the Path of the agent's file.
-
-        Raises:
-            FileNotFoundError: If there is no such file.
-        """
+        """Finds a saved agent by its file, or the best one of a folder."""
         path = require_path(path)
         if path.is_file():
             return cls(path.parent), path
@@ -101,20 +77,7 @@ class RunFolder:
     def environment(
         self, arguments: argparse.Namespace
     ) -> tuple[str, dict[str, Any]]:
-        """Returns the environment to play the agent in.
-
-        Args:
-            arguments: argparse.Namespace. With `env`, the id of another
-                environment than that of the training, or None; and
-                `env_kwargs`, which are added to those of the training if the
-                environment is the same.
-
-        Returns:
-            tuple: the id, and the arguments of the environment.
-
-        Raises:
-            ValueError: If its environment is unknown.
-        """
+        """Returns the environment to play the agent in."""
         asked, env_kwargs = arguments.env, dict(arguments.env_kwargs)
         preset = read_object(self.preset) if self.preset.is_file() else {}
         trained = preset.get("environment")
@@ -128,11 +91,7 @@ class RunFolder:
         return str(trained), preset.get("env_kwargs", {}) | env_kwargs
 
     def clear(self) -> None:
-        """Removes the files of an earlier training, and nothing else.
-
-        Raises:
-            ValueError: If it is running; nothing is removed then.
-        """
+        """Removes the files of an earlier training, and nothing else."""
         # Not sooner: it imports NumPy.
         from keras_rl2.saving.checkpoint_folder import CheckpointFolder
 
@@ -162,15 +121,7 @@ def require_path(path: str | os.PathLike[str]) -> Path:
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
-    """Writes a file of JSON, replacing the existing one atomically.
-
-    Args:
-        path: Path. The file.
-        value: dict. Plain data.
-
-    Raises:
-        OSError: If it cannot be written; the existing file is kept then.
-    """
+    """Writes a file of JSON, replacing the existing one atomically."""
     text = json.dumps(value, indent=2)
     with replacing(path) as unfinished:
         unfinished.write_text(text + "\n", encoding="utf-8")

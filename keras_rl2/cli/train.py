@@ -47,19 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def find_preset(name: str, arguments: argparse.Namespace) -> Preset:
-    """Finds a preset by file or name; prints a line if there is none.
-
-    Args:
-        name: str. The algorithm's class name.
-        arguments: argparse.Namespace. With `preset` and `environment`.
-
-    Returns:
-        `Preset`.
-
-    Raises:
-        ValueError: If no preset has that name, or it is for another algorithm.
-        gymnasium.error.Error: If there is no such environment.
-    """
+    """Finds a preset by file or name; prints a line if there is none."""
     asked, env_id = arguments.preset, arguments.environment
     if find_spec(env_id) is None:
         # Raises an error that names the nearest ids.
@@ -84,16 +72,7 @@ def find_preset(name: str, arguments: argparse.Namespace) -> Preset:
 def asked_settings(
     preset: Preset, arguments: argparse.Namespace
 ) -> dict[str, Any]:
-    """Returns the settings that options change in a preset.
-
-    Args:
-        preset: `Preset`. The result of `find_preset`.
-        arguments: argparse.Namespace. With `settings`,
-            `environment`, `env_kwargs`, `envs`, `steps`.
-
-    Returns:
-        dict, for `Preset.with_settings`.
-    """
+    """Returns the settings that options change in a preset."""
     # After --set: a dedicated option takes precedence.
     settings = dict(arguments.settings)
     settings["environment"] = arguments.environment

@@ -156,14 +156,7 @@ class AgentFiles(keras.callbacks.Callback):
             self._evaluate(agent)
 
     def conclude(self, agent: Agent) -> dict[str, float]:
-        """Returns the results of the last agent, evaluating it if needed.
-
-        Args:
-            agent: `keras_rl2.Agent`. The agent at the end of training.
-
-        Returns:
-            dict: the results of `agent.evaluate`, and `env_steps` or `updates`.
-        """
+        """Returns the results of the last agent, evaluating it if needed."""
         if self._last.get(self.axis) == count(agent, self.axis):
             return self._last
         return self._evaluate(agent)
@@ -275,20 +268,8 @@ def train(
 ) -> None:
     """Trains one agent, saves it and the best one, and prints their returns.
 
-    Args:
-        preset: `Preset`. The settings.
-        folder: `RunFolder`. Where files go.
-        seed: int. Seeds agent and environments.
-        checkpoint: int. Environment steps from one saving to the next; 0 for
-            the end only. On recorded data, updates; so is the next.
-        evaluate: int or None. Environment steps from one evaluation to the
-            next; 0 for the end only, None for a tenth of the run.
-        resume: bool. Whether to resume the training of the folder.
-        data: str or None. Where recorded data is, for a preset of updates.
-
-    Raises:
-        ValueError: If settings do not fit each other, the environment or the
-            data.
+    `checkpoint` and `evaluate` are the environment steps from one time to the
+    next, or updates on recorded data; 0 stands for the end only.
     """
     length = preset.updates or preset.total_steps
     if evaluate is None:

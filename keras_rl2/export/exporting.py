@@ -53,12 +53,7 @@ _MOST = 2048
 
 
 class ExportedPolicy(keras.Model):
-    """Maps raw observations, and optional noise, to the environment's actions.
-
-    Args:
-        agent: `ModelPolicy`. The agent with the policy.
-        deterministic: bool. Whether there is no noise.
-    """
+    """Maps raw observations, and noise if any, to the environment's actions."""
 
     def __init__(self, agent: ModelPolicy, deterministic: bool) -> None:
         super().__init__(name=f"{agent.name}_policy")

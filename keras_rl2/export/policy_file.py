@@ -68,18 +68,7 @@ _SIGNATURE = "serving_default"
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
-    """Returns the format of an exported policy, detected from its content.
-
-    Args:
-        path: str or path. A folder or a file.
-
-    Returns:
-        str: one of `ENDINGS`.
-
-    Raises:
-        FileNotFoundError: If the path does not exist.
-        ValueError: If it is a folder without a SavedModel.
-    """
+    """Returns the format of an exported policy, detected from its content."""
     path = Path(path)
     if path.is_dir():
         if not (path / "saved_model.pb").is_file():
@@ -158,13 +147,7 @@ def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def write_manifest(path: Path, format: str, manifest: dict[str, Any]) -> None:
-    """Adds a manifest to an exported policy.
-
-    Args:
-        path: Path. The file or folder.
-        format: str. Its format, one of `ENDINGS`.
-        manifest: dict of plain data.
-    """
+    """Adds a manifest to an exported policy."""
     text = json.dumps(manifest, indent=1)
     if format == SAVED_MODEL:
         folder = path / _EXTRA
@@ -205,19 +188,7 @@ def _read(path: Path, format: str) -> Any:
 
 
 def runtime_of(path: str | os.PathLike[str], format: str) -> Runtime:
-    """Returns the runtime of a file.
-
-    Args:
-        path: str or path. The file or folder.
-        format: str. One of `ENDINGS`.
-
-    Returns:
-        `Runtime`.
-
-    Raises:
-        ImportError: If the package that runs the format is not installed.
-        ValueError: If the file cannot be run.
-    """
+    """Returns the runtime of a file."""
     runtimes = {LITERT: litert_runner, ONNX: _onnx, SAVED_MODEL: _saved_model}
     try:
         runner: Any = runtimes[format](str(path))

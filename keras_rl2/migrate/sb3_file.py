@@ -61,16 +61,10 @@ class SB3File:
     The file stores objects as pickles, each with a summary in text. Only the
     summaries are read.
 
-    Args:
-        path: str or path. The zip file.
-
     Attributes:
         algorithm: str. `"PPO"`, `"A2C"`, `"DQN"`, `"SAC"` or `"TD3"`.
         data: dict. Its settings.
         weights: dict of arrays. Weights of the policy, by PyTorch's names.
-
-    Raises:
-        ValueError: If the file is of another kind.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -152,16 +146,6 @@ def read_torch_arrays(content: bytes) -> dict[str, Array]:
     The file is a zip: the numbers of each tensor in a member, and a pickle that
     says which are whose. The pickle is not loaded: its few kinds of
     instructions are followed here, and any other one is refused.
-
-    Args:
-        content: bytes. The file.
-
-    Returns:
-        dict of arrays by name, in the order of the file.
-
-    Raises:
-        ValueError: If it is anything but a dict of tensors of float32, float64
-            or int64.
     """
     with zipfile.ZipFile(io.BytesIO(content)) as file:
         programs = [n for n in file.namelist() if n.endswith(_PROGRAM)]

@@ -130,15 +130,6 @@ def episodes_of_arrays(
     left out: there is nothing to bootstrap from. If a step's next observation
     differs from the observation of the next step, the episode was interrupted
     there, and counts as truncated.
-
-    Args:
-        arrays: dict; see `OfflineDataset`.
-        name: str. The name of the source in error messages.
-        observation_space: `gymnasium.Space` or None. Defaults to `None`.
-        action_space: `gymnasium.Space` or None. Defaults to `None`.
-
-    Raises:
-        ValueError: If a key is missing, or the arrays do not fit together.
     """
     given = {
         _OTHER_NAMES.get(key, key): map_leaves(compact, tree)
@@ -264,9 +255,6 @@ class TransitionBlock:
         agent: `keras_rl2.Agent`, bound to its spaces. Its observations and
             normalized actions are returned, discounted by its `gamma`.
         n_step: int. Rewards of a transition, n.
-
-    Raises:
-        ValueError: If the agent's observations are of another form.
     """
 
     def __init__(

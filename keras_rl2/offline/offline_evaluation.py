@@ -193,11 +193,6 @@ class FittedQ:
 
     with a target network Q'. It does not share the errors of the agent's
     critic.
-
-    Args:
-        agent: `keras_rl2.Agent`. Of Box or Discrete actions.
-        deterministic: bool. See `OfflineEvaluation`.
-        seed: int or None. Seeds weights, minibatches and actions.
     """
 
     def __init__(

@@ -169,15 +169,7 @@ def check_new(path: Path) -> None:
 
 
 def write_minari(episodes: Episodes, path: Path, env_spec: object) -> None:
-    """Writes a dataset atomically.
-
-    Args:
-        episodes: `Episodes`, with their spaces.
-        path: Path. A new folder. Minari finds it by its name, if that ends in
-            a version, e.g. `-v0`.
-        env_spec: `gymnasium.envs.registration.EnvSpec`. Specifies the
-            environment of the recording; anything else is left out.
-    """
+    """Writes a dataset atomically."""
     import minari
 
     path.parent.mkdir(parents=True, exist_ok=True)

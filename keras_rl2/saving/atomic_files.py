@@ -33,17 +33,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     folder is replaced by renaming it in two steps: if a process is killed
     between them, the old folder is in there, as `NAME.replaced`.
 
-    Args:
-        path: str or path. A file or a folder, which need not exist. A link is
-            replaced, not its target.
-
     Yields:
         Unused path next to it, with the same extension. The file or folder
         written there becomes `path`; without one, `path` is unchanged.
-
-    Raises:
-        OSError: If it cannot be written there, or if a file would replace a
-            folder, or a folder a file.
 
     Example:
 
@@ -126,12 +118,7 @@ def _sync_entry(path: Path) -> None:
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
-    """Reads a file of JSON.
-
-    Raises:
-        OSError: If there is no such file.
-        ValueError: If it is no JSON.
-    """
+    """Reads a file of JSON."""
     return parse_json(Path(path).read_bytes(), str(path))
 
 

@@ -73,14 +73,7 @@ class SegmentLog:
         return segments[-1][1] if segments else 0
 
     def append(self, name: str, stop: int, arrays: Arrays) -> None:
-        """Adds rows, which `write` puts into a file.
-
-        Args:
-            name: str. Name of the log.
-            stop: int. Row at the end of the log after adding them.
-            arrays: dict of arrays or chunks, see `write_arrays`. They are held
-                until then, and not copied.
-        """
+        """Adds rows, which `write` puts into a file."""
         self._pending[name] = stop, arrays
 
     def forget(self, name: str, before: int) -> None:
@@ -106,15 +99,6 @@ class SegmentLog:
 
         Logs without new rows are skipped. The log is unchanged until the result
         becomes its `segments`; without that, its rows must be added again.
-
-        Args:
-            label: str. Part of the new files' names.
-
-        Returns:
-            dict of all segments by the name of a log.
-
-        Raises:
-            OSError: If they cannot be written.
         """
         pending, self._pending = self._pending, {}
         segments = {}
@@ -140,10 +124,6 @@ class CheckpointFolder:
     Each checkpoint is a file, renamed to its final name when all of it is on
     the disk, and sealed: one that has changed since raises an error. Rows of a
     `SegmentLog` are in files of their own, which several checkpoints share.
-
-    Args:
-        directory: str or path. The folder, made at the first write.
-        keep: int. Number of checkpoints to keep. Defaults to `3`.
 
     Attributes:
         log: `SegmentLog`. Rows that the next checkpoint refers to.
@@ -174,12 +154,7 @@ class CheckpointFolder:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keeps other processes from writing, and waits for unfinished writing.
-
-        Raises:
-            ValueError: On entering, if another process writes to the folder.
-            OSError: On entering, if the folder cannot be written to.
-        """
+        """Keeps other processes from writing; waits for unfinished writing."""
         self.directory.mkdir(parents=True, exist_ok=True)
         try:
             self._lock.acquire()
@@ -210,17 +185,7 @@ class CheckpointFolder:
         return sorted(named, key=_number)
 
     def newest(self, with_rows: bool = True) -> Saved | None:
-        """Reads the newest intact checkpoint, with a warning for damaged ones.
-
-        Args:
-            with_rows: bool. See `read`. Defaults to `True`.
-
-        Returns:
-            `Saved`; None if there is no checkpoint.
-
-        Raises:
-            ValueError: If all are damaged, since a new run would replace them.
-        """
+        """Reads the newest intact checkpoint; warns of damaged ones."""
         paths = self.paths()
         for path in reversed(paths):
             try:
@@ -240,19 +205,7 @@ class CheckpointFolder:
         return None
 
     def read(self, path: Path, with_rows: bool = True) -> Saved:
-        """Reads one checkpoint.
-
-        Args:
-            path: Path. Its file.
-            with_rows: bool. Whether the rows of its log are checked too, which
-                takes the longest. Defaults to `True`.
-
-        Returns:
-            `Saved`.
-
-        Raises:
-            ValueError: If it is missing, or has changed since.
-        """
+        """Reads one checkpoint."""
         check_arrays(path)
         content = _content(path)
         log = SegmentLog(self.directory / _SEGMENTS, content["segments"])
@@ -262,16 +215,7 @@ class CheckpointFolder:
         return Saved(path, plain_data.from_json(content["state"], arrays), log)
 
     def write(self, state: object) -> None:
-        """Writes a checkpoint, and removes old ones.
-
-        Args:
-            state: Tree of plain data, see `plain_data.to_json`, which may refer
-                to rows in `log`.
-
-        Raises:
-            OSError: If it cannot be written; other checkpoints are unchanged.
-            TypeError: If it contains anything but plain data.
-        """
+        """Writes a checkpoint, and removes old ones."""
         taken, arrays = plain_data.to_json(state)
         self.directory.mkdir(parents=True, exist_ok=True)
         paths = self.paths()
@@ -288,11 +232,7 @@ class CheckpointFolder:
             self._tidy()
 
     def write_beside(self, state: object) -> None:
-        """Starts writing a copy of a state in a thread, and returns.
-
-        Args:
-            state: Tree of plain data; see `write`.
-        """
+        """Starts writing a copy of a state in a thread, and returns."""
         # Training changes the arrays; rows of the log are copies already.
         copy = plain_data.copied(state)
         self.wait()
@@ -301,11 +241,7 @@ class CheckpointFolder:
         thread.shutdown(wait=False)
 
     def wait(self) -> None:
-        """Waits for unfinished writing, and warns if the disk has failed.
-
-        Raises:
-            Exception: Any other error of the thread that has written.
-        """
+        """Waits for unfinished writing, and warns if the disk has failed."""
         error = self._join()
         if isinstance(error, OSError):
             newest = max(self.paths(), key=_number, default="There is none")
@@ -330,11 +266,7 @@ class CheckpointFolder:
             )
 
     def clear(self) -> None:
-        """Removes all checkpoints, and nothing else.
-
-        Raises:
-            ValueError: If another process writes them.
-        """
+        """Removes all checkpoints, and nothing else."""
         if not self.directory.is_dir():
             return
         with self.locked():

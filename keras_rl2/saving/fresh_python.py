@@ -9,14 +9,7 @@ import sys
 
 
 def command(module: str) -> list[str]:
-    """Returns the command that runs a module.
-
-    Args:
-        module: str. Its name.
-
-    Returns:
-        list of str.
-    """
+    """Returns the command that runs a module."""
     # `-P`: modules in the working directory must not take precedence.
     return [sys.executable, "-P", "-m", module]
 

@@ -22,17 +22,6 @@ _BIT_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 def to_json(value: object) -> tuple[Any, dict[str, np.ndarray]]:
     """Converts a value to JSON data and arrays.
 
-    Args:
-        value: Tree of None, bools, ints, floats, strings, NumPy's numbers,
-            arrays and random generators, in lists, tuples, sets, deques and
-            dicts.
-
-    Returns:
-        tuple: JSON data, and a dict of the arrays by name.
-
-    Raises:
-        TypeError: If it contains anything else.
-
     Example:
 
     >>> to_json({"steps": 3, "mean": np.zeros(2)})
@@ -43,15 +32,7 @@ def to_json(value: object) -> tuple[Any, dict[str, np.ndarray]]:
 
 
 def from_json(value: object, arrays: Mapping[str, np.ndarray]) -> Any:
-    """Restores a value converted by `to_json`.
-
-    Args:
-        value: The JSON data of `to_json`.
-        arrays: dict of arrays by name.
-
-    Returns:
-        The value, with the same arrays.
-    """
+    """Restores a value converted by `to_json`."""
     if isinstance(value, list):
         return [from_json(each, arrays) for each in value]
     if not isinstance(value, dict):
@@ -64,11 +45,7 @@ def from_json(value: object, arrays: Mapping[str, np.ndarray]) -> Any:
 
 
 def copied(value: object) -> Any:
-    """Returns a copy that shares nothing with the value.
-
-    Args:
-        value: See `to_json`.
-    """
+    """Returns a copy that shares nothing with the value."""
     taken, arrays = to_json(value)
     return from_json(
         taken, {name: each.copy() for name, each in arrays.items()}

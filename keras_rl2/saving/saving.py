@@ -84,15 +84,7 @@ def save_weights(
 def require_replaceable(
     path: str | os.PathLike[str], names: Collection[str]
 ) -> None:
-    """Checks that a folder to be replaced holds no other files.
-
-    Args:
-        path: str or path. The folder to write.
-        names: Collection of str. Names of files that may be replaced.
-
-    Raises:
-        ValueError: If there are others in it.
-    """
+    """Checks that a folder to be replaced holds no other files."""
     folder = Path(path)
     present = os.listdir(folder) if folder.is_dir() else []
     others = sorted(name for name in present if name not in names)

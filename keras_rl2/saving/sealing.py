@@ -27,12 +27,6 @@ _SEAL = "keras_rl2 sha256 "
 def seal(path: str | os.PathLike[str]) -> None:
     """Seals an archive.
 
-    Args:
-        path: str or path. A zip archive, such as a `.keras` file.
-
-    Raises:
-        OSError: If it cannot be written.
-
     Example:
 
     >>> import tempfile
@@ -55,20 +49,7 @@ def seal(path: str | os.PathLike[str]) -> None:
 
 
 def is_sealed(file: BinaryIO) -> bool:
-    """Returns whether an archive has a seal, checking that it is valid.
-
-    Args:
-        file: Binary file. A zip archive.
-
-    Returns:
-        bool: False for an archive without a comment, as written by earlier
-        versions of this library and by Keras itself.
-
-    Raises:
-        ValueError: If the archive was changed, or cut off, after it was
-            sealed.
-        zipfile.BadZipFile: If it is not an archive.
-    """
+    """Returns whether an archive has a seal, checking that it is valid."""
     with zipfile.ZipFile(file) as archive:
         comment = archive.comment
     size = file.seek(0, os.SEEK_END) - len(comment)
@@ -82,16 +63,7 @@ def is_sealed(file: BinaryIO) -> bool:
 
 
 def write_arrays(path: Path, arrays: Arrays) -> None:
-    """Writes a file like `numpy.savez`, of arrays or chunks, and seals it.
-
-    Args:
-        path: Path. The file, of extension `.npz`; an existing one is replaced.
-        arrays: dict of arrays, or of objects with `shape`, `dtype` and a
-            method `chunks()` that yields their rows, some at a time.
-
-    Raises:
-        OSError: If it cannot be written; the existing file stays.
-    """
+    """Writes a file like `numpy.savez`, of arrays or chunks, and seals it."""
     with replacing(path) as unfinished:
         with zipfile.ZipFile(unfinished, "w") as file:
             for name, array in arrays.items():
@@ -101,14 +73,7 @@ def write_arrays(path: Path, arrays: Arrays) -> None:
 
 
 def check_arrays(path: Path) -> None:
-    """Raises an error for a file that is missing or has changed.
-
-    Args:
-        path: Path. A file written by `write_arrays`.
-
-    Raises:
-        ValueError: If it is missing, or has changed.
-    """
+    """Raises an error for a file that is missing or has changed."""
     try:
         with path.open("rb") as file:
             intact = is_sealed(file)
