@@ -21,9 +21,6 @@ RECORDS = Path(__file__).parents[1] / "envs" / "graph" / "minatar_records"
 IDS = {
     "asterix": "MinAtar/Asterix-v1",
     "breakout": "MinAtar/Breakout-v1",
-    "freeway": "MinAtar/Freeway-v1",
-    "seaquest": "MinAtar/Seaquest-v1",
-    "space_invaders": "MinAtar/SpaceInvaders-v1",
 }
 RECORDED_STEPS = 300
 
@@ -77,9 +74,7 @@ class Package:
 
     def _feed(self, drawn: np.ndarray) -> None:
         self.env.game.random.numbers = drawn[:1]
-        # In Seaquest, those of an enemy are left out where none is due.
-        skipped = 3 if getattr(self.game, "e_spawn_timer", 0) else 0
-        self.game.random.numbers = drawn[1 + skipped :]
+        self.game.random.numbers = drawn[1:]
 
 
 class InGraph:
