@@ -521,7 +521,6 @@ class ActingModel(keras.Model, abc.ABC):
         seed: int | None = 0,
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[EnvWrapper] = (),
-        step_timeout: float | None = None,
     ) -> "ExportCheck":
         """Compares an exported policy with this agent.
 
@@ -551,9 +550,6 @@ class ActingModel(keras.Model, abc.ABC):
             wrappers: sequence of functions from a `gymnasium.Env` to another
                 one, applied to each environment that is made of an id.
                 Defaults to `()`.
-            step_timeout: float or None. Seconds that a step of a
-                `gymnasium.vector.AsyncVectorEnv` may take. A step in this
-                process cannot be interrupted. Defaults to `None`: no limit.
 
         Returns:
             `keras_rl2.agents.ExportCheck`: the measured differences, and
@@ -581,7 +577,6 @@ class ActingModel(keras.Model, abc.ABC):
             seed=seed,
             env_kwargs=env_kwargs,
             wrappers=wrappers,
-            step_timeout=step_timeout,
         )
 
     def litert_policy(self) -> LiteRTPolicy | None:

@@ -836,7 +836,6 @@ class Agent(ActingModel):
         seed: int | None = None,
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[EnvWrapper] = (),
-        step_timeout: float | None = None,
         updates: int = 5000,
         verbose: int | Literal["auto"] = "auto",
         return_dict: bool = True,
@@ -867,9 +866,6 @@ class Agent(ActingModel):
             wrappers: sequence of functions from a `gymnasium.Env` to another
                 one, applied to each environment that is made of an id.
                 Defaults to `()`.
-            step_timeout: float or None. Seconds that a step of a
-                `gymnasium.vector.AsyncVectorEnv` may take. A step in this
-                process cannot be interrupted. Defaults to `None`: no limit.
             updates: int. Updates of the networks that estimate the return from
                 an `OfflineDataset`; see `OfflineEvaluation`. Defaults to
                 `5000`.
@@ -899,7 +895,6 @@ class Agent(ActingModel):
                 seed=seed,
                 env_kwargs=env_kwargs,
                 wrappers=wrappers,
-                step_timeout=step_timeout,
                 updates=updates,
             )
 

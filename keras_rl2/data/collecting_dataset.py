@@ -17,11 +17,9 @@ from typing import cast
 import numpy as np
 
 from keras_rl2.basics import seeds
-from keras_rl2.basics.arguments import check_above_zero
 from keras_rl2.basics.arguments import check_choice
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import check_seed
-from keras_rl2.basics.arguments import present
 from keras_rl2.collecting.collector import MOST_RESTARTS
 from keras_rl2.collecting.collector import Collector
 from keras_rl2.collecting.collector import StepNoise
@@ -54,7 +52,6 @@ class EnvironmentArguments(TypedDict, total=False):
     seed: int | None
     env_kwargs: Mapping[str, Any] | None
     wrappers: Sequence[EnvWrapper]
-    step_timeout: float | None
     on_env_error: str
     workers: Workers | None
 
@@ -78,13 +75,9 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         wrappers: sequence of functions from a `gymnasium.Env` to another one,
             applied to each environment that is made of an id. Defaults to
             `()`.
-        step_timeout: float or None. Seconds that a step of a
-            `gymnasium.vector.AsyncVectorEnv` may take. A step in this process
-            cannot be interrupted. Defaults to `None`: no limit.
         on_env_error: str. `"raise"`, or `"restart"` to reset the environments
-            when one of them raises an error, crashes or hangs, and to discard
-            the failed episode. See docs/failing_environments.md. Defaults to
-            `"raise"`.
+            when one of them raises an error, and to discard the failed
+            episode. See docs/failing_environments.md. Defaults to `"raise"`.
         workers: `Workers` or None. Processes that step the environments:
             `keras_rl2.LocalWorkers`, or `RayWorkers` on several machines.
             `env` must then be an id, or a function that makes an environment.
@@ -106,7 +99,6 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         seed: int | None = None,
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[EnvWrapper] = (),
-        step_timeout: float | None = None,
         on_env_error: str = "raise",
         workers: Workers | None = None,
     ) -> None:
@@ -114,18 +106,11 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         check_positive(num_envs=num_envs)
         check_seed(seed)
         check_choice(on_env_error=(on_env_error, ("raise", "restart")))
-        check_above_zero(**present(step_timeout=step_timeout))
         if workers is not None and not isinstance(workers, Workers):
             raise ValueError(
                 "Expected `workers` to be `LocalWorkers`, `RayWorkers` or "
                 f"None. Received: workers={workers!r}"
             )
-        if workers is not None and step_timeout is not None:
-            raise ValueError(
-                "Expected `step_timeout=None` with `workers`, which have a "
-                f"`timeout` of their own. Received: step_timeout={step_timeout}"
-            )
-        self.step_timeout = step_timeout
         self.on_env_error = on_env_error
         self.seed = seed
         env_seed, noise, own = seeds.sequence(seed).spawn(3)
@@ -137,8 +122,6 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self.env: VectorEnvAdapter = make(
             env, num_envs, env_kwargs=env_kwargs, wrappers=wrappers
         )
-        if step_timeout is not None:
-            self.env.limit_steps(step_timeout)
         self._noise = np.random.default_rng(noise)
         self._noise_state: object = None
         self._own_seed = own

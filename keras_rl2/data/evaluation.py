@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from keras_rl2.basics import seeds
-from keras_rl2.basics.arguments import check_above_zero
 from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import check_seed
-from keras_rl2.basics.arguments import present
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.collecting.checks import check_mask
 from keras_rl2.collecting.checks import first_not_finite
@@ -59,9 +57,6 @@ class EvaluationDataset:
         wrappers: sequence of functions from a `gymnasium.Env` to another one,
             applied to each environment that is made of an id. Defaults to
             `()`.
-        step_timeout: float or None. Seconds that a step of a
-            `gymnasium.vector.AsyncVectorEnv` may take. A step in this process
-            cannot be interrupted. Defaults to `None`: no limit.
 
     Example:
 
@@ -83,18 +78,13 @@ class EvaluationDataset:
         seed: int | None = None,
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[EnvWrapper] = (),
-        step_timeout: float | None = None,
     ) -> None:
         check_positive(episodes=episodes, num_envs=num_envs)
         check_flag(deterministic=deterministic)
         check_seed(seed)
-        check_above_zero(**present(step_timeout=step_timeout))
         self.env = as_vector_env(
             env, num_envs, env_kwargs=env_kwargs, wrappers=wrappers
         )
-        if step_timeout is not None:
-            self.env.limit_steps(step_timeout)
-        self.step_timeout = step_timeout
         self.episodes = episodes
         self.deterministic = deterministic
         self.seed = seed

@@ -14,9 +14,7 @@ from gymnasium.vector import SyncVectorEnv
 from gymnasium.vector import VectorEnv
 from gymnasium.vector.utils import create_empty_array
 
-from keras_rl2.basics.arguments import check_above_zero
 from keras_rl2.envs import worker_processes
-from keras_rl2.envs.environment_checks import EnvironmentChecks
 from keras_rl2.envs.errors import MismatchError
 from keras_rl2.envs.errors import WorkerError
 from keras_rl2.envs.vector_env import Step
@@ -42,7 +40,6 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
 
     All processes of an `AsyncVectorEnv` are ended as soon as one of them has
     failed, since Gymnasium can neither step nor close the others without it.
-    The next reset creates them again.
 
     Args:
         env: `gymnasium.vector.VectorEnv`.
@@ -58,25 +55,13 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
             env.single_action_space,
         )
         if self._workers is not None:
-            worker_processes.hear_errors(self._workers)
-        self._seconds: float | None = None
-        # Whether a failure has ended the processes, and `close` was not called.
-        self._ended = False
+            worker_processes.limit_waiting(self._workers)
 
     @property
     def _workers(self) -> "worker_processes.Workers | None":
         """The environments if they are in processes, else None."""
         inner = self.env.unwrapped
         return inner if isinstance(inner, AsyncVectorEnv) else None
-
-    def limit_steps(self, seconds: float) -> None:
-        """Limits the time of a step and of a reset."""
-        if self._workers is None:
-            super().limit_steps(seconds)
-        else:
-            check_above_zero(step_timeout=seconds)
-            self._seconds = float(seconds)
-            worker_processes.limit_steps(self._workers, self._seconds)
 
     @contextlib.contextmanager
     def shielded(self) -> Iterator[None]:
@@ -104,11 +89,10 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
             )
         except Exception:
             # Python would wait for these processes for ever as it exits.
-            self._end(workers)
+            worker_processes.end_workers(workers)
 
     def close(self) -> None:
         """Closes the environments, and ends processes that do not close."""
-        self._ended = False
         if self._workers is None:
             self.env.close()
         else:
@@ -141,102 +125,46 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
 
     def _reset(self, seed: int | None) -> Any:
         """Resets all environments."""
-        if self._ended:
-            self._make_again()
         if seed is not None:
             seed_layers(self.env, seed)
         given = self.env.reset(seed=seed)
         self._checks.check_reset(given, in_range=self.resets == 0)
         return self._to_observation(given[0])
 
-    def _make_again(self) -> bool:
-        """Creates the environments again; returns whether that is possible."""
-        workers = self._workers
-        if workers is None:
-            return super()._make_again()
-        worker_processes.end_workers(workers)
-        try:
-            worker_processes.remake_workers(workers)
-        except BaseException as error:
-            found = None
-            # Gymnasium first creates one environment in this process: its
-            # errors come before there are processes.
-            if workers.processes:
-                found = worker_processes.find_loss(
-                    workers, self.name, "being made", error
-                )
-            worker_processes.end_workers(workers)
-            if found is None:
-                raise
-            lost, self.failed = found
-            raise lost from error
-        self._ended = False
-        if self._seconds is not None:
-            worker_processes.limit_steps(workers, self._seconds)
-        return True
-
     def _fail(self, error: BaseException, doing: str) -> None:
         """Notes the origin of an error; names processes that are lost."""
-        if self.steps < 2 and isinstance(error, _GYMNASIUMS_OWN):
-            self._explain(error, doing)
+        if (
+            self.steps < 2
+            and isinstance(error, _GYMNASIUMS_OWN)
+            and not isinstance(error, MismatchError)
+            and (self._workers or self._culprits(error) is None)
+        ):
+            error.add_note(
+                "Expected observations of "
+                f"{spaces.describe(self.observation_space)} from each "
+                "environment, with (observation, info) from `reset` and "
+                "(observation, reward, terminated, truncated, info) from "
+                "`step`."
+            )
         workers = self._workers
-        if workers is None or workers.closed:
-            # Processes that could not be created again have been named.
-            if not isinstance(error, WorkerError):
-                super()._fail(error, doing)
-            return
-        found = worker_processes.find_loss(workers, self.name, doing, error)
-        if found is None:
-            super()._fail(error, doing)
-            self._end(workers)
-            return
-        lost, dead = found
-        self.failed = dead if dead.any() else np.ones_like(dead)
-        try:
-            raise lost from error
-        finally:
-            # Its own frame would hold the error, so that the garbage collector
-            # had to free it together with the messages that multiprocessing
-            # had begun to send. Python 3.12.1 crashes at that.
-            del lost, found
-            self._end(workers)
-
-    def _explain(self, error: BaseException, doing: str) -> None:
-        """Explains the error where Gymnasium cannot stack return values."""
-        inner = self.env.unwrapped
-        if isinstance(error, MismatchError):
-            return
-        if isinstance(inner, SyncVectorEnv):
-            if self._culprits(error) is not None:
-                return
-            for index, env in enumerate(inner.envs):
-                name = f"environment {index} of {self.name}"
-                checks = EnvironmentChecks(name, self.observation_space, ())
-                try:
-                    checks.check_reset(env.reset(), in_range=False)
-                    if self.steps:
-                        checks.check_step(env.step(env.action_space.sample()))
-                except MismatchError as found:
-                    super()._fail(found, doing)
-                    raise found from error
-        error.add_note(
-            "Expected observations of "
-            f"{spaces.describe(self.observation_space)} from each environment, "
-            "with (observation, info) from `reset` and (observation, reward, "
-            "terminated, truncated, info) from `step`."
-        )
-
-    def _end(self, workers: worker_processes.Workers) -> None:
-        """Ends all processes after a failure."""
-        worker_processes.end_workers(workers)
-        self._ended = True
+        lost = ""
+        if workers is not None and not workers.closed:
+            lost = worker_processes.describe_lost(workers, error)
+        super()._fail(error, doing)
+        if workers is not None and not workers.closed:
+            worker_processes.end_workers(workers)
+        if lost:
+            raise WorkerError(
+                f"Expected a process that lives for each environment of "
+                f"{self.name} in {doing}. Received: {lost}"
+            ) from error
 
     def _culprits(self, error: BaseException) -> np.ndarray | None:
         """Returns the environments that raised an error, `[B]`, if known."""
         inner = self.env.unwrapped
-        if isinstance(inner, AsyncVectorEnv):
-            raised = worker_processes.failed_workers(inner)
-            return raised if raised.any() else None
+        if isinstance(inner, AsyncVectorEnv) and not inner.closed:
+            failed = worker_processes.failed_workers(inner)
+            return failed if failed.any() else None
         if isinstance(inner, SyncVectorEnv):
             return _called(inner.envs, error.__traceback__)
         return None

@@ -185,8 +185,7 @@ class VectorEnvAdapter(abc.ABC):
     def restart(self, seed: int | None = None) -> Any:
         """Starts new episodes in every environment, after one has failed.
 
-        Environments that the library made, or that have lost a process, are
-        made again; others are reset.
+        Environments that the library made are made again; others are reset.
 
         Args:
             seed: int or None. Seed for `reset` of environments that are made
@@ -207,22 +206,6 @@ class VectorEnvAdapter(abc.ABC):
         finishing a round after that needs the environments.
         """
         return contextlib.nullcontext()
-
-    def limit_steps(self, seconds: float) -> None:
-        """Limits the time of a step and of a reset.
-
-        Args:
-            seconds: float. The limit.
-
-        Raises:
-            ValueError: If it is not above 0, or the environments are not in
-                processes of their own: nothing can interrupt others.
-        """
-        raise ValueError(
-            "Expected a gymnasium.vector.AsyncVectorEnv with `step_timeout`: "
-            "nothing can interrupt a step in this process. "
-            f"Received: step_timeout={seconds} and {self.name}"
-        )
 
     @abc.abstractmethod
     def _step(self, action: Tree[np.ndarray]) -> Step:

@@ -1,25 +1,15 @@
 """The processes of `gymnasium.vector.AsyncVectorEnv`.
 
-Its `close()` waits for ever for a process that is dead or hangs, and its
-`step()` for a process that hangs or has raised an error that cannot be pickled.
-Once an environment has raised, it cannot be stepped any more.
-
 Gymnasium calls methods and sets attributes of the environments there, and
 pickles both by name. To call other functions, `gymnasium.Env` gets one more
 attribute, in these processes only: setting it calls a function with the
 environment, and getting it returns the result.
 """
 
-import inspect
-import multiprocessing
-import queue
 import signal
 import threading
-import time
-import weakref
 from collections.abc import Callable
 from collections.abc import Sequence
-from multiprocessing.connection import wait
 from typing import Any
 from typing import TypeAlias
 
@@ -33,17 +23,12 @@ from gymnasium.vector.utils import create_empty_array
 
 from keras_rl2.envs.errors import WorkerError
 
-# Time until a process that died is gone.
-_SECONDS_TO_END = 1.0
 # Healthy environments may write files as they close.
 _SECONDS_TO_CLOSE = 10.0
-# For a process that has raised: its environment closes first, then it ends.
-_SECONDS_TO_TELL = 10.0
-# The same after the time limit of a step has passed.
-_SECONDS_TO_SEND = 0.5
-_SECONDS_BETWEEN_LOOKS = 0.02
-# A process that was forked beside TensorFlow's threads may never begin.
-_SECONDS_TO_MAKE = 20.0
+# Within which an error arrives after it has been announced.
+_SECONDS_TO_TELL = 5.0
+# Pipes break a moment before their process is gone.
+_SECONDS_TO_END = 1.0
 
 _NAME = "keras_rl2_call"
 # Handlers of this process that are out of use while signals are ignored.
@@ -56,76 +41,34 @@ Workers: TypeAlias = "AsyncVectorEnv[Any, Any]"
 class _ErrorQueue:
     """Gymnasium's `error_queue`, in which it waits for ever for an error.
 
-    No error arrives if an environment raised one that cannot be pickled, or if
-    its process was killed before it had sent it. Some cannot be created again
-    here, e.g. exceptions with a constructor of two arguments.
-
-    Args:
-        env: `gymnasium.vector.AsyncVectorEnv`. Its queue is taken over.
-
-    Attributes:
-        until: float or None. End of the time limit of a step, by
-            `time.monotonic()`.
+    No error arrives if an environment raised one that cannot be pickled.
     """
 
-    def __init__(self, env: Workers) -> None:
-        # A weak reference: the environment holds this queue.
-        self._env: Workers = weakref.proxy(env)
-        self._queue: Any = env.error_queue
-        self.until: float | None = None
+    def __init__(self, errors: Any) -> None:
+        self._errors = errors
 
     def get(self) -> tuple[int, Any, BaseException, str]:
-        """Returns the next error, in the form that Gymnasium expects.
-
-        Raises:
-            WorkerError: If no readable error arrives in time.
-        """
-        now = time.monotonic()
-        until = now + _SECONDS_TO_TELL
-        if self.until is not None:
-            until = max(self.until, now + _SECONDS_TO_SEND)
-        while True:
-            # Determined before the queue is read: a process has sent its error
-            # by the time it ends.
-            over = time.monotonic() >= until or any(
-                pipe is not None and not process.is_alive()
-                for pipe, process in zip(
-                    self._env.parent_pipes, self._env.processes, strict=True
-                )
-            )
-            try:
-                index, _, raised, trace = self._queue.get(
-                    timeout=0.0 if over else _SECONDS_BETWEEN_LOOKS
-                )
-            except Exception as error:
-                none = isinstance(error, queue.Empty)
-                if none and not over:
-                    continue
-                raise WorkerError(
-                    "Expected an exception that can be pickled, of an "
-                    "environment in a process of its own. Received: "
-                    f"{'none' if none else repr(error)}"
-                ) from error
-            # The error itself: some cannot be created from one argument.
-            return index, lambda itself: itself, raised, trace
-
-    def close(self) -> None:
-        """Releases the queue: as long as it is held, its descriptors stay."""
-        self._queue = None
+        """Returns the next error, in the form that Gymnasium expects."""
+        try:
+            index, _, raised, trace = self._errors.get(timeout=_SECONDS_TO_TELL)
+        except Exception as error:
+            raise WorkerError(
+                "Expected an exception that can be pickled from an environment "
+                "in a process. Received: another, which its process has "
+                f"printed, if possible ({error!r})"
+            ) from error
+        # The error itself: some cannot be created from one argument.
+        return index, lambda itself: itself, raised, trace
 
 
-def hear_errors(env: Workers) -> None:
-    """Limits how long Gymnasium waits for the errors of environments.
-
-    Args:
-        env: `gymnasium.vector.AsyncVectorEnv`.
-    """
+def limit_waiting(env: Workers) -> None:
+    """Limits how long Gymnasium waits for the errors of environments."""
     if not isinstance(env.error_queue, _ErrorQueue):
-        vars(env).update(error_queue=_ErrorQueue(env))
+        vars(env).update(error_queue=_ErrorQueue(env.error_queue))
 
 
 def failed_workers(env: Workers) -> np.ndarray:
-    """Returns the environments that raised an error.
+    """Returns the environments that raised an error or lost their process.
 
     Args:
         env: `gymnasium.vector.AsyncVectorEnv`.
@@ -133,68 +76,35 @@ def failed_workers(env: Workers) -> np.ndarray:
     Returns:
         `[B]` bool. Gymnasium removes the pipe of an environment that raised.
     """
-    return np.array([pipe is None for pipe in env.parent_pipes], np.bool_)
+    raised = np.array([pipe is None for pipe in env.parent_pipes], np.bool_)
+    return raised if raised.any() else ~_alive(env)
 
 
-def find_loss(
-    env: Workers, name: str, doing: str, error: BaseException
-) -> tuple[WorkerError, np.ndarray] | None:
-    """Returns which processes were lost, by the error of a step or reset.
+def describe_lost(env: Workers, error: BaseException) -> str:
+    """Describes the processes that a broken pipe tells of; `""` if none.
 
     Args:
         env: `gymnasium.vector.AsyncVectorEnv`, before its end.
-        name: str. Name of the environment in messages.
-        doing: str. The request that was not answered.
         error: The error that its method raised.
-
-    Returns:
-        A `WorkerError` that names them, and `[B]` bool, the lost ones; or None
-        if no process was lost.
     """
-    if isinstance(error, WorkerError):
-        expected = "exceptions that can be pickled"
-        received = (
-            "which raised another; its process has printed it, if possible"
-        )
-        lost = _dead(env)
-    elif failed_workers(env).any():
-        return None
-    elif isinstance(error, multiprocessing.TimeoutError):
-        expected = "an answer within `step_timeout`"
-        received = "which did not answer"
-        lost = np.array(
-            [pipe is not None and not pipe.poll(0) for pipe in env.parent_pipes]
-        )
-    elif isinstance(error, EOFError | OSError):
-        expected = "a process that lives"
-        received = "whose process ended with exit code {}"
-        lost = _dead(env)
-    else:
-        return None
-    found = [
-        f"environment {index}, "
-        + received.format(env.processes[index].exitcode)
-        for index in np.flatnonzero(lost).tolist()
-    ]
-    raised = WorkerError(
-        f"Expected {expected} of every environment of {name} in {doing}. "
-        f"Received: {'; '.join(found) or 'one that is not known'}"
-    )
-    return raised, lost
-
-
-def _dead(env: Workers) -> np.ndarray:
-    """Returns which processes are dead, `[B]`, once a pipe has broken."""
-    # Pipes break a moment before their process is gone.
-    ending = wait([process.sentinel for process in env.processes], 0.5)
+    if not isinstance(error, EOFError | OSError):
+        return ""
     for process in env.processes:
-        if process.sentinel in ending:
-            process.join(_SECONDS_TO_END)
-    return np.array([not p.is_alive() for p in env.processes], np.bool_)
+        process.join(_SECONDS_TO_END / env.num_envs)
+    return "; ".join(
+        f"environment {index}, whose process ended with exit code "
+        f"{env.processes[index].exitcode}"
+        for index in np.flatnonzero(~_alive(env)).tolist()
+    )
+
+
+def _alive(env: Workers) -> np.ndarray:
+    """Returns which processes run, `[B]`."""
+    return np.array([each.is_alive() for each in env.processes], np.bool_)
 
 
 def end_workers(env: Workers) -> None:
-    """Kills all processes at once, and closes the environment.
+    """Kills all processes at once, and frees their descriptors.
 
     Args:
         env: `gymnasium.vector.AsyncVectorEnv`.
@@ -203,20 +113,14 @@ def end_workers(env: Workers) -> None:
     _kill(env)
     for process in env.processes:
         process.join()
+        process.close()
     for pipe in env.parent_pipes:
         if pipe is not None:
             pipe.close()
     # Set as by `close()`, which by now could raise or wait.
     env.closed = True
-    _release(env)
-
-
-def _release(env: Workers) -> None:
-    """Frees the descriptors of processes that have all ended."""
-    for process in env.processes:
-        process.close()
     env.processes, env.parent_pipes = [], []
-    env.error_queue.close()
+    vars(env).update(error_queue=None)
 
 
 def close_workers(env: VectorEnv[Any, Any, Any], workers: Workers) -> None:
@@ -226,10 +130,6 @@ def close_workers(env: VectorEnv[Any, Any, Any], workers: Workers) -> None:
         env: `workers`, or a wrapper around them.
         workers: `gymnasium.vector.AsyncVectorEnv`.
     """
-    if not workers.closed and any(
-        not process.is_alive() for process in workers.processes
-    ):
-        end_workers(workers)
     # `close` waits without a timeout; ending the processes wakes it.
     timer = threading.Timer(_SECONDS_TO_CLOSE, _kill, (workers,))
     timer.start()
@@ -238,69 +138,9 @@ def close_workers(env: VectorEnv[Any, Any, Any], workers: Workers) -> None:
     except Exception:
         if workers.closed:
             raise
+    finally:
+        timer.cancel()
         end_workers(workers)
-    else:
-        _release(workers)
-    finally:
-        timer.cancel()
-
-
-def remake_workers(env: Workers) -> None:
-    """Creates the environments again, within the same object.
-
-    Wrappers and users that hold the object close the new processes with it.
-
-    Args:
-        env: `gymnasium.vector.AsyncVectorEnv`, closed.
-
-    Raises:
-        RuntimeError: If it is of another class, whose constructor is unknown.
-    """
-    if type(env) is not AsyncVectorEnv:
-        raise RuntimeError(
-            "Expected a gymnasium.vector.AsyncVectorEnv, which can be made "
-            f"again. Received: {type(env).__name__}, whose processes ended"
-        )
-    parameters = [*inspect.signature(AsyncVectorEnv.__init__).parameters][1:]
-    arguments = {name: vars(env)[name] for name in parameters}
-    env.closed = False
-    # The constructor waits for the first answer without a timeout; ending the
-    # processes wakes it.
-    timer = threading.Timer(_SECONDS_TO_MAKE, _kill, (env,))
-    timer.start()
-    try:
-        AsyncVectorEnv.__init__(env, **arguments)
-    finally:
-        timer.cancel()
-        hear_errors(env)
-
-
-def limit_steps(env: Workers, seconds: float) -> None:
-    """Makes steps and resets raise `multiprocessing.TimeoutError`.
-
-    Wrappers of the environments call `step()`, which calls `step_wait()`
-    without a timeout: therefore `step_wait()` is replaced.
-
-    Args:
-        env: `gymnasium.vector.AsyncVectorEnv`.
-        seconds: float. Time limit of each.
-    """
-    # A weak reference: otherwise the environment would outlive its last user.
-    own: Any = weakref.proxy(env)
-    kind = type(env)
-
-    def limited(timeout: float | None) -> float:
-        timeout = seconds if timeout is None else timeout
-        own.error_queue.until = time.monotonic() + timeout
-        return timeout
-
-    def step_wait(timeout: float | None = None) -> Any:
-        return kind.step_wait(own, limited(timeout))
-
-    def reset_wait(timeout: float | None = None) -> Any:
-        return kind.reset_wait(own, limited(timeout))
-
-    vars(env).update(step_wait=step_wait, reset_wait=reset_wait)
 
 
 def _kill(env: Workers) -> None:

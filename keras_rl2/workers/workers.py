@@ -188,19 +188,9 @@ class WorkerEnv(VectorEnvAdapter):
             finals,
         )
 
-    def watch(self) -> None:
-        """Does nothing: each worker notes its environments itself."""
-
     def restart(self, seed: int | None = None) -> Any:
         """Starts new episodes in every environment, after one has failed."""
         return self.reset(seed)
-
-    def limit_steps(self, seconds: float) -> None:
-        """Raises an error: the workers' own timeout limits whole rollouts."""
-        raise ValueError(
-            "Expected `step_timeout=None` with `workers`, which have a "
-            f"`timeout` of their own. Received: step_timeout={seconds}"
-        )
 
 
 def side_by_side(trees: Sequence[Any], axis: int = 0) -> Any:

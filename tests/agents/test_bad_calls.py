@@ -69,7 +69,7 @@ USUAL = {
             WEIGHT,
         ),
         ("temperature max_weight clip max_deviations", SCALE),
-        ("step_timeout timeout start_timeout seconds", SECONDS),
+        ("timeout start_timeout seconds", SECONDS),
         (
             "distributional initialization on_env_error format quantize reward "
             "aggregate workers log_settings",

@@ -7,7 +7,6 @@ import gymnasium
 import keras
 import numpy as np
 import pytest
-from gymnasium.vector import AsyncVectorEnv
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import SyncVectorEnv
 
@@ -186,42 +185,15 @@ def test_environments_of_an_id_are_made_again_and_repeat():
         del gymnasium.registry["Failing-v0"]
 
 
-@pytest.mark.parametrize(
-    "fail",
-    [
-        failing_envs.is_killed,
-        pytest.param(failing_envs.raises, marks=pytest.mark.slow),
-        pytest.param(failing_envs.hangs, marks=pytest.mark.slow),
-    ],
-)
-def test_processes_are_replaced(fail):
-    env = failing_envs.in_processes(
-        [
-            functools.partial(FailingEnv, fail, at=30 if i else None)
-            for i in range(2)
-        ]
-    )
-    agent, data = made("PPO", env, step_timeout=2.0)
-    data.bind(agent)
-    data.refresh()
-    assert data.logs()["env_restarts"] == 1
-    data.refresh()
-    assert len(multiprocessing.active_children()) == 2
-    data.close()
-    assert not multiprocessing.active_children()
-
-
 def test_by_default_it_is_raised_and_nothing_is_left():
     env = failing_envs.in_processes(
         [functools.partial(FailingEnv, failing_envs.is_killed, at=30)]
     )
     agent, data = made("PPO", env, on_env_error="raise")
-    # A second fit makes the processes again.
-    for _ in range(2):
-        with pytest.raises(WorkerError, match="exit code -9"):
-            agent.fit(data, epochs=1, verbose=0)
-        assert not multiprocessing.active_children()
-        assert agent.env_steps == 0
+    with pytest.raises(WorkerError, match="exit code -9"):
+        agent.fit(data, epochs=1, verbose=0)
+    assert not multiprocessing.active_children()
+    assert agent.env_steps == 0
 
 
 def test_an_environment_that_always_fails_is_raised():
@@ -244,18 +216,6 @@ def test_an_environment_without_usable_steps_is_refused():
     agent, data = made("PPO", Short())
     with pytest.raises(RuntimeError, match="without a usable step"):
         agent.fit(data, epochs=1, verbose=0)
-
-
-def test_processes_that_cannot_be_made_again():
-    class Own(AsyncVectorEnv):
-        pass
-
-    env = Own([functools.partial(FailingEnv, at=5)], context="forkserver")
-    agent, data = made("PPO", env)
-    with pytest.raises(EnvCrash) as caught:
-        agent.fit(data, epochs=1, verbose=0)
-    assert "which can be made again" in " ".join(caught.value.__notes__)
-    assert not multiprocessing.active_children()
 
 
 def test_numbers_that_are_not_finite_are_no_failure():

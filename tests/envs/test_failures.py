@@ -1,11 +1,8 @@
 """What environments raise, how they die, and what is left of them."""
 
 import functools
-import gc
 import multiprocessing
 import os
-import threading
-import time
 import weakref
 
 import gymnasium
@@ -25,8 +22,6 @@ from support.probe_envs import EnvCrash
 from support.vector_envs import MODES
 
 ACTION = np.zeros(3, np.int32)
-# Longer than any step takes, of a busy machine too.
-_LIMIT = 2.0
 
 
 def makers(fail, at=4, failing=1, num_envs=3):
@@ -129,6 +124,7 @@ def test_a_process_killed_between_steps_is_found():
     del caught
     assert error() is None
     # Or it is closed first.
+    env = in_processes(failing_envs.is_killed, at=None)
     env.reset()
     kill(env, 0)
     env.close()
@@ -156,9 +152,9 @@ FAULTS = {
     "raises_what_cannot_be_made_again": WorkerError,
     "raises_what_is_made_of_two": failing_envs.WholeError,
     "raises_and_hangs": WorkerError,
-    "hangs": WorkerError,
     "is_killed": WorkerError,
     "exits": WorkerError,
+    "is_interrupted": KeyboardInterrupt,
     "shows_another_space": ValueError,
 }
 
@@ -166,129 +162,63 @@ FAULTS = {
 @pytest.mark.parametrize(
     ("call", "name"),
     [
-        ("step", "hangs"),
-        ("step", "raises_what_cannot_be_pickled"),
+        ("step", "is_killed"),
         ("reset", "raises_what_is_made_of_two"),
-        ("make", "raises_what_cannot_be_pickled"),
         *(
             pytest.param(call, name, marks=pytest.mark.slow)
             for call, name in (
+                ("step", "raises_what_cannot_be_pickled"),
                 ("step", "raises_and_hangs"),
-                ("step", "is_killed"),
                 ("step", "raises"),
+                ("step", "is_interrupted"),
                 ("reset", "raises_what_cannot_be_made_again"),
-                ("reset", "hangs"),
                 ("reset", "exits"),
                 ("reset", "shows_another_space"),
-                ("make", "exits"),
-                ("make", "raises"),
             )
         ),
     ],
 )
-def test_each_fault_is_raised_in_time_and_leaves_nothing(
-    call, name, server, tmp_path, monkeypatch
+def test_each_fault_is_raised_and_leaves_nothing(
+    call, name, server, monkeypatch
 ):
-    if name == "raises_and_hangs":
-        # The limit of a step goes before that of an error alone.
-        monkeypatch.setattr(worker_processes, "_SECONDS_TO_TELL", 60.0)
-    began = time.monotonic()
+    monkeypatch.setattr(worker_processes, "_SECONDS_TO_TELL", 2.0)
 
     def descriptors():
         return len(os.listdir("/proc/self/fd"))
 
-    fail, flag = getattr(failing_envs, name), tmp_path / "flag"
-    before = descriptors()
+    fail, before = getattr(failing_envs, name), descriptors()
     env = as_vector_env(
         failing_envs.in_processes(
             [
-                functools.partial(
-                    failing_envs.FailingCall, index, call, fail, flag
-                )
+                functools.partial(failing_envs.FailingCall, index, call, fail)
                 for index in range(3)
             ]
         )
     )
-    env.limit_steps(_LIMIT)
     env.reset(seed=0)
-    if call == "make":
-        env.env.processes[2].kill()
-        with pytest.raises(WorkerError):
-            env.step(ACTION)
-        flag.touch()
-    kind = WorkerError if call == "make" else FAULTS[name]
     failing = env.reset
     if call == "step":
         for _ in range(3):
             env.step(ACTION)
         failing = functools.partial(env.step, ACTION)
-    with pytest.raises(kind) as caught:
+    with pytest.raises(FAULTS[name]) as caught:
         failing()
-    # Long, for a machine that is busy; what hangs, hangs for ever.
-    assert time.monotonic() - began < 50.0
     text = " ".join(
         [str(caught.value), *getattr(caught.value, "__notes__", [])]
     )
-    if name == "raises_and_hangs" and call != "make":
+    if "pickled" in text:
         # Nothing of it says which one it was.
-        assert "Received: one that is not known" in text
-        assert env.failed.all()
+        assert "one of the 3 environments" in text or "environment 1" in text
     else:
         assert "environment 1" in text
         assert env.failed.tolist() == [False, True, False]
-    if name == "hangs":
-        assert "within `step_timeout`" in text
-        assert "environment 1, which did not answer" in text
     del caught
+    assert not children()
+    with pytest.raises(gymnasium.error.ClosedEnvironmentError):
+        env.reset()
     env.close()
     assert not children()
     assert descriptors() <= before
-
-
-def test_a_timeout_needs_processes():
-    for env in (FailingEnv(), SyncVectorEnv(makers(failing_envs.hangs))):
-        for make in (rl.RolloutDataset, rl.ReplayDataset, rl.EvaluationDataset):
-            with pytest.raises(ValueError, match="AsyncVectorEnv"):
-                make(env, step_timeout=1.0)
-    env = in_processes(failing_envs.raises)
-    try:
-        with pytest.raises(ValueError, match="above 0"):
-            rl.EvaluationDataset(env, step_timeout=0.0)
-        assert rl.EvaluationDataset(env, step_timeout=9.0).step_timeout
-    finally:
-        env.close()
-
-
-def test_a_timeout_does_not_keep_environments_alive():
-    env = in_processes(failing_envs.raises, at=None)
-    env.limit_steps(20.0)
-    env.reset()
-    env.step(ACTION)
-    assert len(children()) == 3
-    gc.disable()
-    try:
-        del env
-        assert not children()
-    finally:
-        gc.enable()
-
-
-def test_ctrl_c_in_an_environment_ends_processes_and_a_reset_makes_them_again():
-    env = in_processes(failing_envs.is_interrupted)
-    user = env.env
-    error_of(env, KeyboardInterrupt)
-    assert not children()
-    assert env.reset(seed=0).shape == (3, 2)
-    assert len(children()) == 3
-    # Nothing is left that would end them later.
-    timers = [
-        t for t in threading.enumerate() if isinstance(t, threading.Timer)
-    ]
-    assert all(each.finished.is_set() for each in timers)
-    assert env.env is user
-    # Whoever holds the environment closes the new processes.
-    user.close()
-    assert not children()
 
 
 def test_an_environment_that_does_not_close_is_ended(monkeypatch):

@@ -55,7 +55,7 @@ def test_settings_are_arguments_of_the_constructors():
     # Of environments in processes, which no preset makes, among others.
     of_environments = {
         *("env", "env_kwargs", "num_envs", "seed", "wrappers"),
-        *("step_timeout", "workers", "rounds_ahead"),
+        *("workers", "rounds_ahead"),
     }
     for name, known in presets.ALGORITHMS.items():
         kind = getattr(rl, name)

@@ -167,17 +167,14 @@ class FailingCall(FailingEnv):
 
     Args:
         index: Which environment it is.
-        call: `"reset"`, the second; `"step"`, the fourth; or `"make"`.
+        call: `"reset"`, the second; or `"step"`, the fourth.
         fail: As of `FailingEnv`.
-        flag: Path. It is made without a failure while there is no such file.
     """
 
-    def __init__(self, index, call, fail, flag):
+    def __init__(self, index, call, fail):
         fails = index == 1
         super().__init__(fail, at=4 if fails and call == "step" else None)
         self._resets_left = 2 if fails and call == "reset" else 0
-        if fails and call == "make" and flag.exists():
-            fail(self)
 
     def reset(self, *, seed=None, options=None):
         self._resets_left -= 1

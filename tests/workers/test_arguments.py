@@ -55,7 +55,6 @@ def test_environments_that_cannot_be_shared_or_sent():
         (CountingEnv(), {}, "they make their own"),
         (CountingEnv, {"env_kwargs": {"index": 1}}, "no `env_kwargs`"),
         (CountingEnv, {"wrappers": [gymnasium.Wrapper]}, "no `wrappers`"),
-        ("Acrobot-v1", {"step_timeout": 1.0}, "step_timeout=1.0"),
         (lambda lock=LOCK: CountingEnv(lock), {}, lock),
         ("Acrobot-v1", {"wrappers": [lambda env: CountingEnv(LOCK)]}, lock),
         ("Acrobot-v1", {"horizon": 8, "sequence_length": 3}, "Received: "),

@@ -353,9 +353,9 @@ def _integers(**values: int) -> Game:
     return {name: _integer(value) for name, value in values.items()}
 
 
-def _cell(y: Tensor, x: Tensor) -> Any:
+def _cell(y: Any, x: Any) -> Any:
     """Marks one cell of the board, `[10, 10]` bool."""
-    return (_INDICES[:, None] == y) & (x == _INDICES)
+    return ops.logical_and(y == _INDICES[:, None], x == _INDICES)
 
 
 def _in_lines(x: Tensor) -> Any:
