@@ -14,10 +14,10 @@ from multiprocessing.connection import wait
 from typing import Any
 
 from keras_rl2.saving import fresh_python
-from keras_rl2.workers import transport
-from keras_rl2.workers.transport import Link
-from keras_rl2.workers.transport import LinkLostError
-from keras_rl2.workers.transport import Transport
+from keras_rl2.workers import worker_pool
+from keras_rl2.workers.worker_pool import Link
+from keras_rl2.workers.worker_pool import LinkLostError
+from keras_rl2.workers.worker_pool import Transport
 from keras_rl2.workers.workers import Workers
 
 _MODULE = "keras_rl2.workers.worker_host"
@@ -42,12 +42,9 @@ class LocalWorkers(Workers):
             the environments wait, e.g. for a network.
         envs_per_worker: int or None. Environments of each; None for
             `num_envs` of the dataset, shared out evenly. Defaults to `None`.
-        min_workers: int. Number of processes below which an error is raised. A
-            lost process is replaced; if that fails, the remaining ones take
-            over its environments. Defaults to `1`.
         timeout: float or None. Seconds that a worker may take for its share
-            of a rollout, after which it is replaced. Defaults to `None`: no
-            limit.
+            of a rollout, after which it is replaced as if it had died.
+            Defaults to `None`: no limit.
         start_timeout: float. Seconds that the processes may take to start and
             to make their environments. Defaults to `60.0`.
 
@@ -103,7 +100,7 @@ class LocalTransport(Transport):
         """Ends all processes; see `Transport`."""
         for link in self._links:
             link.connection.close()
-        until = time.monotonic() + transport.SECONDS_TO_CLOSE
+        until = time.monotonic() + worker_pool.SECONDS_TO_CLOSE
         for link in self._links:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 link.process.wait(max(until - time.monotonic(), 0.0))
@@ -129,9 +126,9 @@ class LocalLink(Link):
                 **_settings(handle),
             )
 
-    def send(self, index: int, method: str, arguments: Sequence[Any]) -> None:
+    def send(self, method: str, arguments: Sequence[Any]) -> None:
         """Asks for a call; see `Link`."""
-        packed = pickle.dumps((index, method, arguments))
+        packed = pickle.dumps((method, arguments))
         with _losses():
             self.connection.send_bytes(packed)
 

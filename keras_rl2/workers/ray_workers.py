@@ -14,12 +14,12 @@ from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.envs.errors import WorkerError
 from keras_rl2.saving import fresh_python
-from keras_rl2.workers.transport import SECONDS_TO_CLOSE
-from keras_rl2.workers.transport import Link
-from keras_rl2.workers.transport import LinkLostError
-from keras_rl2.workers.transport import Transport
 from keras_rl2.workers.worker_host import WorkerHost
 from keras_rl2.workers.worker_host import packed_error
+from keras_rl2.workers.worker_pool import SECONDS_TO_CLOSE
+from keras_rl2.workers.worker_pool import Link
+from keras_rl2.workers.worker_pool import LinkLostError
+from keras_rl2.workers.worker_pool import Transport
 from keras_rl2.workers.workers import Workers
 
 # Address of the Ray that this process is connected to, if it was done here.
@@ -51,13 +51,9 @@ class RayWorkers(Workers):
             workers regardless of it. Defaults to `1`.
         options: Mapping or None. Other options of the actors, those of
             `ray.actor.ActorClass.options`. Defaults to `None`.
-        min_workers: int. Number of processes below which an error is raised. A
-            process that is lost, perhaps with its machine, is replaced; if that
-            fails, the remaining ones take over its environments. Defaults to
-            `1`.
         timeout: float or None. Seconds that a worker may take for its share
-            of a rollout, after which it is replaced. Defaults to `None`: no
-            limit.
+            of a rollout, after which it is replaced as if it had died.
+            Defaults to `None`: no limit.
         start_timeout: float. Seconds that the processes may take to start and
             to make their environments: some minutes where Ray has to start
             machines for them. Defaults to `60.0`.
@@ -71,9 +67,9 @@ class RayWorkers(Workers):
     No process starts before a dataset uses the workers, e.g.
     `rl.RolloutDataset("HalfCheetah-v5", workers=workers)` in a training:
 
-    >>> workers = RayWorkers(100, envs_per_worker=8, min_workers=80)
-    >>> workers.count, workers.envs_per_worker, workers.min_workers
-    (100, 8, 80)
+    >>> workers = RayWorkers(100, envs_per_worker=8)
+    >>> workers.count, workers.envs_per_worker
+    (100, 8)
     """
 
     @refusing_unknown
@@ -85,14 +81,12 @@ class RayWorkers(Workers):
         address: str | None = None,
         num_cpus_per_worker: float = 1,
         options: Mapping[str, Any] | None = None,
-        min_workers: int = 1,
         timeout: float | None = None,
         start_timeout: float = 60.0,
     ) -> None:
         super().__init__(
             count,
             envs_per_worker,
-            min_workers=min_workers,
             timeout=timeout,
             start_timeout=start_timeout,
         )
@@ -191,11 +185,11 @@ class RayLink(Link):
         #: The reference to the answer; None if there will be none.
         self.awaited: Any = None
 
-    def send(self, index: int, method: str, arguments: Sequence[Any]) -> None:
+    def send(self, method: str, arguments: Sequence[Any]) -> None:
         """Asks for a call; see `Link`."""
         self.awaited = None
         with _losses():
-            self.awaited = self.actor.call.remote(index, method, *arguments)
+            self.awaited = self.actor.call.remote(method, *arguments)
 
     def receive(self) -> tuple[bool, Any]:
         """Returns the answer; see `Link`."""

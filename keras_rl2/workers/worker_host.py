@@ -22,22 +22,16 @@ _STDIN = 0
 
 
 class WorkerHost:
-    """Holds the workers of one process, and calls their methods.
-
-    One process has one worker, until it takes over that of a process that is
-    lost and cannot be replaced.
-    """
+    """Holds the worker of a process, and calls its methods."""
 
     def __init__(self) -> None:
-        self._workers: dict[int, Worker] = {}
+        self._index = -1
+        self._worker: Worker | None = None
 
-    def call(
-        self, index: int, method: str, *arguments: Any
-    ) -> tuple[bool, Any]:
-        """Calls a method of a worker.
+    def call(self, method: str, *arguments: Any) -> tuple[bool, Any]:
+        """Calls a method of the worker.
 
         Args:
-            index: int. Which worker.
             method: str. The method's name; `"make"` makes the worker.
             *arguments: Its arguments.
 
@@ -48,29 +42,22 @@ class WorkerHost:
         where = ", as it was made"
         try:
             if method == "make":
-                envs, maker, seed = pickle.loads(*arguments)
-                self._close(index)
-                self._workers[index] = Worker(envs, maker, seed)
+                self._index, *given = pickle.loads(*arguments)
+                self._worker = Worker(*given)
                 return True, None
-            worker = self._workers[index]
-            first = worker.first
+            assert self._worker is not None
+            first = self._worker.first
             where = f", whose environment 0 is environment {first} of all"
-            return True, getattr(worker, method)(*arguments)
+            return True, getattr(self._worker, method)(*arguments)
         except Exception as error:
-            error.add_note(f"In worker {index}{where}.")
+            error.add_note(f"In worker {self._index}{where}.")
             return False, packed_error(error)
 
     def close(self) -> None:
-        """Closes all environments."""
-        for index in [*self._workers]:
-            self._close(index)
-
-    def _close(self, index: int) -> None:
-        """Closes a worker, if there is one; an error of it is dropped."""
-        worker = self._workers.pop(index, None)
-        if worker is not None:
+        """Closes the environments; an error of theirs is dropped."""
+        if self._worker is not None:
             with contextlib.suppress(Exception):
-                worker.env.close()
+                self._worker.env.close()
 
 
 def packed_error(error: Exception) -> bytes:
@@ -110,8 +97,8 @@ def main() -> None:
     with contextlib.suppress(EOFError, OSError), connected:
         connected.send_bytes(b"")
         while True:
-            index, method, arguments = pickle.loads(connected.recv_bytes())
-            answer = host.call(index, method, *arguments)
+            method, arguments = pickle.loads(connected.recv_bytes())
+            answer = host.call(method, *arguments)
             try:
                 packed = pickle.dumps(answer)
             except Exception as error:

@@ -1,10 +1,13 @@
-"""Calls of workers, and the replacement of lost ones."""
+"""Processes of workers: their calls, and the replacement of lost ones."""
 
+import abc
 import dataclasses
 import logging
 import math
+import os
 import pickle
 import time
+import weakref
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
@@ -13,24 +16,109 @@ from typing import NoReturn
 import cloudpickle
 
 from keras_rl2.envs.errors import WorkerError
-from keras_rl2.workers.transport import Link
-from keras_rl2.workers.transport import LinkLostError
-from keras_rl2.workers.transport import Transport
 from keras_rl2.workers.worker import EnvMaker
 from keras_rl2.workers.worker import derived_seed
 from keras_rl2.workers.worker_host import unpacked_error
 
+# A healthy environment may write files as it closes.
+SECONDS_TO_CLOSE = 5.0
 # Losses of one worker in a row, without a rollout between them, after which
 # replacing it is given up.
 MOST_LOSSES = 5
-# Processes that may die as they make a worker's environments, before another
-# worker makes them. One of them may have been killed by chance.
-_MOST_TRIES = 2
 # Time limit for the start of a replacing process; at least twice the time that
 # the first processes took.
 SECONDS_TO_REPLACE = 8.0
 
 logger = logging.getLogger(__name__)
+
+
+class LinkLostError(Exception):
+    """A worker process is gone, or cannot be reached any more."""
+
+
+class Link(abc.ABC):
+    """The learner's connection to one worker process.
+
+    A call is sent only when the one before it has been answered. All methods
+    but `kill` raise a `LinkLostError` if the process is gone.
+    """
+
+    @abc.abstractmethod
+    def send(self, method: str, arguments: Sequence[Any]) -> None:
+        """Asks for `WorkerHost.call`, without waiting for it."""
+
+    @abc.abstractmethod
+    def receive(self) -> tuple[bool, Any]:
+        """Returns the answer of `WorkerHost.call`."""
+
+    @abc.abstractmethod
+    def kill(self) -> None:
+        """Kills the process."""
+
+
+class Transport(abc.ABC):
+    """Starts worker processes, and waits for their answers."""
+
+    def __init__(self) -> None:
+        self._links: list[Any] = []
+        self._end = weakref.finalize(self, _kill, self._links, os.getpid())
+
+    def start(self, count: int, seconds: float) -> list[Link]:
+        """Starts processes.
+
+        Args:
+            count: int. Number of processes.
+            seconds: float. Time limit.
+
+        Raises:
+            LinkLostError: If one did not start.
+        """
+        links: list[Link] = []
+        try:
+            for _ in range(count):
+                links.append(self._begin())
+            self._wait_for_start(links, seconds)
+        except BaseException:
+            _kill(links, os.getpid())
+            raise
+        self._links += links
+        return links
+
+    @abc.abstractmethod
+    def _begin(self) -> Link:
+        """Begins to start a process."""
+
+    @abc.abstractmethod
+    def _wait_for_start(self, links: Sequence[Any], seconds: float) -> None:
+        """Waits until processes have started, or raises a `LinkLostError`."""
+
+    def share(self, value: object) -> Any:
+        """Returns a stand-in for a value, as an argument of many calls."""
+        return value
+
+    @abc.abstractmethod
+    def wait(self, links: Sequence[Any], seconds: float | None) -> list[Link]:
+        """Waits until there is an answer, or a process is gone.
+
+        Args:
+            links: Sequence of `Link`. The processes.
+            seconds: float or None. Time limit.
+
+        Returns:
+            list of `Link` with `receive` ready to return at once; empty after
+            the time limit.
+        """
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Lets all processes close their environments and end."""
+
+
+def _kill(links: Sequence[Link], owner: int) -> None:
+    """Kills processes, unless in a forked copy of the process that has them."""
+    if os.getpid() == owner:
+        for link in links:
+            link.kill()
 
 
 # Compared by identity: arrays in it cannot be compared.
@@ -39,7 +127,6 @@ class Call:
     """A call of a worker's method, under way or answered.
 
     Attributes:
-        index: int. Index of the worker.
         method: str. Name of the method.
         arguments: tuple. Its arguments.
         seconds: float or None. Time limit.
@@ -49,7 +136,6 @@ class Call:
         done: bool. Whether it has been answered.
     """
 
-    index: int
     method: str
     arguments: tuple[Any, ...]
     seconds: float | None
@@ -65,13 +151,13 @@ class Call:
 
 @dataclasses.dataclass(eq=False)
 class _Process:
-    """A process, the workers that it holds, and calls without an answer.
+    """A process of a worker, and its calls without an answer.
 
     The first call has been sent at the time `since`.
     """
 
+    index: int
     link: Link
-    indices: list[int] = dataclasses.field(default_factory=list)
     calls: deque[Call] = dataclasses.field(default_factory=deque)
     since: float = 0.0
 
@@ -93,7 +179,7 @@ class _Process:
             call = self.calls[0]
             self.since = time.monotonic()
             try:
-                self.link.send(call.index, call.method, call.arguments)
+                self.link.send(call.method, call.arguments)
             except LinkLostError as error:
                 logger.debug("A worker is gone: %s", error)
             except Exception as error:
@@ -108,15 +194,13 @@ class WorkerPool:
 
     A process that has died, or has not answered in time, is replaced by
     another one, in which the same environments are made again and the calls are
-    repeated. If that fails, the remaining processes take over its environments.
-    Ctrl-C ends all processes, since their calls may never end; they are started
-    again at the next call.
+    repeated. Ctrl-C ends all processes, since their calls may never end; they
+    are started again at the next call.
 
     Args:
         transport: `Transport`. Runs the processes.
         maker: `EnvMaker`. Makes environments.
         shares: Sequence of slices. Indices of each worker's environments.
-        min_workers: int. Number of processes below which an error is raised.
         timeout: float or None. Seconds that a call may take.
         start_timeout: float. Seconds that processes may take to start.
         seed: int. Seeds environments that replace others.
@@ -133,7 +217,6 @@ class WorkerPool:
         transport: Transport,
         maker: EnvMaker,
         shares: Sequence[slice],
-        min_workers: int,
         timeout: float | None,
         start_timeout: float,
         seed: int,
@@ -144,7 +227,6 @@ class WorkerPool:
         self._seed = seed
         self._transport = transport
         self._maker = maker
-        self._min_workers = min_workers
         self._timeout = timeout
         self._replace_seconds = start_timeout
         self._plan: tuple[Any, ...] = ()
@@ -160,11 +242,6 @@ class WorkerPool:
             raise
         took = time.monotonic() - began
         self._replace_seconds = max(SECONDS_TO_REPLACE, 2.0 * took)
-
-    @property
-    def workers_left(self) -> int:
-        """Number of live processes."""
-        return len(self._processes)
 
     def share(self, value: object) -> Any:
         """Returns a stand-in for a value; see `Transport.share`."""
@@ -191,11 +268,9 @@ class WorkerPool:
                 # They were interrupted.
                 self._start()
             calls = []
-            for index, given in enumerate(arguments):
-                call = Call(index, method, given, self._timeout)
-                [process] = [p for p in self._processes if index in p.indices]
-                process.ask(call)
-                calls.append(call)
+            for process, given in zip(self._processes, arguments, strict=True):
+                calls.append(Call(method, given, self._timeout))
+                process.ask(calls[-1])
         except BaseException as error:
             self.break_off(error)
             raise
@@ -292,67 +367,44 @@ class WorkerPool:
             raise WorkerError(
                 f"Expected {len(self.shares)} workers. Received: {error}"
             ) from error
-        self._processes = [_Process(link) for link in links]
-        for index, process in enumerate(self._processes):
-            self._take_over(process, [index], [])
-
-    def _lose(self, process: _Process, why: str, hangs: bool = False) -> None:
-        """Replaces a lost process, or distributes its workers to others."""
-        self.losses += 1
-        self._processes.remove(process)
-        process.link.kill()
-        indices = process.indices
-        named = ", ".join(map(str, indices))
-        logger.warning("Worker %s is replaced: %s.", named, why)
-        again = [call for call in process.calls if not call.own]
-        tries = [
-            self._losses_in_a_row[call.index]
-            for call in process.calls
-            if call.method == "make"
+        self._processes = [
+            _Process(index, link) for index, link in enumerate(links)
         ]
-        if tries and (hangs or max(tries) >= _MOST_TRIES):
-            # It had replaced another one.
-            why = f"{why}, and so did its replacement"
-        else:
-            for index in indices:
-                self._losses_in_a_row[index] += 1
-                if self._losses_in_a_row[index] > MOST_LOSSES:
-                    why = f"{why}, {MOST_LOSSES + 1} times"
-                    self._give_up(f"worker {named} to answer", why)
-            try:
-                [link] = self._transport.start(1, self._replace_seconds)
-            except LinkLostError as error:
-                why = f"{why}; {error}"
-            else:
-                self._processes.append(_Process(link))
-                self._take_over(self._processes[-1], indices, again)
-                return
-        # The remaining ones share its workers.
-        if self.workers_left < self._min_workers:
-            self._give_up(
-                f"at least {self._min_workers} workers",
-                f"{self.workers_left} that are left; worker {named} was lost: "
-                f"{why}",
-            )
-        for index in indices:
-            least = min(self._processes, key=lambda each: len(each.indices))
-            own = [call for call in again if call.index == index]
-            self._take_over(least, [index], own)
+        for process in self._processes:
+            self._make(process)
 
-    def _take_over(
-        self, process: _Process, indices: list[int], calls: list[Call]
-    ) -> None:
-        """Lets a process take over workers and their open calls."""
-        process.indices += indices
-        for index in indices:
-            seed = derived_seed(self._seed, self.losses, index)
-            made = cloudpickle.dumps((self.shares[index], self._maker, seed))
-            seconds = self._replace_seconds
-            process.ask(Call(index, "make", (made,), seconds, own=True))
-            if self._plan:
-                process.ask(Call(index, "plan", self._plan, None, own=True))
-        for call in calls:
-            process.ask(call)
+    def _make(self, process: _Process) -> None:
+        """Asks a process to make its environments."""
+        index = process.index
+        seed = derived_seed(self._seed, self.losses, index)
+        given = (index, self.shares[index], self._maker, seed)
+        seconds = self._replace_seconds
+        process.ask(Call("make", (cloudpickle.dumps(given),), seconds, True))
+        if self._plan:
+            process.ask(Call("plan", self._plan, None, own=True))
+
+    def _lose(self, lost: _Process, why: str, hangs: bool = False) -> None:
+        """Replaces a lost process, which repeats the open calls."""
+        index = lost.index
+        self.losses += 1
+        lost.link.kill()
+        logger.warning("Worker %s is replaced: %s.", index, why)
+        expected = f"worker {index} to answer"
+        self._losses_in_a_row[index] += 1
+        if self._losses_in_a_row[index] > MOST_LOSSES:
+            self._give_up(expected, f"{why}, {MOST_LOSSES + 1} times")
+        if hangs and any(call.method == "make" for call in lost.calls):
+            self._give_up(expected, f"{why}, as it was to replace another")
+        try:
+            [link] = self._transport.start(1, self._replace_seconds)
+        except LinkLostError as error:
+            self._give_up(expected, f"{why}; {error}")
+        process = _Process(index, link)
+        self._processes[index] = process
+        self._make(process)
+        for call in lost.calls:
+            if not call.own:
+                process.ask(call)
 
     # Receiving.
 
@@ -391,6 +443,6 @@ class WorkerPool:
         else:
             call.end(error=unpacked_error(answer))
         if call.method == "collect":
-            self._losses_in_a_row[call.index] = 0
+            self._losses_in_a_row[process.index] = 0
         if call.own and call.error is not None:
             raise call.error

@@ -17,8 +17,8 @@ from keras_rl2.envs.vector_env import Step
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
-from keras_rl2.workers.transport import Transport
 from keras_rl2.workers.worker import EnvMaker
+from keras_rl2.workers.worker_pool import Transport
 from keras_rl2.workers.worker_pool import WorkerPool
 
 
@@ -39,26 +39,18 @@ class Workers(abc.ABC):
         count: int,
         envs_per_worker: int | None = None,
         *,
-        min_workers: int = 1,
         timeout: float | None = None,
         start_timeout: float = 60.0,
     ) -> None:
         check_positive(
             count=count,
             envs_per_worker=1 if envs_per_worker is None else envs_per_worker,
-            min_workers=min_workers,
         )
-        if min_workers > count:
-            raise ValueError(
-                f"Expected `min_workers` to be at most `count`, {count}. "
-                f"Received: min_workers={min_workers}"
-            )
         check_above_zero(
             **present(timeout=timeout), start_timeout=start_timeout
         )
         self.count = count
         self.envs_per_worker = envs_per_worker
-        self.min_workers = min_workers
         self.timeout = timeout
         self.start_timeout = start_timeout
 
@@ -102,7 +94,6 @@ class Workers(abc.ABC):
             self._transport(),
             maker,
             shares,
-            min_workers=self.min_workers,
             timeout=self.timeout,
             start_timeout=self.start_timeout,
             seed=seed,

@@ -44,7 +44,7 @@ USUAL = {
             "num_envs horizon passes rounds_per_epoch episodes epochs capacity "
             "sequence_length steps_per_round total_steps updates_per_round "
             "n_step validation_freq target_every policy_delay num_samples "
-            "max_skipped_updates count keep envs_per_worker min_workers "
+            "max_skipped_updates count keep envs_per_worker "
             "every stride updates_per_epoch steps every_steps "
             "max_steps window frequency batch_size",
             COUNT,

@@ -102,23 +102,6 @@ class Always:
             self.how()
 
 
-class MadeInFewProcesses(NumberedEnv):
-    """Kills new processes that it is made in, after some of them.
-
-    Args:
-        folder: Has a file for each process in which it can be made.
-    """
-
-    _was_made = False
-
-    def __init__(self, folder):
-        if not MadeInFewProcesses._was_made:
-            if not any(_taken(path) for path in Path(folder).iterdir()):
-                dies()
-            MadeInFewProcesses._was_made = True
-        super().__init__()
-
-
 def _taken(path):
     """Removes a file, and says whether it was there."""
     try:

@@ -13,12 +13,12 @@ def transport_of(data):
 
 
 def held_by(env):
-    """Returns the indices of the workers that each process holds, by link.
+    """Returns the index of the worker of each process, by link.
 
     Args:
         env: `WorkerEnv`.
     """
-    return {each.link: each.indices for each in env.pool._processes}
+    return {each.link: each.index for each in env.pool._processes}
 
 
 def processes_of(data):

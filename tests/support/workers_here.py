@@ -2,10 +2,10 @@
 
 import pickle
 
-from keras_rl2.workers.transport import Link
-from keras_rl2.workers.transport import LinkLostError
-from keras_rl2.workers.transport import Transport
 from keras_rl2.workers.worker_host import WorkerHost
+from keras_rl2.workers.worker_pool import Link
+from keras_rl2.workers.worker_pool import LinkLostError
+from keras_rl2.workers.worker_pool import Transport
 from keras_rl2.workers.workers import Workers
 from support.worker_processes import held_by
 from support.worker_processes import transport_of
@@ -25,20 +25,20 @@ class LinkHere(Link):
         self.lost_before = None
         self._asked = None
 
-    def send(self, index, method, arguments):
+    def send(self, method, arguments):
         assert self._asked is None, "a call before the last one was answered"
         if self.lost:
             raise LinkLostError("lost")
-        self._asked = pickle.dumps((index, method, arguments))
+        self._asked = pickle.dumps((method, arguments))
 
     def receive(self):
         if not self.lost:
-            index, method, arguments = pickle.loads(self._asked)
+            method, arguments = pickle.loads(self._asked)
             self._asked = None
             self.lost = method == self.lost_before
         if self.lost:
             raise LinkLostError("")
-        answer = self.host.call(index, method, *arguments)
+        answer = self.host.call(method, *arguments)
         return pickle.loads(pickle.dumps(answer))
 
     def kill(self):
@@ -107,6 +107,6 @@ def lose(data, index, method="collect"):
         Its `TransportHere`.
     """
     held = held_by(data.env)
-    [link] = [each for each in held if index in held[each]]
+    [link] = [each for each in held if index == held[each]]
     link.lost_before = method
     return transport_of(data)

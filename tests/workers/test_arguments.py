@@ -30,8 +30,6 @@ def test_bad_numbers_of_workers_are_refused():
     for workers, arguments, text in [
         (rl.LocalWorkers, {"count": 0}, "count=0"),
         (rl.LocalWorkers, {"envs_per_worker": 0}, "envs_per_worker=0"),
-        (rl.LocalWorkers, {"min_workers": 0}, "min_workers=0"),
-        (rl.LocalWorkers, {"min_workers": 3}, "min_workers=3"),
         (rl.LocalWorkers, {"timeout": 0}, "timeout=0"),
         (rl.LocalWorkers, {"start_timeout": -1.0}, "start_timeout=-1.0"),
         (rl.RayWorkers, {"num_cpus_per_worker": -1}, "per_worker=-1"),

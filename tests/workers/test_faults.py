@@ -12,7 +12,6 @@ from support.watched_workers import HORIZON
 from support.watched_workers import NUM_ENVS
 from support.watched_workers import Watch
 from support.watched_workers import made
-from support.worker_envs import MadeInFewProcesses
 from support.worker_envs import NumberedEnv
 from support.worker_envs import Once
 from support.worker_processes import kill
@@ -91,40 +90,6 @@ def test_replay_does_not_cross_a_gap():
     np.testing.assert_allclose(
         batch["discount"][ends], agent.gamma ** span[ends], rtol=1e-6
     )
-    watch.assert_statistics()
-
-
-def processes(folder, count):
-    """Makes a folder for `MadeInFewProcesses` that can be made in so many."""
-    folder.mkdir()
-    allow(folder, count)
-    return folder
-
-
-def allow(folder, count):
-    for index in range(count):
-        (folder / str(index)).touch()
-
-
-@pytest.mark.slow
-def test_one_that_cannot_be_replaced_leaves_its_share(closing, tmp_path):
-    folder = processes(tmp_path / "made", 2)
-    agent, data = closing(functools.partial(MadeInFewProcesses, folder))
-    data.bind(agent)
-    watch = Watch(data, agent)
-    data.refresh()
-    gone, left = living(data)
-    kill(gone)
-    for _ in range(2):
-        data.refresh()
-    assert (watch.rollouts, watch.gaps) == (3, 2)
-    assert living(data) == [left]
-    # That one is replaced with all that it holds.
-    allow(folder, 1)
-    kill(left)
-    data.refresh()
-    assert watch.gaps == 2 + NUM_ENVS
-    assert len(living(data)) == 1
     watch.assert_statistics()
 
 

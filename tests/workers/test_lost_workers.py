@@ -136,9 +136,9 @@ def test_a_rollout_that_is_not_asked_of_all_is_asked_of_none(error, left):
         patch.setattr(link, "send", fails)
         with pytest.raises(error):
             agent.fit(data, epochs=1, verbose=0)
-    assert data.env.pool.workers_left == left
+    assert len(held_by(data.env)) == left
     agent.fit(data, epochs=1, verbose=0)
-    assert data.env.pool.workers_left == 2
+    assert len(held_by(data.env)) == 2
     assert (watch.rollouts, watch.gaps) == (2, NUM_ENVS)
     watch.assert_statistics()
 
@@ -154,35 +154,17 @@ def test_a_step_that_is_lost_is_an_error():
     assert (observation[:, 2] == 0).all()
 
 
-def test_shares_that_were_given_away_are_given_away_again():
-    workers = WorkersHere(4)
-    agent, data = made(workers=workers)
-    data.bind(agent)
-    watch = Watch(data, agent)
-    data.refresh()
-    workers.transport.most = 0
-    for left in (3, 2, 1):
-        lose(data, 0)
-        data.refresh()
-        assert data.env.pool.workers_left == left
-    assert watch.rollouts == 4
-    watch.assert_statistics()
-    lose(data, 0)
-    with pytest.raises(WorkerError, match="at least 1 workers"):
-        agent.fit(data, epochs=1, verbose=0)
-    with pytest.raises(ValueError, match="workers that are open"):
-        agent.fit(data, epochs=1, verbose=0)
-
-
-def test_too_few_workers_are_an_error():
-    workers = WorkersHere(2, min_workers=2)
+def test_one_that_cannot_be_replaced_is_an_error():
+    workers = WorkersHere(2)
     agent, data = made(workers=workers)
     data.bind(agent)
     workers.transport.most = 0
     lose(data, 0)
-    with pytest.raises(WorkerError, match="at least 2 workers"):
+    with pytest.raises(WorkerError, match=r"worker 0.*there is no more"):
         data.collect()
     assert workers.transport.closed
+    with pytest.raises(ValueError, match="workers that are open"):
+        agent.fit(data, epochs=1, verbose=0)
 
 
 def test_one_that_does_not_answer_in_time_is_replaced(caplog):
@@ -202,7 +184,7 @@ def test_one_that_does_not_answer_in_time_is_replaced(caplog):
         patch.setattr(transport, "wait", answered)
         data.refresh()
     assert "did not answer 'collect' within 1e-06 s" in caplog.text
-    assert data.env.pool.losses == data.env.pool.workers_left == 2
+    assert data.env.pool.losses == len(held_by(data.env)) == 2
     data.refresh()
     watch.assert_statistics()
 

@@ -15,9 +15,9 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2.workers import local_workers
-from keras_rl2.workers import transport as transports
+from keras_rl2.workers import worker_pool
 from keras_rl2.workers.local_workers import LocalTransport
-from keras_rl2.workers.transport import LinkLostError
+from keras_rl2.workers.worker_pool import LinkLostError
 from support import worker_envs
 from support.datasets import episodes_of
 from support.worker_envs import NumberedEnv
@@ -82,7 +82,7 @@ def test_close_leaves_nothing(closed):
 
 
 def test_close_ends_what_does_not_end(monkeypatch):
-    monkeypatch.setattr(transports, "SECONDS_TO_CLOSE", 0.2)
+    monkeypatch.setattr(worker_pool, "SECONDS_TO_CLOSE", 0.2)
 
     class Hangs(NumberedEnv):
         def close(self):
