@@ -8,7 +8,6 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from keras_rl2.basics.shapes import Tensor
 from keras_rl2.envs.graph import random_numbers
 from keras_rl2.envs.graph.graph_env import GraphEnv
 from keras_rl2.spaces.array_spec import ArraySpec
@@ -42,45 +41,44 @@ def check_graph_env(env: GraphEnv) -> None:
     >>> from keras_rl2.envs.graph.classic_control import CartPole
     >>> check_graph_env(CartPole())
     """
-    name = type(env).__name__
-    for attribute in ("observation_space", "action_space"):
-        if not hasattr(env, attribute):
-            raise ValueError(
-                f"Expected `{attribute}` as an attribute of {name}. "
-                "Received: none"
-            )
     check_observation_space(env.observation_space)
     check_action_space(env.action_space)
-    spec = action_dtypes(env.action_space)
+    dtypes = action_dtypes(env.action_space)
     seed = ops.convert_to_tensor(np.array([0, 1], np.uint32))
-    state, observation = _twice(name, "reset", env.reset, seed)
-    _check_parts(name, "reset", env, state, observation)
+    where = f"{type(env).__name__}.reset"
+    state, observation = _twice(where, env.reset, seed)
+    _check_results(where, env, state, observation)
     form = _form(state)
+    where = f"{type(env).__name__}.step"
     for number in range(_STEPS):
+        env.action_space.seed(number)
         action = map_leaves(
             lambda dtype, drawn: ops.convert_to_tensor(drawn, dtype),
-            spec,
-            _drawn(env, number),
+            dtypes,
+            env.action_space.sample(),
         )
-        given = _twice(
-            name,
-            "step",
+        state, observation, reward, terminated, truncated = _twice(
+            where,
             env.step,
             state,
             action,
             random_numbers.fold_in(seed, number),
         )
-        if len(given) != 5:
-            raise ValueError(
-                f"Expected {name}.step to return (state, observation, reward, "
-                f"terminated, truncated). Received: {len(given)} values"
-            )
-        state, observation, *outcome = given
-        _check_parts(name, "step", env, state, observation)
-        _check_outcome(name, *outcome)
+        _check_results(where, env, state, observation, reward)
+        scalars = {
+            "reward": reward,
+            "terminated": terminated,
+            "truncated": truncated,
+        }
+        for kind, each in scalars.items():
+            if np.shape(each) != ():
+                raise ValueError(
+                    f"Expected a scalar {kind} from {where}. Received: an "
+                    f"array of shape {np.shape(each)}"
+                )
         if _form(state) != form:
             raise ValueError(
-                f"Expected {name}.step to keep the shapes and dtypes of the "
+                f"Expected {where} to keep the shapes and dtypes of the "
                 f"state, {form}. Received: {_form(state)}"
             )
 
@@ -102,16 +100,7 @@ def action_dtypes(space: gymnasium.Space[Any]) -> Any:
     return map_leaves(dtype, action_spec(space))
 
 
-def _drawn(env: GraphEnv, number: int) -> Any:
-    """Returns a random action, always the same."""
-    space = env.action_space
-    space.seed(number)
-    return space.sample()
-
-
-def _twice(
-    name: str, method: str, function: Callable[..., Any], *given: Any
-) -> Any:
+def _twice(where: str, function: Callable[..., Any], *given: Any) -> Any:
     """Calls a function twice, and checks that it returns the same."""
     first, second = function(*given), function(*given)
     same = map(
@@ -123,8 +112,8 @@ def _twice(
     )
     if _form(first) != _form(second) or not all(same):
         raise ValueError(
-            f"Expected {name}.{method} to return the same for the same "
-            "arguments, with random numbers from `seed` alone, e.g. by "
+            f"Expected {where} to return the same for the same arguments, with "
+            "random numbers from `seed` alone, e.g. by "
             "`keras_rl2.envs.graph.random_numbers.uniform(seed, shape)`. "
             "Received: other results in a second call"
         )
@@ -140,49 +129,29 @@ def _form(tree: Any) -> list[tuple[str, tuple[int, ...], str]]:
     ]
 
 
-def _check_parts(
-    name: str, method: str, env: GraphEnv, state: Any, observation: Any
+def _check_results(
+    where: str, env: GraphEnv, state: Any, observation: Any, reward: Any = 0.0
 ) -> None:
     """Checks an observation's form, and that all numbers are finite."""
-    expected = [
-        (path, tuple(each.shape))
-        for path, each in named_leaves(observation_spec(env.observation_space))
-    ]
+    spec = observation_spec(env.observation_space)
+    expected = [(path, each.shape) for path, each in named_leaves(spec)]
     received = [
         (path, tuple(np.shape(each)))
         for path, each in named_leaves(observation)
     ]
     if expected != received:
         raise ValueError(
-            f"Expected the observation of {name}.{method} in the form of its "
-            f"space: {expected}, paths with shapes. Received: {received}"
+            f"Expected the observation of {where} in the form of its space: "
+            f"{expected}, paths with shapes. Received: {received}"
         )
-    for kind, tree in (("state", state), ("observation", observation)):
+    for kind, tree in (
+        ("state", state),
+        ("observation", observation),
+        ("reward", reward),
+    ):
         for path, each in named_leaves(tree):
             if not np.isfinite(np.asarray(each, np.float64)).all():
-                where = f"{kind} {path}" if path else kind
                 raise ValueError(
-                    f"Expected a finite {where} from {name}.{method}. "
-                    f"Received: {np.asarray(each)}"
+                    f"Expected a finite {f'{kind} {path}'.rstrip()} from "
+                    f"{where}. Received: {np.asarray(each)}"
                 )
-
-
-def _check_outcome(
-    name: str, reward: Tensor, terminated: Tensor, truncated: Tensor
-) -> None:
-    """Checks that reward and ends are scalars, and the reward is finite."""
-    for kind, each in (
-        ("reward", reward),
-        ("terminated", terminated),
-        ("truncated", truncated),
-    ):
-        if np.shape(each) != ():
-            raise ValueError(
-                f"Expected a scalar {kind} from {name}.step. Received: an "
-                f"array of shape {np.shape(each)}"
-            )
-    if not np.isfinite(np.asarray(reward)):
-        raise ValueError(
-            f"Expected a finite reward from {name}.step. "
-            f"Received: reward={np.asarray(reward)}"
-        )

@@ -1,6 +1,7 @@
 """A rollout in the graph: T steps of B environments by one loop."""
 
 import math
+import weakref
 from collections.abc import Callable
 from typing import Any
 from typing import NamedTuple
@@ -15,9 +16,7 @@ from keras_rl2.graph.graph_vector_env import GraphVectorEnv
 from keras_rl2.graph.graph_vector_env import Transition
 from keras_rl2.policies.policy import Policy
 from keras_rl2.policies.policy_function import actions
-from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.supported import action_spec
-from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import named_leaves
 from keras_rl2.spaces.trees import with_leaves
@@ -216,55 +215,86 @@ def first_not_finite(rollout: GraphRollout) -> Tensor:
     return tf.stack(found)
 
 
-def refuse_not_finite(
-    bad: np.ndarray, observation: Tree[ArraySpec], env: GraphVectorEnv
-) -> None:
-    """Raises for a number of a rollout that is not finite, with its place.
+class RoundsInGraph:
+    """Base of what makes rounds within a train function.
 
     Args:
-        bad: `[L]` ints. See `first_not_finite`.
-        observation: tree of `ArraySpec`. One observation.
-        env: `GraphVectorEnv`. The environments.
-
-    Raises:
-        ValueError: If there is such a number.
+        agent: `keras_rl2.Agent`. Acts and learns.
+        env: `GraphVectorEnv`. B environments.
+        horizon: int. Steps of a rollout, T.
+        receive: Method that receives what the graph has made. Its object is
+            not kept alive.
     """
-    if (bad < 0).all():
-        return
-    names = ["reward"]
-    sizes = [1]
-    for path, spec in named_leaves(observation):
-        if np.issubdtype(spec.dtype, np.floating):
-            names.append(f"observation {path}" if path else "observation")
-            sizes.append(math.prod(spec.shape))
-    which = int(np.argmax(bad >= 0))
-    place, number = divmod(int(bad[which]), sizes[which])
-    step, index = divmod(place, env.num_envs)
-    raise ValueError(
-        f"Expected a finite {names[which]} from every environment. "
-        f"Received: one that is not, number {number} from environment "
-        f"{index} of {env.name} at step {step} of the rollout. No weight has "
-        "been changed by it."
+
+    def __init__(
+        self,
+        agent: Any,
+        env: GraphVectorEnv,
+        horizon: int,
+        receive: Callable[..., None],
+    ) -> None:
+        self._agent = agent
+        self._env = env
+        self._horizon = horizon
+        self._receive = weakref.WeakMethod(receive)
+
+    def variables(self) -> list[tf.Variable]:
+        """Returns the variables of the environments, in a fixed order."""
+        return self._env.variables
+
+    def _roll_out(
+        self, totals: Tensor, noise: Tensor
+    ) -> tuple[Episodes, GraphRollout, dict[str, Tensor]]:
+        """Takes the steps of a round from where the environments are.
+
+        Args:
+            totals: `[2, B]` float64. Returns and lengths of the episodes in
+                progress.
+            noise: `[T, B, ...]` float32. Noise of the actions.
+
+        Returns:
+            The episodes, the rollout, and the report of both.
+        """
+        episodes, after, rollout = roll_out(
+            self._agent,
+            self._env,
+            self._env.read(),
+            Totals(*tf.unstack(tf.cast(totals, "float32"))),
+            noise,
+        )
+        self._env.write(episodes)
+        count, returns, lengths = last_episodes(rollout)
+        report = {
+            "bad": first_not_finite(rollout),
+            "count": count,
+            "episodes": tf.stack([returns, lengths]),
+            "totals": tf.stack(after),
+        }
+        return episodes, rollout, report
+
+    def _refuse_not_finite(self, bad: np.ndarray) -> None:
+        """Raises for a number that is not finite; see `first_not_finite`."""
+        if (bad < 0).all():
+            return
+        names, sizes = ["reward"], [1]
+        for path, spec in named_leaves(self._agent.observation_spec):
+            if np.issubdtype(spec.dtype, np.floating):
+                names.append(f"observation {path}" if path else "observation")
+                sizes.append(math.prod(spec.shape))
+        which = int(np.argmax(bad >= 0))
+        place, number = divmod(int(bad[which]), sizes[which])
+        step, index = divmod(place, self._env.num_envs)
+        raise ValueError(
+            f"Expected a finite {names[which]} from every environment. "
+            f"Received: one that is not, number {number} from environment "
+            f"{index} of {self._env.name} at step {step} of the rollout. No "
+            "weight has been changed by it."
+        )
+
+
+def overrides(agent: object, *names: str) -> bool:
+    """Returns whether a user's subclass changes one of an agent's methods."""
+    return not all(
+        getattr(type(agent), name).__module__.startswith("keras_rl2.")
+        for name in names
     )
-
-
-def trajectory_arrays(rollout: GraphRollout, reward: Tensor) -> dict[str, Any]:
-    """Returns the arrays of which samples are made.
-
-    Args:
-        rollout: `GraphRollout`.
-        reward: `[T, B]` float32. Rewards, scaled if enabled.
-
-    Returns:
-        dict; see `Trajectory.arrays`, with `next_observation` `[T, B, ...]` in
-        place of the final ones.
-    """
-    return {
-        "observation": rollout.observation,
-        "next_observation": rollout.next_observation,
-        "action": rollout.action,
-        "reward": reward,
-        "terminated": rollout.terminated,
-        "truncated": rollout.truncated,
-        "valid": tf.ones_like(rollout.terminated),
-    }

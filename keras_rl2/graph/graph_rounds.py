@@ -1,6 +1,5 @@
 """Whole rounds in the graph: rollout, statistics, samples, minibatches."""
 
-import weakref
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -10,25 +9,20 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from keras_rl2.basics.outliers import FEWEST_EXAMPLES
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.envs.graph import random_numbers
 from keras_rl2.envs.reward_scaler import RewardScaler
 from keras_rl2.graph import noise
 from keras_rl2.graph.graph_rollout import GraphRollout
-from keras_rl2.graph.graph_rollout import Totals
-from keras_rl2.graph.graph_rollout import first_not_finite
-from keras_rl2.graph.graph_rollout import last_episodes
-from keras_rl2.graph.graph_rollout import refuse_not_finite
-from keras_rl2.graph.graph_rollout import roll_out
-from keras_rl2.graph.graph_rollout import trajectory_arrays
+from keras_rl2.graph.graph_rollout import RoundsInGraph
+from keras_rl2.graph.graph_rollout import overrides
 from keras_rl2.graph.graph_vector_env import GraphVectorEnv
-from keras_rl2.graph.reward_scaling import Scale
-from keras_rl2.graph.reward_scaling import scale_rewards
 from keras_rl2.networks.inputs import flat
 from keras_rl2.spaces.trees import map_leaves
 
 
-class GraphRounds:
+class GraphRounds(RoundsInGraph):
     """Makes the rounds of an on-policy agent within its train function.
 
     Args:
@@ -57,12 +51,9 @@ class GraphRounds:
         scaler: RewardScaler | None,
         receive: Callable[[np.ndarray, np.ndarray, dict[str, float]], None],
     ) -> None:
-        self._receive = weakref.WeakMethod(receive)
-        self._agent = agent
+        super().__init__(agent, env, horizon, receive)
         # But for the present ε: what it is made of may run TensorFlow itself.
         self._noise_parts = agent.noise_parts
-        self._env = env
-        self._horizon = horizon
         self._passes = passes
         self._minibatches = minibatches
         self._batch_size = batch_size
@@ -95,30 +86,19 @@ class GraphRounds:
         drawn = tf.reshape(
             drawn, (self._horizon, env.num_envs, *agent.noise_shape)
         )
-        totals = Totals(*tf.unstack(tf.cast(last.totals, "float32")))
-        episodes, totals, rollout = roll_out(
-            agent, env, env.read(), totals, drawn
-        )
-        env.write(episodes)
-        bad = first_not_finite(rollout)
-        usable = tf.reduce_all(bad < 0)
+        _, rollout, report = self._roll_out(last.totals, drawn)
+        usable = tf.reduce_all(report["bad"] < 0)
         told = agent.normalizing.accumulate(
             map_leaves(flat, rollout.observation),
             tf.fill((self._horizon * env.num_envs,), usable),
         )
         usable &= ~tf.reduce_any(told[:-3] > 0)
-        report = {"bad": bad, "told": told}
+        report["told"] = told
         reward, next_scale = self._scaled(rollout, last.scale)
         if self._scaler is not None:
             report["scale"] = next_scale
             usable &= tf.reduce_all(tf.math.is_finite(next_scale))
         arrays = trajectory_arrays(rollout, reward)
-        count, returns, lengths = last_episodes(rollout)
-        report |= {
-            "count": count,
-            "episodes": tf.stack([returns, lengths]),
-            "totals": tf.stack(totals),
-        }
         one_round: dict[str, Any] = {"usable": usable}
         if from_trajectory:
             one_round |= arrays
@@ -167,9 +147,8 @@ class GraphRounds:
             and not agent.whole_episodes
             and not agent.initial_state(1)
             and noise.can_draw(agent.noise_parts)
-            and all(
-                getattr(type(agent), name).__module__.startswith("keras_rl2.")
-                for name in ("prepare", "observe", "draw_noise", "begin_round")
+            and not overrides(
+                agent, "prepare", "observe", "draw_noise", "begin_round"
             )
         )
 
@@ -233,9 +212,7 @@ class GraphRounds:
 
     def _receive_round(self, parts: dict[str, np.ndarray]) -> None:
         """Keeps the statistics of one round."""
-        refuse_not_finite(
-            parts.pop("bad"), self._agent.observation_spec, self._env
-        )
+        self._refuse_not_finite(parts.pop("bad"))
         self._agent.normalizing.tell(parts.pop("told"), None)
         if self._scaler is not None:
             self._scaler.take_array(parts.pop("scale"))
@@ -258,10 +235,6 @@ class GraphRounds:
             self._batch_size,
             scaler and (scaler.epsilon, scaler.clip, scaler.max_deviations),
         )
-
-    def variables(self) -> list[tf.Variable]:
-        """Returns the variables of the environments, in a fixed order."""
-        return self._env.variables
 
     def _minibatch_rows(self, seed: Tensor) -> tuple[Tensor, Tensor]:
         """Distributes steps to minibatches; see `data.rollouts.shuffled_rows`.
@@ -324,3 +297,118 @@ class Carried(NamedTuple):
 
     totals: Any
     scale: Any
+
+
+def trajectory_arrays(rollout: GraphRollout, reward: Tensor) -> dict[str, Any]:
+    """Returns the arrays of which samples are made.
+
+    Args:
+        rollout: `GraphRollout`.
+        reward: `[T, B]` float32. Rewards, scaled if enabled.
+
+    Returns:
+        dict; see `Trajectory.arrays`, with `next_observation` `[T, B, ...]` in
+        place of the final ones.
+    """
+    return {
+        "observation": rollout.observation,
+        "next_observation": rollout.next_observation,
+        "action": rollout.action,
+        "reward": reward,
+        "terminated": rollout.terminated,
+        "truncated": rollout.truncated,
+        "valid": tf.ones_like(rollout.terminated),
+    }
+
+
+class Scale(NamedTuple):
+    """The state of a `RewardScaler`, as float64 tensors.
+
+    Attributes:
+        mean: Scalar. Mean of the returns so far.
+        variance: Scalar. Variance of the returns so far.
+        total: Scalar. Number of the returns so far.
+        outliers: Scalar. Number of rewards that did not move the scale.
+        returns: `[B]`. Discounted return of each environment.
+    """
+
+    mean: Tensor
+    variance: Tensor
+    total: Tensor
+    outliers: Tensor
+    returns: Tensor
+
+
+def scale_rewards(
+    scaler: RewardScaler,
+    gamma: float | Tensor,
+    scale: Scale,
+    reward: Tensor,
+    ended: Tensor,
+) -> tuple[Scale, Tensor]:
+    """Scales the rewards of T steps, as `RewardScaler.scale_rollout` does.
+
+    Args:
+        scaler: `RewardScaler`. Its settings, except for the discount factor.
+        gamma: float or scalar tensor. Discount factor.
+        scale: `Scale`. Its state.
+        reward: `[T, B]` float32. Rewards.
+        ended: `[T, B]` bool. Whether the episode ended in that step.
+
+    Returns:
+        The next state, and scaled rewards `[T, B]` float32.
+    """
+    horizon, num_envs = reward.shape
+    wide = tf.cast(reward, "float64")
+    if not isinstance(gamma, float):
+        gamma = tf.cast(gamma, "float64")
+
+    def step(
+        t: Tensor, scale: Scale, after: tf.TensorArray
+    ) -> tuple[Tensor, Scale, tf.TensorArray]:
+        earlier = scale.returns * gamma
+        returns = earlier + wide[t]
+        bounded = _bounded(scaler, scale, returns)
+        moved = bounded != returns
+        mean = tf.reduce_mean(bounded)
+        variance = tf.reduce_mean(tf.square(bounded - mean))
+        total = scale.total + num_envs
+        delta = mean - scale.mean
+        squares = scale.variance * scale.total + variance * num_envs
+        squares += delta * delta * (scale.total * num_envs / total)
+        # An outlier would recur in each later return.
+        kept = tf.where(moved, earlier, returns)
+        scale = Scale(
+            scale.mean + delta * (num_envs / total),
+            squares / total,
+            total,
+            scale.outliers + tf.reduce_sum(tf.cast(moved, "float64")),
+            tf.where(ended[t], tf.zeros_like(kept), kept),
+        )
+        return t + 1, scale, after.write(t, scale.variance)
+
+    _, scale, after = tf.while_loop(
+        lambda t, *_: t < horizon,
+        step,
+        (0, scale, tf.TensorArray("float64", horizon, element_shape=())),
+        maximum_iterations=horizon,
+    )
+    deviation = tf.sqrt(after.stack() + scaler.epsilon)[:, None]
+    scaled = tf.clip_by_value(wide / deviation, -scaler.clip, scaler.clip)
+    return scale, tf.cast(scaled, "float32")
+
+
+def _bounded(scaler: RewardScaler, scale: Scale, returns: Tensor) -> Tensor:
+    """Returns `[B]` without outliers; see `RunningMoments.bounded`."""
+    if scaler.max_deviations is None:
+        return returns
+    most = tf.minimum(
+        scale.total, tf.constant(scaler.max_deviations**2, "float64")
+    )
+    of_prior = scaler.moments.of_prior(scale.mean)
+    known = (scale.total >= FEWEST_EXAMPLES) & (
+        scale.variance * scale.total > of_prior
+    )
+    reach = tf.sqrt(scale.variance * most)
+    clipped = tf.clip_by_value(returns, scale.mean - reach, scale.mean + reach)
+    return tf.where(known, clipped, returns)

@@ -1,6 +1,5 @@
 """Whole rounds of replay in the graph: rollout, minibatches, updates."""
 
-import weakref
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -15,11 +14,8 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.graph import noise
 from keras_rl2.graph.graph_rollout import GraphRollout
-from keras_rl2.graph.graph_rollout import Totals
-from keras_rl2.graph.graph_rollout import first_not_finite
-from keras_rl2.graph.graph_rollout import last_episodes
-from keras_rl2.graph.graph_rollout import refuse_not_finite
-from keras_rl2.graph.graph_rollout import roll_out
+from keras_rl2.graph.graph_rollout import RoundsInGraph
+from keras_rl2.graph.graph_rollout import overrides
 from keras_rl2.graph.graph_vector_env import GraphVectorEnv
 from keras_rl2.policies.agent_protocols import ReplayAgent
 from keras_rl2.policies.policy import ModelPolicy
@@ -29,7 +25,7 @@ from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import with_leaves
 
 
-class ReplayRounds:
+class ReplayRounds(RoundsInGraph):
     """Makes the rounds of an off-policy agent within its train function.
 
     The replay buffer stays outside of the graph. The transitions of all
@@ -63,17 +59,12 @@ class ReplayRounds:
         batch_size: int,
         receive: Callable[[Trajectory, np.ndarray, np.ndarray], None],
     ) -> None:
-        self._receive = weakref.WeakMethod(receive)
+        super().__init__(agent, env, horizon, receive)
         parts = cast(ModelPolicy, agent).noise_parts
-        own = type(agent).draw_noise.__module__.startswith("keras_rl2.")
-        self._drawn_parts = (
-            parts
-            if own and all(each["kind"] == "epsilon_greedy" for each in parts)
-            else None
+        in_python = overrides(agent, "draw_noise") or any(
+            each["kind"] != "epsilon_greedy" for each in parts
         )
-        self._agent = agent
-        self._env = env
-        self._horizon = horizon
+        self._drawn_parts = None if in_python else parts
         self._updates = updates
         self._batch_size = batch_size
 
@@ -96,10 +87,7 @@ class ReplayRounds:
             buffer.n_step == 1
             and not is_masked(agent.observation_space)
             and not agent.normalizing.changing
-            and all(
-                getattr(type(agent), name).__module__.startswith("keras_rl2.")
-                for name in ("observe", "begin_round")
-            )
+            and not overrides(agent, "observe", "begin_round")
         )
 
     def __call__(
@@ -119,18 +107,13 @@ class ReplayRounds:
             The round, the report and what is passed on.
         """
         assert not from_trajectory
-        env = self._env
         drawn = inputs["noise"]
         if self._drawn_parts is not None:
-            shape = (self._horizon, env.num_envs)
+            shape = (self._horizon, self._env.num_envs)
             drawn = noise.draw_noise(
                 self._drawn_parts, drawn, inputs["seed"], shape
             )
-        totals = Totals(*tf.unstack(tf.cast(carried["totals"], "float32")))
-        episodes, totals, rollout = roll_out(
-            self._agent, env, env.read(), totals, drawn
-        )
-        env.write(episodes)
+        episodes, rollout, report = self._roll_out(carried["totals"], drawn)
         steps = map_leaves(
             lambda kept, each: _written(kept, each, carried["step"]),
             carried["steps"],
@@ -141,19 +124,11 @@ class ReplayRounds:
             steps,
             {key: inputs["batches"][key] for key in steps},
         )
-        bad = first_not_finite(rollout)
-        count, returns, lengths = last_episodes(rollout)
         taken = leaves((*rollout[:6], episodes.observation))
-        report = {
-            "bad": bad,
-            "count": count,
-            "episodes": tf.stack([returns, lengths]),
-            "totals": tf.stack(totals),
-            **{f"taken_{n}": each for n, each in enumerate(taken)},
-        }
+        report |= {f"taken_{n}": each for n, each in enumerate(taken)}
         one_round = {
             "batches": {**inputs["batches"], **filled_in},
-            "usable": tf.reduce_all(bad < 0),
+            "usable": tf.reduce_all(report["bad"] < 0),
         }
         passed_on = {
             "totals": tf.cast(report["totals"], "float64"),
@@ -305,9 +280,7 @@ class ReplayRounds:
                 reports["totals"][made - 1],
             )
         if made < len(bad):
-            refuse_not_finite(
-                bad[made], self._agent.observation_spec, self._env
-            )
+            self._refuse_not_finite(bad[made])
 
     def _trajectory(
         self, reports: dict[str, np.ndarray], rounds: int
@@ -354,10 +327,6 @@ class ReplayRounds:
             self._updates,
             self._batch_size,
         )
-
-    def variables(self) -> list[tf.Variable]:
-        """Returns the variables of the environments, in a fixed order."""
-        return self._env.variables
 
 
 def _written(kept: Tensor, rollout: Tensor, step: Tensor) -> Tensor:

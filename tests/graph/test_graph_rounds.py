@@ -17,9 +17,9 @@ from keras_rl2.envs.graph import random_numbers
 from keras_rl2.graph.graph_rollout import Totals
 from keras_rl2.graph.graph_rollout import last_episodes
 from keras_rl2.graph.graph_rollout import roll_out
-from keras_rl2.graph.graph_rollout import trajectory_arrays
-from keras_rl2.graph.reward_scaling import Scale
-from keras_rl2.graph.reward_scaling import scale_rewards
+from keras_rl2.graph.graph_rounds import Scale
+from keras_rl2.graph.graph_rounds import scale_rewards
+from keras_rl2.graph.graph_rounds import trajectory_arrays
 from keras_rl2.spaces.trees import map_leaves
 
 
