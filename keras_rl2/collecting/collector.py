@@ -20,7 +20,7 @@ from keras_rl2.collecting.trajectory import RolloutStorage
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.envs import env_state
 from keras_rl2.envs.errors import MismatchError
-from keras_rl2.envs.timed_env import TimedEnv
+from keras_rl2.envs.vector_env import TimedEnv
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.spaces.action_format import ActionFormat
 from keras_rl2.spaces.supported import is_masked
@@ -68,8 +68,6 @@ class Collector:
 
     #: Class of the actors that it runs, if it needs one of its own.
     actor_kind: type[Any] | None = None
-    #: Whether a random rollout takes one call, whatever its length.
-    random_at_once = False
     #: Class of the storage of a rollout in progress.
     storage_kind: type[RolloutStorage] = RolloutStorage
 

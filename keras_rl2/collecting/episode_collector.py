@@ -9,7 +9,7 @@ from keras_rl2.collecting.collector import Collector
 from keras_rl2.collecting.collector import StepNoise
 from keras_rl2.collecting.policy_actor import Actor
 from keras_rl2.collecting.trajectory import RolloutStorage
-from keras_rl2.envs.timed_env import TimedEnv
+from keras_rl2.envs.vector_env import TimedEnv
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.spaces.action_format import ActionFormat
 from keras_rl2.spaces.trees import Tree

@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_rl2.collecting.broken_episodes import BrokenEpisodes
 from keras_rl2.collecting.checks import first_not_finite
-from keras_rl2.envs.timed_env import TimedEnv
+from keras_rl2.envs.vector_env import TimedEnv
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.spaces.action_format import ActionFormat
 from keras_rl2.spaces.trees import Tree

@@ -28,8 +28,8 @@ from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.envs.making import EnvWrapper
-from keras_rl2.envs.timed_env import TimedEnv
 from keras_rl2.envs.vector_env import GivenEnv
+from keras_rl2.envs.vector_env import TimedEnv
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.policies.actors import ActorSnapshot
 from keras_rl2.policies.actors import SentActor

@@ -55,8 +55,6 @@ logger = logging.getLogger(__name__)
 # Default environment steps of a round and of an epoch.
 _STEPS_PER_ROUND = 64
 _STEPS_PER_EPOCH = 1024
-# Random steps of one call, with environments in the graph.
-_MOST_AT_RANDOM = 2**14
 # Defaults of sequences.
 _LENGTH = 32
 _BURN_IN = 8
@@ -494,29 +492,23 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         # A variable on several devices cannot be read as one number.
         updates = int(np.asarray(agent.updates))
         trained = updates > 0 or agent.initial_state(1)
-        at_once = 1
-        if collector.random_at_once and not trained:
-            at_once = max(_MOST_AT_RANDOM // self.steps_per_round, 1)
-        missing = max(-(-steps // self.steps_per_round), 0)
-        while missing:
-            rounds = min(missing, at_once)
+        for _ in range(-(-steps // self.steps_per_round)):
             if trained:
                 buffer.extend(cast(Trajectory, super().collect()))
             else:
-                buffer.extend(self._collect_at_random(rounds))
-            missing -= rounds
+                buffer.extend(self._collect_at_random())
 
     def _collects_in_graph(self) -> bool:
         """Whether the train function takes the steps of the next round."""
         in_graph = super()._collects_in_graph()
         return in_graph and not self.steps_before_first_round
 
-    def _collect_at_random(self, rounds: int) -> Trajectory:
-        """Collects the steps of rounds with uniformly random actions."""
+    def _collect_at_random(self) -> Trajectory:
+        """Collects the steps of a round with uniformly random actions."""
         agent = self._bound_agent()
         agent.begin_round()
         head = agent.policy_head
-        shape = (rounds * self.horizon, self.env.num_envs)
+        shape = (self.horizon, self.env.num_envs)
         actor: Actor = random_actor
         noise: StepNoise
         if not is_masked(self.env.observation_space):

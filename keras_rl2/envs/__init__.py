@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from keras_rl2.envs.adapt import as_vector_env
     from keras_rl2.envs.errors import MismatchError
     from keras_rl2.envs.errors import WorkerError
-    from keras_rl2.envs.first_of_vector_env import atari
     from keras_rl2.envs.graph.graph_env import GraphEnv
     from keras_rl2.envs.making import EnvWrapper
+    from keras_rl2.envs.making import atari
     from keras_rl2.envs.making import make_env
     from keras_rl2.envs.reward_scaler import RewardScaler
     from keras_rl2.envs.running_moments import RunningMoments
@@ -46,7 +46,7 @@ __getattr__, __dir__ = lazy(
         "MismatchError": "keras_rl2.envs.errors",
         "WorkerError": "keras_rl2.envs.errors",
         "EnvWrapper": "keras_rl2.envs.making",
-        "atari": "keras_rl2.envs.first_of_vector_env",
+        "atari": "keras_rl2.envs.making",
         "make_env": "keras_rl2.envs.making",
         "RewardScaler": "keras_rl2.envs.reward_scaler",
         "RunningMoments": "keras_rl2.envs.running_moments",

@@ -27,8 +27,7 @@ class ActionMask(gymnasium.Wrapper[Any, Any, Any, Any]):
             `MultiBinary` (1 where a switch may be on).
 
     Raises:
-        ValueError: If actions cannot be masked, there is no mask, or it is of
-            another length.
+        ValueError: If there is no mask, or it is of another length.
 
     Example:
 
@@ -41,14 +40,6 @@ class ActionMask(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         super().__init__(env)
-        if not isinstance(
-            env.action_space,
-            spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary,
-        ):
-            raise ValueError(
-                "Expected Discrete, MultiDiscrete or MultiBinary actions. "
-                f"Received: action_space={env.action_space}"
-            )
         self._size = math.prod(network_shape(env.action_space))
         mask = spaces.Box(0, 1, (self._size,), np.int8)
         seen: Any = env.observation_space

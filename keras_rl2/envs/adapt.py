@@ -13,11 +13,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv
 
-from keras_rl2.envs.gymnasium_vector_env import EnvPoolEnv
-from keras_rl2.envs.gymnasium_vector_env import GymnasiumVectorEnv
-from keras_rl2.envs.gymnasium_vector_env import ManualResetEnv
-from keras_rl2.envs.gymnasium_vector_env import NextStepEnv
-from keras_rl2.envs.gymnasium_vector_env import SameStepEnv
+from keras_rl2.envs import gymnasium_vector_env as vector_envs
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.making import make_vector_env
 from keras_rl2.envs.vector_env import GivenEnv
@@ -30,10 +26,10 @@ from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 
-_MODES: dict[AutoresetMode, type[GymnasiumVectorEnv]] = {
-    AutoresetMode.NEXT_STEP: NextStepEnv,
-    AutoresetMode.SAME_STEP: SameStepEnv,
-    AutoresetMode.DISABLED: ManualResetEnv,
+_MODES: dict[AutoresetMode, type[vector_envs.GymnasiumVectorEnv]] = {
+    AutoresetMode.NEXT_STEP: vector_envs.NextStepEnv,
+    AutoresetMode.SAME_STEP: vector_envs.SameStepEnv,
+    AutoresetMode.DISABLED: vector_envs.ManualResetEnv,
 }
 
 # By id, as an environment need not be hashable. An adapter holds on to its
@@ -106,12 +102,6 @@ def as_vector_env(
             "Expected an id with `env_kwargs` and `wrappers`. "
             f"Received: env={env!r}"
         )
-    for name in ("observation_space", "action_space"):
-        if isinstance(env, gymnasium.Env) and not hasattr(env, name):
-            raise ValueError(
-                "Expected an environment with `observation_space` and "
-                f"`action_space`. Received: {env!r} without `{name}`"
-            )
     adapter = _ADAPTERS.get(id(env))
     if isinstance(env, VectorEnvAdapter):
         adapter = env
@@ -130,17 +120,7 @@ def as_vector_env(
 
 
 class SingleEnv(VectorEnvAdapter):
-    """A `gymnasium.Env`, stepped directly and reset as an episode ends.
-
-    Args:
-        env: `gymnasium.Env`.
-
-    Example:
-
-    >>> env = SingleEnv(gymnasium.make("CartPole-v1"))
-    >>> env.num_envs, env.reset(seed=0).shape
-    (1, (1, 4))
-    """
+    """A `gymnasium.Env`, stepped directly and reset as an episode ends."""
 
     _is_batched = False
 
@@ -203,14 +183,7 @@ class SingleEnv(VectorEnvAdapter):
 
 
 def is_maker(env: object) -> TypeGuard[Maker]:
-    """Returns whether an argument makes environments, or is one already.
-
-    Args:
-        env: Argument of `as_vector_env`.
-
-    Returns:
-        bool: True for an id and for a function that makes an environment.
-    """
+    """Returns whether an argument is an id or a function, no environment."""
     made = gymnasium.Env | VectorEnv | VectorEnvAdapter
     return isinstance(env, str) or (callable(env) and not isinstance(env, made))
 
@@ -220,7 +193,7 @@ def _adapt(env: object) -> VectorEnvAdapter:
     # First, as an EnvPool environment is both this and a `gymnasium.Env`.
     if isinstance(env, VectorEnv):
         if _is_envpool(env):
-            return EnvPoolEnv(env)
+            return vector_envs.EnvPoolEnv(env)
         return _MODES[_autoreset_mode(env)](env)
     if isinstance(env, gymnasium.Env):
         return SingleEnv(env)

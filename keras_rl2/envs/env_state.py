@@ -100,8 +100,7 @@ def write(
 
 def _read_env(env: GymnasiumEnv) -> list[Any]:
     """Returns the state of an environment, its wrappers and those within."""
-    state: list[Any] = plain_data.copied([*map(_read, _layers(env))])
-    return state
+    return plain_data.copied([*map(_read, _layers(env))])
 
 
 def _write_env(env: GymnasiumEnv, state: list[Any]) -> None:

@@ -22,21 +22,11 @@ from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.envs.vector_env import seed_layers
 from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.trees import Tree
-from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
-
-# Raised by Gymnasium where an environment returns a value other than it
-# declares.
-_GYMNASIUMS_OWN = (ValueError, TypeError, LookupError, AttributeError)
-# Ends of episodes until it is decided whether arrays are reused.
-_COMPARED_ENDS = 4
 
 
 class GymnasiumVectorEnv(VectorEnvAdapter):
     """A `gymnasium.vector.VectorEnv` of any autoreset mode.
-
-    The subclasses know the modes: `NextStepEnv`, `SameStepEnv` and
-    `ManualResetEnv`.
 
     All processes of an `AsyncVectorEnv` are ended as soon as one of them has
     failed, since Gymnasium can neither step nor close the others without it.
@@ -59,9 +49,11 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
 
     @property
     def _workers(self) -> "worker_processes.Workers | None":
-        """The environments if they are in processes, else None."""
+        """The environments if they are in processes that run, else None."""
         inner = self.env.unwrapped
-        return inner if isinstance(inner, AsyncVectorEnv) else None
+        if isinstance(inner, AsyncVectorEnv) and not inner.closed:
+            return inner
+        return None
 
     @contextlib.contextmanager
     def shielded(self) -> Iterator[None]:
@@ -75,11 +67,7 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
     def _shield(self, ignore: bool) -> None:
         """Lets the processes ignore signals, or handle them again."""
         workers = self._workers
-        if (
-            workers is None
-            or workers.closed
-            or not worker_processes.can_be_asked(workers)
-        ):
+        if workers is None or not worker_processes.can_be_asked(workers):
             return
         try:
             worker_processes.ask(
@@ -115,13 +103,7 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
 
     @abc.abstractmethod
     def _end_episodes(self, step: Step, info: dict[str, Any]) -> Step:
-        """Returns the step as adapters report the ends of episodes.
-
-        Args:
-            step: The step as the environment reports it, without a final
-                observation.
-            info: dict. The environment's further information.
-        """
+        """Returns the step as adapters report the ends of episodes."""
 
     def _reset(self, seed: int | None) -> Any:
         """Resets all environments."""
@@ -135,8 +117,8 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
         """Notes the origin of an error; names processes that are lost."""
         if (
             self.steps < 2
-            and isinstance(error, _GYMNASIUMS_OWN)
-            and not isinstance(error, MismatchError)
+            and isinstance(error, Exception)
+            and not isinstance(error, MismatchError | WorkerError | OSError)
             and (self._workers or self._culprits(error) is None)
         ):
             error.add_note(
@@ -147,12 +129,12 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
                 "`step`."
             )
         workers = self._workers
-        lost = ""
-        if workers is not None and not workers.closed:
-            lost = worker_processes.describe_lost(workers, error)
+        if workers is None:
+            super()._fail(error, doing)
+            return
+        lost = worker_processes.describe_lost(workers, error)
         super()._fail(error, doing)
-        if workers is not None and not workers.closed:
-            worker_processes.end_workers(workers)
+        worker_processes.end_workers(workers)
         if lost:
             raise WorkerError(
                 f"Expected a process that lives for each environment of "
@@ -162,8 +144,8 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
     def _culprits(self, error: BaseException) -> np.ndarray | None:
         """Returns the environments that raised an error, `[B]`, if known."""
         inner = self.env.unwrapped
-        if isinstance(inner, AsyncVectorEnv) and not inner.closed:
-            failed = worker_processes.failed_workers(inner)
+        if self._workers is not None:
+            failed = worker_processes.failed_workers(self._workers)
             return failed if failed.any() else None
         if isinstance(inner, SyncVectorEnv):
             return _called(inner.envs, error.__traceback__)
@@ -176,16 +158,6 @@ class NextStepEnv(GymnasiumVectorEnv):
     The observation returned with the end of an episode is the true last one.
     The next step ignores the action and returns the first observation of the
     next episode: such a row is no transition and has to be masked.
-
-    Args:
-        env: `gymnasium.vector.VectorEnv`.
-
-    Example:
-
-    >>> import gymnasium
-    >>> env = NextStepEnv(gymnasium.make_vec("CartPole-v1", num_envs=2))
-    >>> env.masks_reset_rows, env.pending_reset
-    (True, array([False, False]))
     """
 
     masks_reset_rows = True
@@ -257,31 +229,11 @@ class SameStepEnv(GymnasiumVectorEnv):
 
     The step that ends an episode returns the first observation of the next
     one, and the last one of the ended episode in `info["final_obs"]`.
-
-    Args:
-        env: `gymnasium.vector.VectorEnv`.
-
-    Example:
-
-    >>> import functools
-    >>> import gymnasium
-    >>> make = functools.partial(gymnasium.make, "CartPole-v1")
-    >>> vector = SyncVectorEnv([make, make], autoreset_mode="SameStep")
-    >>> env = SameStepEnv(vector)
-    >>> env.reset(seed=0).shape
-    (2, 4)
     """
-
-    def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
-        super().__init__(env)
-        self._previous: Any = None
-        # How many ends of episodes are compared, and how many looked reused.
-        self._compared = self._reused = 0
 
     def _end_episodes(self, step: Step, info: dict[str, Any]) -> Step:
         """Takes final observations from the information of the step."""
         observation, reward, terminated, truncated, _ = step
-        previous, self._previous = self._previous, observation
         ended = terminated | truncated
         if not np.count_nonzero(ended):
             return step
@@ -305,54 +257,13 @@ class SameStepEnv(GymnasiumVectorEnv):
                 else map_leaves(operator.itemgetter(i), given)
             )
             map_leaves(put, final_observation, last)
-            if self._compared < _COMPARED_ENDS and previous is not None:
-                self._compare(i, previous, final_observation, observation)
         return observation, reward, terminated, truncated, final_observation
-
-    def _compare(
-        self, index: int, previous: Any, last: Any, first: Any
-    ) -> None:
-        """Warns if resets seem to overwrite the last observations.
-
-        Each of the first episodes then ends with the observation that the next
-        one begins with, and that was not there a step before.
-        """
-
-        def equal(one: Any, other: Any) -> bool:
-            return all(
-                np.array_equal(a[index], b[index])
-                for a, b in zip(leaves(one), leaves(other), strict=True)
-            )
-
-        self._compared += 1
-        self._reused += equal(last, first) and not equal(last, previous)
-        if self._reused == _COMPARED_ENDS:
-            warnings.warn(
-                "Expected info['final_obs'] to hold the last observation of "
-                f"an episode. Received: the first one of the next, from "
-                f"{self.name}. An environment that returns the same array each "
-                "time has to return copies: `return self.state.copy(), ...`",
-                stacklevel=2,
-            )
 
 
 class ManualResetEnv(GymnasiumVectorEnv):
     """A vector environment with `AutoresetMode.DISABLED`.
 
     Environments whose episode ended are reset here, at once.
-
-    Args:
-        env: `gymnasium.vector.VectorEnv`.
-
-    Example:
-
-    >>> import functools
-    >>> import gymnasium
-    >>> make = functools.partial(gymnasium.make, "CartPole-v1")
-    >>> vector = SyncVectorEnv([make, make], autoreset_mode="Disabled")
-    >>> env = ManualResetEnv(vector)
-    >>> env.reset(seed=0).shape
-    (2, 4)
     """
 
     def _end_episodes(self, step: Step, info: dict[str, Any]) -> Step:

@@ -104,8 +104,7 @@ class RewardScaler:
         Raises:
             ValueError: If a shape is wrong or a valid reward is not finite.
         """
-        if valid is None:
-            valid = np.ones(self.num_envs, np.bool_)
+        valid = np.ones(self.num_envs, np.bool_) if valid is None else valid
         step = (np.asarray(each)[None] for each in (reward, ended, valid))
         return self.scale_rollout(*step)[0]
 

@@ -68,25 +68,14 @@ def limit_waiting(env: Workers) -> None:
 
 
 def failed_workers(env: Workers) -> np.ndarray:
-    """Returns the environments that raised an error or lost their process.
-
-    Args:
-        env: `gymnasium.vector.AsyncVectorEnv`.
-
-    Returns:
-        `[B]` bool. Gymnasium removes the pipe of an environment that raised.
-    """
+    """Returns the environments that raised an error or lost their process."""
+    # Gymnasium removes the pipe of an environment that raised.
     raised = np.array([pipe is None for pipe in env.parent_pipes], np.bool_)
     return raised if raised.any() else ~_alive(env)
 
 
 def describe_lost(env: Workers, error: BaseException) -> str:
-    """Describes the processes that a broken pipe tells of; `""` if none.
-
-    Args:
-        env: `gymnasium.vector.AsyncVectorEnv`, before its end.
-        error: The error that its method raised.
-    """
+    """Describes the processes that a broken pipe tells of; `""` if none."""
     if not isinstance(error, EOFError | OSError):
         return ""
     for process in env.processes:
@@ -104,11 +93,7 @@ def _alive(env: Workers) -> np.ndarray:
 
 
 def end_workers(env: Workers) -> None:
-    """Kills all processes at once, and frees their descriptors.
-
-    Args:
-        env: `gymnasium.vector.AsyncVectorEnv`.
-    """
+    """Kills all processes at once, and frees their descriptors."""
     # Without SIGTERM, which they may ignore.
     _kill(env)
     for process in env.processes:
@@ -124,12 +109,7 @@ def end_workers(env: Workers) -> None:
 
 
 def close_workers(env: VectorEnv[Any, Any, Any], workers: Workers) -> None:
-    """Closes environments, and ends processes that do not close in time.
-
-    Args:
-        env: `workers`, or a wrapper around them.
-        workers: `gymnasium.vector.AsyncVectorEnv`.
-    """
+    """Closes environments, and ends processes that do not close in time."""
     # `close` waits without a timeout; ending the processes wakes it.
     timer = threading.Timer(_SECONDS_TO_CLOSE, _kill, (workers,))
     timer.start()
@@ -150,11 +130,7 @@ def _kill(env: Workers) -> None:
 
 
 def can_be_asked(env: object) -> bool:
-    """Returns whether an environment runs in processes of Gymnasium's own.
-
-    Args:
-        env: Any.
-    """
+    """Returns whether an environment runs in processes of Gymnasium's own."""
     return isinstance(env, AsyncVectorEnv) and env.worker is None
 
 
@@ -209,11 +185,6 @@ def end_episodes(
     A process resets an environment if the step before has ended an episode,
     which cannot be set from outside. Therefore each process takes one step that
     changes nothing.
-
-    Args:
-        env: `gymnasium.vector.AsyncVectorEnv`.
-        ended: `[B]` bool. Whether the last step of each ended an episode.
-        observations: Sequence of the last observation of each.
     """
     if env.autoreset_mode is not AutoresetMode.NEXT_STEP:
         return
@@ -222,12 +193,7 @@ def end_episodes(
 
 
 def ignore_signals(env: object, ignore: bool) -> None:
-    """Ignores SIGINT and SIGTERM in this process, or handles them again.
-
-    Args:
-        env: Not used.
-        ignore: bool.
-    """
+    """Ignores SIGINT and SIGTERM in this process, or handles them again."""
     del env
     if ignore:
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -12,7 +12,6 @@ from keras_rl2.collecting.checks import check_mask
 from keras_rl2.collecting.collector import Collector
 from keras_rl2.collecting.collector import StepNoise
 from keras_rl2.collecting.policy_actor import Actor
-from keras_rl2.collecting.random_actor import random_actor
 from keras_rl2.collecting.trajectory import RolloutStorage
 from keras_rl2.graph.graph_rollout import GraphRollout
 from keras_rl2.graph.graph_rollout import Totals
@@ -20,7 +19,6 @@ from keras_rl2.graph.graph_rollout import roll_out
 from keras_rl2.graph.graph_vector_env import GraphVectorEnv
 from keras_rl2.policies.actors import weights_of
 from keras_rl2.policies.policy import Policy
-from keras_rl2.spaces.trees import is_leaf
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 
@@ -55,8 +53,8 @@ class GraphActor:
 class GraphCollector(Collector):
     """Collects a rollout in one call of TensorFlow.
 
-    Random rollouts with action masks or Dict actions, and those of actors of
-    other kinds, are collected step by step.
+    Rollouts of actors of other kinds, such as random ones, are collected step
+    by step.
 
     Args:
         See `Collector`. The environments must be a `GraphVectorEnv`.
@@ -76,7 +74,6 @@ class GraphCollector(Collector):
     """
 
     actor_kind = GraphActor
-    random_at_once = True
     # What acted when it was traced, and its function.
     _traced: tuple[Any, Any] | None = None
 
@@ -84,31 +81,28 @@ class GraphCollector(Collector):
         self, actor: Actor, noise: StepNoise, storage: RolloutStorage
     ) -> None:
         """Acts, steps and stores, T times."""
-        env: GraphVectorEnv = self._adapter.env
-        policy: Any = _GIVEN
-        drawn = None
-        if isinstance(actor, GraphActor):
-            policy = actor.agent
-        elif actor is random_actor and is_leaf(noise[0][1]):
-            drawn, noise = map(np.array, zip(*noise, strict=True))
-        else:
+        if not isinstance(actor, GraphActor):
             super()._run(actor, noise, storage)
             return
+        env: GraphVectorEnv = self._adapter.env
+        policy = actor.agent
         if self._traced is None or self._traced[0] is not policy:
             self._traced = policy, _rollout_function(policy, env)
-        rollout: GraphRollout = self._traced[1](tf.constant(noise))
+        rollout: Any = self._traced[1](tf.constant(noise))
         steps = len(noise)
         for array, tensor in zip(
             leaves((storage.observation, storage.reward)),
             leaves((rollout.observation, rollout.reward)),
             strict=True,
         ):
-            array[:steps] = _array(tensor)
-        storage.action[:] = _array(rollout.action) if drawn is None else drawn
-        storage.terminated[:] = _array(rollout.terminated)
-        storage.truncated[:] = _array(rollout.truncated)
+            array[:steps] = tensor.numpy()
+        storage.action[:] = rollout.action.numpy()
+        storage.terminated[:] = rollout.terminated.numpy()
+        storage.truncated[:] = rollout.truncated.numpy()
         storage.keep_observation(steps, env.observations())
-        following = map_leaves(_array, rollout.next_observation)
+        following = map_leaves(
+            operator.methodcaller("numpy"), rollout.next_observation
+        )
         ended = storage.terminated | storage.truncated
         for step in np.flatnonzero(ended.any(axis=1)).tolist():
             at_step = operator.itemgetter(step)
@@ -120,25 +114,6 @@ class GraphCollector(Collector):
             for t in range(steps):
                 observation = storage.acted_on(t)
                 check_mask(self.head, observation, nowhere, env.name, t)
-
-
-class _GivenActions:
-    """A policy whose noise is the environments' actions, drawn in advance."""
-
-    changes_action = False
-
-    @property
-    def policy_head(self) -> "_GivenActions":
-        """Itself: the actions are in the form of the environments."""
-        return self
-
-    def sample_action(self, observation: Any, noise: Tensor) -> Tensor:
-        """Returns the actions of a step."""
-        del observation
-        return noise
-
-
-_GIVEN = _GivenActions()
 
 
 def _rollout_function(agent: Policy, env: GraphVectorEnv) -> Any:
@@ -153,9 +128,3 @@ def _rollout_function(agent: Policy, env: GraphVectorEnv) -> Any:
         return rollout
 
     return tf.function(run, autograph=False, jit_compile=True)
-
-
-def _array(tensor: Any) -> np.ndarray:
-    """Returns a tensor's numbers."""
-    array: np.ndarray = tensor.numpy()
-    return array

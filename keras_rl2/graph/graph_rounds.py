@@ -68,25 +68,24 @@ class GraphRounds(RoundsInGraph):
         """Makes a round, in the graph; see `RoundMaker`.
 
         Args:
-            inputs: Mapping of tensors; see `RoundInputs`.
-            carried: Mapping of tensors; see `Carried`.
+            inputs: Mapping of tensors; see `inputs`.
+            carried: Mapping of tensors; see `carried`.
             from_trajectory: bool. Whether the update takes the rollout itself.
 
         Returns:
             The round, the report and what is passed on.
         """
         agent, env = self._agent, self._env
-        given, last = RoundInputs(**inputs), Carried(**carried)
         drawn = noise.draw_noise(
             self._noise_parts,
-            given.noise,
-            given.seed,
+            inputs["noise"],
+            inputs["seed"],
             (self._horizon, env.num_envs),
         )
         drawn = tf.reshape(
             drawn, (self._horizon, env.num_envs, *agent.noise_shape)
         )
-        _, rollout, report = self._roll_out(last.totals, drawn)
+        _, rollout, report = self._roll_out(carried["totals"], drawn)
         usable = tf.reduce_all(report["bad"] < 0)
         told = agent.normalizing.accumulate(
             map_leaves(flat, rollout.observation),
@@ -94,7 +93,7 @@ class GraphRounds(RoundsInGraph):
         )
         usable &= ~tf.reduce_any(told[:-3] > 0)
         report["told"] = told
-        reward, next_scale = self._scaled(rollout, last.scale)
+        reward, next_scale = self._scaled(rollout, carried["scale"])
         if self._scaler is not None:
             report["scale"] = next_scale
             usable &= tf.reduce_all(tf.math.is_finite(next_scale))
@@ -106,11 +105,14 @@ class GraphRounds(RoundsInGraph):
             samples, statistics = agent.rollout_samples.prepared(arrays)
             samples["observation"] = map_leaves(flat, rollout.observation)
             samples["action"] = flat(rollout.action)
-            rows, weight = self._minibatch_rows(given.shuffle)
+            rows, weight = self._minibatch_rows(inputs["shuffle"])
             one_round |= {"samples": samples, "rows": rows, "weight": weight}
             report |= statistics
-        passed_on = Carried(tf.cast(report["totals"], "float64"), next_scale)
-        return one_round, report, passed_on._asdict()
+        passed_on = {
+            "totals": tf.cast(report["totals"], "float64"),
+            "scale": next_scale,
+        }
+        return one_round, report, passed_on
 
     def _scaled(
         self, rollout: GraphRollout, last: Tensor
@@ -167,20 +169,20 @@ class GraphRounds(RoundsInGraph):
                 beginning of each of K rounds.
 
         Returns:
-            dict of `RoundInputs`, `[K, ...]`.
+            dict of the seeds `seed` of the noise and `shuffle` of the order of
+            steps, `[K, 2]` uint32; and of the numbers `noise`, see
+            `noise.noise_inputs`, `[K, P]` float32.
         """
         of_rounds = (len(parts_of_rounds), 2)
-        return RoundInputs(
-            seed=noise_generator.integers(
+        return {
+            "seed": noise_generator.integers(
                 2**32, size=of_rounds, dtype="uint32"
             ),
-            shuffle=shuffle_generator.integers(
+            "shuffle": shuffle_generator.integers(
                 2**32, size=of_rounds, dtype="uint32"
             ),
-            noise=np.array(
-                [noise.noise_inputs(each) for each in parts_of_rounds]
-            ),
-        )._asdict()
+            "noise": np.array([*map(noise.noise_inputs, parts_of_rounds)]),
+        }
 
     def carried(self, in_progress: np.ndarray) -> dict[str, np.ndarray]:
         """Returns the arrays that rounds pass on to each other.
@@ -190,11 +192,12 @@ class GraphRounds(RoundsInGraph):
                 in progress.
 
         Returns:
-            dict of `Carried`.
+            dict of these `totals`, and of `scale`; see
+            `RewardScaler.as_array`, `[0]` where rewards are not scaled.
         """
         scaler = self._scaler
         scale = np.empty(0) if scaler is None else scaler.as_array()
-        return Carried(in_progress, scale)._asdict()
+        return {"totals": in_progress, "scale": scale}
 
     def receive(self, reports: dict[str, np.ndarray]) -> None:
         """Keeps the statistics of rounds, once the graph has made them.
@@ -253,50 +256,15 @@ class GraphRounds(RoundsInGraph):
             tf.range(columns * self._minibatches) < count,
             (columns, self._minibatches),
         )
-        weight = tf.cast(
-            tf.broadcast_to(tf.transpose(counted), self._shape(columns)),
-            "float32",
-        )
         rows = tf.transpose(order, (0, 2, 1))
+        weight = tf.broadcast_to(tf.transpose(counted), rows.shape)
+        weight = tf.cast(weight, "float32")
         unused = ((0, 0), (0, 0), (0, self._batch_size - columns))
         shape = (self._passes * self._minibatches, self._batch_size)
         return (
             tf.reshape(tf.pad(rows, unused), shape),
             tf.reshape(tf.pad(weight, unused), shape),
         )
-
-    def _shape(self, columns: int) -> tuple[int, int, int]:
-        """Returns the shape of the rows of a round."""
-        return self._passes, self._minibatches, columns
-
-
-class RoundInputs(NamedTuple):
-    """The arrays that a round in the graph is made from.
-
-    Attributes:
-        seed: `[2]` uint32. Seed of the noise of actions.
-        shuffle: `[2]` uint32. Seed of the order of steps.
-        noise: `[P]` float32. See `noise.noise_inputs`.
-    """
-
-    seed: Any
-    shuffle: Any
-    noise: Any
-
-
-class Carried(NamedTuple):
-    """The arrays that a round in the graph passes on to the next.
-
-    Attributes:
-        totals: `[2, B]` float64. Returns and lengths of the episodes in
-            progress.
-        scale: `[4 + B]` float64. Mean, variance, count and outliers of a
-            `RewardScaler`, and the return of each environment; `[0]` where
-            rewards are not scaled.
-    """
-
-    totals: Any
-    scale: Any
 
 
 def trajectory_arrays(rollout: GraphRollout, reward: Tensor) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import pickle
 import weakref
 from collections.abc import Hashable
 from collections.abc import Mapping
@@ -122,6 +123,8 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         if not type(self.graph_env).__module__.startswith("keras_rl2."):
             check_graph_env(self.graph_env)
         self.num_envs = num_envs
+        # Stands for settings that cannot be compared.
+        self._identity = object()
         self.metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
         self.single_observation_space = self.graph_env.observation_space
         self.single_action_space = self.graph_env.action_space
@@ -157,17 +160,17 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     def kind(self) -> tuple[Any, ...]:
         """All that the functions depend on; equal if they are the same."""
         spaces = (self.single_observation_space, self.single_action_space)
-        attributes = [
-            (name, _comparable(value))
+        attributes = {
+            name: value
             for name, value in vars(self.graph_env).items()
             if all(value is not each for each in spaces)
-        ]
-        return (
-            type(self.graph_env),
-            self.num_envs,
-            json.dumps([space_to_config(each) for each in spaces]),
-            *attributes,
-        )
+        }
+        try:
+            settings: Hashable = pickle.dumps(attributes)
+        except Exception:
+            settings = self._identity
+        described = json.dumps([space_to_config(each) for each in spaces])
+        return type(self.graph_env), self.num_envs, described, settings
 
     # Pure functions, in the graph.
 
@@ -199,8 +202,7 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         action = map_leaves(
             lambda dtype, each: ops.cast(each, dtype), self._taken, action
         )
-        advanced: tuple[Episodes, Transition] = self._advance(episodes, action)
-        return advanced
+        return self._advance(episodes, action)
 
     def _advanced(
         self, episodes: Episodes, action: Tree[Tensor]
@@ -385,33 +387,6 @@ def _keys(seed: int | list[int], num_envs: int) -> Tensor:
         )
     words = [divmod(each % 2**64, 2**32) for each in seed]
     return ops.convert_to_tensor(np.array(words, np.uint32))
-
-
-class _Itself:
-    """An object that is equal to itself alone, whatever it thinks."""
-
-    def __init__(self, value: object) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Itself) and other.value is self.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-
-def _comparable(value: object) -> Hashable:
-    """Returns a key that is equal for environments with equal attributes."""
-    if value is None or isinstance(value, bool | int | float | str | bytes):
-        # 1, 1.0 and True are equal, and not the same in a graph.
-        return type(value), value
-    if isinstance(value, np.ndarray):
-        return value.shape, value.dtype.name, value.tobytes()
-    if isinstance(value, list | tuple):
-        return tuple(_comparable(each) for each in value)
-    if isinstance(value, dict):
-        return tuple(_comparable(each) for each in value.items())
-    return _Itself(value)
 
 
 def _array(value: Any) -> np.ndarray:

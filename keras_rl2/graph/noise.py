@@ -1,6 +1,5 @@
 """The noise of actions, drawn in the graph."""
 
-from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -15,23 +14,23 @@ from keras_rl2.envs.graph import random_numbers
 _FORCED = 1e30
 # Half of the distance between two of 2^24 numbers.
 _HALF_STEP = 2.0**-25
+_KINDS = ("epsilon_greedy", "gumbel", "logistic", "normal", "zeros")
 
 
 def can_draw(parts: Sequence[Mapping[str, Any]]) -> bool:
-    """Returns whether noise of this description can be drawn in the graph.
+    """Returns whether noise can be drawn in the graph.
+
+    Noise that is correlated over time cannot.
 
     Args:
         parts: Sequence of dict. `noise_parts` of a policy.
-
-    Returns:
-        bool. Noise that is correlated over time cannot.
 
     Example:
 
     >>> can_draw([{"kind": "gumbel", "size": 2}])
     True
     """
-    return all(part["kind"] in _DRAWS for part in parts)
+    return all(part["kind"] in _KINDS for part in parts)
 
 
 def noise_inputs(parts: Sequence[Mapping[str, Any]]) -> np.ndarray:
@@ -51,7 +50,7 @@ def draw_noise(
     inputs: Tensor,
     seed: Tensor,
     shape: tuple[int, ...],
-) -> Tensor:
+) -> Any:
     """Draws the noise of many actions at once.
 
     Args:
@@ -70,51 +69,47 @@ def draw_noise(
     >>> draw_noise(parts, noise_inputs(parts), seed, (8, 2)).shape
     TensorShape([8, 2, 3])
     """
+    seeds = ops.unstack(random_numbers.split(seed, len(parts)))
     drawn = [
-        _DRAWS[part["kind"]](part, inputs[k], each, shape)
-        for k, (part, each) in enumerate(
-            zip(
-                parts,
-                ops.unstack(random_numbers.split(seed, len(parts))),
-                strict=True,
-            )
-        )
+        _draw_part(part, inputs[k], each, shape)
+        for k, (part, each) in enumerate(zip(parts, seeds, strict=True))
     ]
-    if len(drawn) == 1:
-        return drawn[0]
-    joined: Tensor = ops.concatenate(drawn, axis=-1)
-    return joined
+    return ops.concatenate(drawn, axis=-1)
 
 
-def _uniform(part: Mapping[str, Any], seed: Tensor, shape: Any) -> Tensor:
+def _draw_part(
+    part: Mapping[str, Any],
+    epsilon: Tensor,
+    seed: Tensor,
+    shape: tuple[int, ...],
+) -> Any:
+    """Draws the noise of one part."""
+    kind, whole = part["kind"], (*shape, part["size"])
+    if kind == "epsilon_greedy":
+        return _epsilon_greedy(part, epsilon, seed, shape)
+    if kind == "zeros":
+        return ops.zeros(whole, "float32")
+    if kind == "normal":
+        return random_numbers.normal(seed, whole)
+    drawn = _uniform(seed, whole)
+    if kind == "gumbel":
+        return -ops.log(-ops.log(drawn))
+    # Logistic.
+    return ops.log(drawn) - ops.log1p(-drawn)
+
+
+def _uniform(seed: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Draws numbers above 0 and below 1."""
-    drawn = random_numbers.uniform(seed, (*shape, part["size"]))
+    drawn = random_numbers.uniform(seed, shape)
     return drawn * (1.0 - 2.0 * _HALF_STEP) + _HALF_STEP
 
 
-def _gumbel(
-    part: Mapping[str, Any], _: Tensor, seed: Tensor, shape: Any
-) -> Tensor:
-    return -ops.log(-ops.log(_uniform(part, seed, shape)))
-
-
-def _logistic(
-    part: Mapping[str, Any], _: Tensor, seed: Tensor, shape: Any
-) -> Tensor:
-    drawn = _uniform(part, seed, shape)
-    logit: Tensor = ops.log(drawn) - ops.log1p(-drawn)
-    return logit
-
-
-def _normal(
-    part: Mapping[str, Any], _: Tensor, seed: Tensor, shape: Any
-) -> Tensor:
-    return random_numbers.normal(seed, (*shape, part["size"]))
-
-
 def _epsilon_greedy(
-    part: Mapping[str, Any], epsilon: Tensor, seed: Tensor, shape: Any
-) -> Tensor:
+    part: Mapping[str, Any],
+    epsilon: Tensor,
+    seed: Tensor,
+    shape: tuple[int, ...],
+) -> Any:
     """See `EpsilonGreedy.draw`."""
     seeds = ops.unstack(random_numbers.split(seed, 2))
     if part.get("spread") and len(shape) > 1:
@@ -124,21 +119,7 @@ def _epsilon_greedy(
     explores = random_numbers.uniform(seeds[0], shape) < epsilon
     explores = ops.cast(explores, "float32")[..., None]
     if part["ranked"]:
-        return explores * _uniform(part, seeds[1], shape) * _FORCED
+        drawn = _uniform(seeds[1], (*shape, part["size"]))
+        return explores * drawn * _FORCED
     action = random_numbers.integers(seeds[1], shape, 0, part["size"])
     return ops.one_hot(action, part["size"]) * explores * _FORCED
-
-
-def _zeros(
-    part: Mapping[str, Any], _: Tensor, __: Tensor, shape: Any
-) -> Tensor:
-    return ops.zeros((*shape, part["size"]), "float32")
-
-
-_DRAWS: dict[str, Callable[..., Tensor]] = {
-    "gumbel": _gumbel,
-    "logistic": _logistic,
-    "normal": _normal,
-    "epsilon_greedy": _epsilon_greedy,
-    "zeros": _zeros,
-}

@@ -332,8 +332,7 @@ class ReplayRounds(RoundsInGraph):
 def _written(kept: Tensor, rollout: Tensor, step: Tensor) -> Tensor:
     """Writes a rollout `[T, B, ...]` to the steps `[K * T, B, ...]`."""
     start = tf.pad(step[None], ((0, len(kept.shape) - 1),))
-    written: Tensor = ops.slice_update(kept, start, rollout)
-    return written
+    return ops.slice_update(kept, start, rollout)
 
 
 def _filled_in(drawn: Tensor, steps: Tensor, further: Tensor) -> Tensor:

@@ -81,14 +81,16 @@ class LocalTransport(Transport):
         for link in links:
             if not link.connection.poll(max(until - time.monotonic(), 0.0)):
                 raise LinkLostError(
-                    f"a process did not start within {seconds:.0f} s"
+                    f"Expected a worker to start within {seconds:.0f} s. "
+                    "Received: no answer"
                 )
             try:
                 link.connection.recv_bytes()
             except (EOFError, OSError) as error:
                 code = link.process.wait()
                 raise LinkLostError(
-                    f"a process ended with exit code {code} as it started"
+                    "Expected a worker to start. Received: exit code "
+                    f"{code} as it started"
                 ) from error
 
     def wait(self, links: Sequence[Any], seconds: float | None) -> list[Link]:
@@ -136,8 +138,7 @@ class LocalLink(Link):
         """Returns the answer; see `Link`."""
         with _losses():
             packed = self.connection.recv_bytes()
-        answer: tuple[bool, Any] = pickle.loads(packed)
-        return answer
+        return pickle.loads(packed)
 
     def kill(self) -> None:
         """Kills the process, and those that its environments started."""

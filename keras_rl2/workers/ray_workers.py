@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
-from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.envs.errors import WorkerError
 from keras_rl2.saving import fresh_python
@@ -46,11 +45,11 @@ class RayWorkers(Workers):
             machine of a cluster. None for the environment variable
             `RAY_ADDRESS`, and without it for a Ray of its own on this machine.
             Defaults to `None`.
-        num_cpus_per_worker: float. CPUs that Ray reserves for each, below 1 for
-            environments that mostly wait. A Ray that is started here runs all
-            workers regardless of it. Defaults to `1`.
-        options: Mapping or None. Other options of the actors, those of
-            `ray.actor.ActorClass.options`. Defaults to `None`.
+        options: Mapping or None. Options of the actors, those of
+            `ray.actor.ActorClass.options`: `{"num_cpus": 0.5}` reserves half a
+            CPU for each, for environments that mostly wait. A Ray that is
+            started here runs all workers regardless of it. Defaults to `None`:
+            a CPU for each.
         timeout: float or None. Seconds that a worker may take for its share
             of a rollout, after which it is replaced as if it had died.
             Defaults to `None`: no limit.
@@ -59,8 +58,7 @@ class RayWorkers(Workers):
             machines for them. Defaults to `60.0`.
 
     Raises:
-        ValueError: If a number is out of bounds, or an option is one that
-            workers set themselves.
+        ValueError: If a number is out of bounds.
 
     Example:
 
@@ -79,7 +77,6 @@ class RayWorkers(Workers):
         envs_per_worker: int | None = None,
         *,
         address: str | None = None,
-        num_cpus_per_worker: float = 1,
         options: Mapping[str, Any] | None = None,
         timeout: float | None = None,
         start_timeout: float = 60.0,
@@ -90,22 +87,12 @@ class RayWorkers(Workers):
             timeout=timeout,
             start_timeout=start_timeout,
         )
-        check_in_range(num_cpus_per_worker=(num_cpus_per_worker, 0.0, 1e6))
-        own = {"num_cpus", "max_restarts", "max_task_retries"}
-        if taken := own & set(options or ()):
-            raise ValueError(
-                "Expected `options` without those that workers set themselves, "
-                f"{sorted(own)}. Received: {sorted(taken)}"
-            )
         self.address = address
-        self.num_cpus_per_worker = num_cpus_per_worker
         self.options = dict(options or {})
 
     def _transport(self) -> Transport:
         """Makes the transport that runs the processes."""
-        return RayTransport(
-            self.address, {**self.options, "num_cpus": self.num_cpus_per_worker}
-        )
+        return RayTransport(self.address, {"num_cpus": 1, **self.options})
 
 
 class RayTransport(Transport):
@@ -143,7 +130,8 @@ class RayTransport(Transport):
             self._ray.get(there)
         if missing:
             raise LinkLostError(
-                f"{len(missing)} that Ray did not start within {seconds:.0f} s"
+                f"Expected {len(links)} workers. Received: {len(missing)} that "
+                f"Ray did not start within {seconds:.0f} s"
             )
 
     def share(self, value: object) -> Any:

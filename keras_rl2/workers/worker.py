@@ -1,10 +1,12 @@
 """A worker, which holds and steps some of the environments."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import TypeAlias
 
 import cloudpickle
 import gymnasium
@@ -19,84 +21,67 @@ from keras_rl2.collecting.policy_actor import Actor
 from keras_rl2.collecting.policy_actor import PolicyActor
 from keras_rl2.collecting.sent_policy import SentPolicy
 from keras_rl2.collecting.trajectory import Trajectory
+from keras_rl2.envs import making
 from keras_rl2.envs.adapt import as_vector_env
+from keras_rl2.envs.adapt import is_maker
 from keras_rl2.envs.errors import WorkerError
 from keras_rl2.envs.making import EnvWrapper
-from keras_rl2.envs.making import find_spec
-from keras_rl2.envs.making import make_vector_env
-from keras_rl2.envs.making import refuse_arguments_of_function
 from keras_rl2.envs.vector_env import GivenEnv
+from keras_rl2.envs.vector_env import Maker
 from keras_rl2.envs.vector_env import Step
 from keras_rl2.saving import plain_data
 from keras_rl2.spaces.action_format import ActionFormat
 from keras_rl2.spaces.trees import Tree
 
+#: Makes a number of environments to be stepped together.
+EnvMaker: TypeAlias = Callable[[int], Any]
 
-@dataclasses.dataclass(frozen=True)
-class EnvMaker:
-    """Makes environments wherever it is sent, by cloudpickle.
 
-    Attributes:
-        env: str, the id of a registered environment; or a function that makes
-            a `gymnasium.Env`.
-        env_kwargs: Mapping or None. Arguments of the environment, with an id
-            only.
-        wrappers: Sequence of functions that each environment is wrapped in,
-            with an id only.
-        spec: `EnvSpec` or None. Spec of the id, which is unknown in a process
-            that has not run the user's script. Defaults to `None`.
+def env_maker(
+    env: GivenEnv,
+    env_kwargs: Mapping[str, Any] | None,
+    wrappers: Sequence[EnvWrapper],
+) -> EnvMaker:
+    """Returns a function that makes environments wherever it is sent.
+
+    Raises:
+        ValueError: If it cannot be sent to workers, as an environment that has
+            been made.
     """
-
-    env: str | Callable[[], gymnasium.Env[Any, Any]]
-    env_kwargs: Mapping[str, Any] | None
-    wrappers: Sequence[EnvWrapper]
-    spec: EnvSpec | None = None
-
-    @classmethod
-    def of(
-        cls,
-        env: GivenEnv,
-        env_kwargs: Mapping[str, Any] | None,
-        wrappers: Sequence[EnvWrapper],
-    ) -> "EnvMaker":
-        """Returns the maker of a dataset's environments.
-
-        Raises:
-            ValueError: If it cannot be sent to workers, as an environment that
-                has been made.
-        """
-        if isinstance(env, str):
-            maker = cls(env, env_kwargs, wrappers, find_spec(env))
-        elif callable(env) and not isinstance(env, gymnasium.Env):
-            refuse_arguments_of_function(env_kwargs, wrappers)
-            maker = cls(env, None, ())
-        else:
-            raise ValueError(
-                "Expected the id of a registered environment, or a function "
-                "that makes one, with `workers`: they make their own. "
-                f"Received: env={env!r}"
-            )
-        try:
-            cloudpickle.dumps(maker)
-        except Exception as error:
-            raise ValueError(
-                "Expected environments, with their arguments and wrappers, "
-                "that can be sent to workers by cloudpickle: an object that "
-                "cannot be is best made within the function that makes the "
-                f"environment. Received: env={env!r} ({error!r})"
-            ) from error
-        return maker
-
-    def __call__(self, num_envs: int) -> Any:
-        """Makes environments to be stepped together."""
-        if self.spec is not None:
-            gymnasium.registry.setdefault(self.spec.id, self.spec)
-        return make_vector_env(
-            self.env,
-            num_envs,
-            env_kwargs=self.env_kwargs,
-            wrappers=self.wrappers,
+    if not is_maker(env):
+        raise ValueError(
+            "Expected the id of a registered environment, or a function that "
+            "makes one, with `workers`: they make their own. "
+            f"Received: env={env!r}"
         )
+    spec = None
+    if isinstance(env, str):
+        # It is unknown in a process that has not run the user's script.
+        spec = making.find_spec(env)
+    else:
+        making.refuse_arguments_of_function(env_kwargs, wrappers)
+    maker = functools.partial(
+        _make, spec, env, env_kwargs=env_kwargs, wrappers=wrappers
+    )
+    try:
+        cloudpickle.dumps(maker)
+    except Exception as error:
+        raise ValueError(
+            "Expected environments, with their arguments and wrappers, that "
+            "can be sent to workers by cloudpickle: an object that cannot be "
+            "is best made within the function that makes the environment. "
+            f"Received: env={env!r} ({error!r})"
+        ) from error
+    return maker
+
+
+def _make(
+    spec: EnvSpec | None, env: Maker, num_envs: int, **settings: Any
+) -> Any:
+    """Makes environments to be stepped together."""
+    if spec is not None:
+        gymnasium.registry.setdefault(spec.id, spec)
+    return making.make_vector_env(env, num_envs, **settings)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,7 +106,7 @@ class Worker:
 
     Args:
         envs: slice. The indices of its environments among all.
-        maker: `EnvMaker`. Makes them.
+        maker: Function that makes that number of them.
         seed: int. Seed for environments that were never reset: those of a
             worker that replaces another one.
     """
@@ -137,16 +122,10 @@ class Worker:
         self._begun = False
 
     def describe(self) -> bytes:
-        """Returns properties of the environments, a dict, by cloudpickle."""
-        described: bytes = cloudpickle.dumps(
-            {
-                "name": self.env.name,
-                "observation_space": self.env.observation_space,
-                "action_space": self.env.action_space,
-                "masks_reset_rows": self.env.masks_reset_rows,
-            }
-        )
-        return described
+        """Returns name, spaces and mode of the environments, by cloudpickle."""
+        env = self.env
+        spaces = env.observation_space, env.action_space
+        return cloudpickle.dumps((env.name, *spaces, env.masks_reset_rows))
 
     def plan(
         self,

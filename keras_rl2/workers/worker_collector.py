@@ -203,7 +203,7 @@ def _own(noise: StepNoise, share: slice) -> StepNoise:
 def _state_of(collected: Collected) -> dict[str, Any]:
     """Returns a rollout as plain data."""
     broken = collected.broken
-    state: dict[str, Any] = plain_data.copied(
+    return plain_data.copied(
         {
             "trajectory": collected.trajectory.arrays(),
             "broken": None if broken is None else vars(broken),
@@ -211,7 +211,6 @@ def _state_of(collected: Collected) -> dict[str, Any]:
             "pending_reset": collected.pending_reset,
         }
     )
-    return state
 
 
 def _of_state(state: dict[str, Any]) -> Collected:

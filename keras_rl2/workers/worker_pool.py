@@ -32,7 +32,7 @@ SECONDS_TO_REPLACE = 8.0
 logger = logging.getLogger(__name__)
 
 
-class LinkLostError(Exception):
+class LinkLostError(WorkerError):
     """A worker process is gone, or cannot be reached any more."""
 
 
@@ -209,7 +209,7 @@ class WorkerPool:
         shares: list of slices.
         losses: int. Number of lost processes so far.
         closed: bool. Whether all processes have ended for good.
-        descriptions: list of dict, as returned by `Worker.describe`.
+        description: tuple, as returned by `Worker.describe`.
     """
 
     def __init__(
@@ -235,8 +235,7 @@ class WorkerPool:
         began = time.monotonic()
         try:
             self._start()
-            described = self.call_all("describe")
-            self.descriptions = [pickle.loads(each) for each in described]
+            self.description = pickle.loads(self.call_all("describe")[0])
         except BaseException:
             self.close()
             raise
@@ -359,14 +358,7 @@ class WorkerPool:
 
     def _start(self) -> None:
         """Starts all processes, and makes the environments in them."""
-        try:
-            links = self._transport.start(
-                len(self.shares), self._replace_seconds
-            )
-        except LinkLostError as error:
-            raise WorkerError(
-                f"Expected {len(self.shares)} workers. Received: {error}"
-            ) from error
+        links = self._transport.start(len(self.shares), self._replace_seconds)
         self._processes = [
             _Process(index, link) for index, link in enumerate(links)
         ]

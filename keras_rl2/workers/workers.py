@@ -17,7 +17,7 @@ from keras_rl2.envs.vector_env import Step
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
-from keras_rl2.workers.worker import EnvMaker
+from keras_rl2.workers.worker import env_maker
 from keras_rl2.workers.worker_pool import Transport
 from keras_rl2.workers.worker_pool import WorkerPool
 
@@ -87,22 +87,19 @@ class Workers(abc.ABC):
             ValueError: If the environments cannot be shared out or sent.
             WorkerError: If a process does not start.
         """
-        maker = EnvMaker.of(env, env_kwargs, wrappers)
+        maker = env_maker(env, env_kwargs, wrappers)
         each = self._envs_of_each(num_envs)
         shares = [slice(i * each, (i + 1) * each) for i in range(self.count)]
-        pool = WorkerPool(
-            self._transport(),
-            maker,
-            shares,
-            timeout=self.timeout,
-            start_timeout=self.start_timeout,
-            seed=seed,
+        return WorkerEnv(
+            WorkerPool(
+                self._transport(),
+                maker,
+                shares,
+                timeout=self.timeout,
+                start_timeout=self.start_timeout,
+                seed=seed,
+            )
         )
-        try:
-            return WorkerEnv(pool)
-        except BaseException:
-            pool.close()
-            raise
 
     def _envs_of_each(self, num_envs: int) -> int:
         """Returns the number of environments of each worker."""
@@ -134,17 +131,13 @@ class WorkerEnv(VectorEnvAdapter):
     """
 
     def __init__(self, pool: WorkerPool) -> None:
-        described = pool.descriptions[0]
-        super().__init__(
-            pool,
-            pool.shares[-1].stop,
-            described["observation_space"],
-            described["action_space"],
-        )
+        name, observation_space, action_space, masks = pool.description
+        num_envs = pool.shares[-1].stop
+        super().__init__(pool, num_envs, observation_space, action_space)
         self.pool = pool
         self.envs_per_worker = pool.shares[0].stop
-        self.name = described["name"]
-        self.masks_reset_rows = described["masks_reset_rows"]
+        self.name = name
+        self.masks_reset_rows = masks
 
     def _reset(self, seed: int | None) -> Any:
         """Resets the environments of all workers."""
@@ -178,10 +171,6 @@ class WorkerEnv(VectorEnvAdapter):
             truncated,
             finals,
         )
-
-    def restart(self, seed: int | None = None) -> Any:
-        """Starts new episodes in every environment, after one has failed."""
-        return self.reset(seed)
 
 
 def side_by_side(trees: Sequence[Any], axis: int = 0) -> Any:

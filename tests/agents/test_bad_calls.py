@@ -170,7 +170,7 @@ CALLS = {
         {"policy": ("x", 3), "env": (None, 3), "path": (), "step": (3,)},
     ),
     "LocalWorkers": ({"count": 2}, {}),
-    "RayWorkers": ({"count": 2}, {"num_cpus_per_worker": (-1, NAN, "1", True)}),
+    "RayWorkers": ({"count": 2}, {}),
     # Files.
     "load": ({"path": "nowhere.keras"}, {}),
     "=agent.export": (

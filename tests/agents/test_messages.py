@@ -12,10 +12,6 @@ def agent():
     return rl.PPO.for_env("CartPole-v1", hidden=(4,), seed=0)
 
 
-class NoSpaces(gym.Env):
-    pass
-
-
 class Unbounded(gym.Env):
     observation_space = gym.spaces.Box(-1, 1, (3,), np.float32)
     action_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float32)
@@ -49,10 +45,6 @@ CALLS = {
     "act(NaN)": (
         lambda agent: agent.act(SEEN * np.nan),
         "observations that are finite",
-    ),
-    "no spaces": (
-        lambda agent: rl.PPO.for_env(NoSpaces()),
-        "without `observation_space`",
     ),
     "no bounds": (
         lambda agent: rl.SAC.for_env(Unbounded()),

@@ -118,13 +118,6 @@ def test_action_spaces():
         assert observation["action_mask"].tolist() == mask
         assert env.observation_space["action_mask"].shape == (len(mask),)
         assert env.action_space == action_space
-    for action_space in (
-        spaces.Box(-1.0, 1.0, (2,)),
-        spaces.Dict({"a": spaces.Discrete(2)}),
-        spaces.Tuple([spaces.Discrete(2)]),
-    ):
-        with raises("Discrete, MultiDiscrete or MultiBinary", "action_space="):
-            ActionMask(Doors(action_space=action_space))
 
 
 def test_a_mask_of_another_length():

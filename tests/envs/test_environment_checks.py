@@ -107,11 +107,10 @@ def test_wrong_resets():
 def test_wrong_keys():
     right = {"a": ZEROS, "b": 0}
     for observation, words in (
-        ({"a": ZEROS}, r"\['a', 'b'\].*\['a'\]"),
-        ({"a": ZEROS, "b": 0, "c": 0}, r"\['a', 'b', 'c'\]"),
+        ({"a": ZEROS}, r"Dict\(a: .*b: .*\['a'\]"),
         ({"a": ZEROS, "b": 3}, "observation b.*Discrete.*3 at"),
         ({"a": ZEROS + 200, "b": 0}, "observation a"),
-        (ZEROS, "dict.*ndarray"),
+        (ZEROS, "Dict.*ndarray"),
     ):
         env = Lying(DICT, reset=(right, {}), step=step(observation))
         assert re.search(words, raised_by(first_step, as_vector_env(env)))

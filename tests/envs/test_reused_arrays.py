@@ -1,12 +1,10 @@
 """Environments that return the same arrays from each `step` and `reset`."""
 
 import functools
-import warnings
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.vector import AsyncVectorEnv
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import SyncVectorEnv
 
@@ -125,38 +123,3 @@ def test_vectors_of_other_modes_are_right(mode):
         observation, *_, final = env.step(np.zeros(2, np.int64))
         seen = observation if final is None else final
         assert seen.ravel().tolist() == [count, count]
-
-
-@pytest.mark.parametrize("vector", [SyncVectorEnv, AsyncVectorEnv])
-def test_a_foreign_vector_that_loses_it_is_warned_of_once(vector):
-    mode = AutoresetMode.SAME_STEP
-    env = as_vector_env(vector([Walk, Walk], autoreset_mode=mode))
-    with pytest.warns(UserWarning, match="return copies") as warned:
-        last_observations(env, steps=5 * LENGTH)
-    env.close()
-    assert len(warned) == 1
-
-
-class Constant(Walk):
-    """Observes nothing that changes, and returns new arrays."""
-
-    def _go_to(self, count):
-        self.count = np.full(1, count, np.float32)
-
-    def step(self, action):
-        _, *rest = super().step(action)
-        return np.zeros(1, np.float32), *rest
-
-    def reset(self, seed=None, options=None):
-        super().reset(seed=seed)
-        return np.zeros(1, np.float32), {}
-
-
-def test_other_vectors_are_not_warned_of():
-    for make in (Constant, functools.partial(gym.make, "CartPole-v1")):
-        vector = SyncVectorEnv(
-            [make, make], autoreset_mode=AutoresetMode.SAME_STEP
-        )
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            last_observations(as_vector_env(vector), steps=100)

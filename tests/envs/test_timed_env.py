@@ -3,7 +3,7 @@ import pytest
 
 from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.envs import as_vector_env
-from keras_rl2.envs.timed_env import TimedEnv
+from keras_rl2.envs.vector_env import TimedEnv
 from support.clocks import Clock
 
 

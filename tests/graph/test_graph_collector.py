@@ -5,7 +5,6 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2.collecting.collector import Collector
-from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.graph.graph_collector import GraphActor
 from keras_rl2.graph.graph_collector import GraphCollector
 from keras_rl2.spaces.trees import leaves
@@ -49,18 +48,6 @@ def test_a_rollout_equals_one_that_is_collected_step_by_step():
             ):
                 np.testing.assert_allclose(mine, its, atol=1e-6)
     assert found[2] == found[5]
-
-
-def test_random_steps_of_many_rounds_are_one_rollout():
-    replay = make_replay()
-    agent = rl.DQN.for_env(replay.env, hidden=(8,), seed=0)
-    replay.bind(agent)
-    rollouts: list[Trajectory] = []
-    agent.observers.add(rollouts.append)
-    replay.fill(100)
-    assert type(replay._collector) is GraphCollector
-    assert [each.reward.shape for each in rollouts] == [(40, 3)]
-    assert agent.env_steps == replay.buffer.steps == 120
 
 
 def test_a_graph_actor_acts_in_a_graph_only():

@@ -149,7 +149,7 @@ def test_more_than_there_is_room_for_are_an_error():
         rl.RayWorkers(3, start_timeout=1.0).start(NumberedEnv, 3)
     wait_until(lambda: ray.available_resources().get("CPU") == 2.0)
     # Less than a processor is enough for what waits.
-    env = rl.RayWorkers(3, num_cpus_per_worker=0.5).start(NumberedEnv, 3)
+    env = rl.RayWorkers(3, options={"num_cpus": 0.5}).start(NumberedEnv, 3)
     assert env.reset(0).shape == (3, 3)
     env.close()
 

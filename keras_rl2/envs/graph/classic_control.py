@@ -13,12 +13,21 @@ from keras_rl2.envs.graph.graph_env import Outcome
 
 
 class _ClassicControl(GraphEnv):
-    """An environment with the spaces of one of Gymnasium's."""
+    """An environment with the spaces of one of Gymnasium's.
 
-    def __init__(self, env_id: str, max_episode_steps: int) -> None:
-        self.max_episode_steps = max_episode_steps
+    Args:
+        max_episode_steps: int or None. Time limit; None for Gymnasium's.
+            Defaults to `None`.
+    """
+
+    _env_id: str
+
+    def __init__(self, max_episode_steps: int | None = None) -> None:
         # Bounds of speeds differ between versions of Gymnasium.
-        env = gymnasium.make(env_id)
+        env = gymnasium.make(self._env_id)
+        self.max_episode_steps = max_episode_steps
+        if max_episode_steps is None and env.spec is not None:
+            self.max_episode_steps = env.spec.max_episode_steps
         self.observation_space = env.observation_space
         self.action_space = env.action_space
 
@@ -27,9 +36,6 @@ class CartPole(_ClassicControl):
     """A pole on a cart, which is pushed to the left or to the right.
 
     It equals Gymnasium's `CartPole-v1`.
-
-    Args:
-        max_episode_steps: int. Time limit. Defaults to `500`.
 
     Example:
 
@@ -43,8 +49,7 @@ class CartPole(_ClassicControl):
           can solve difficult learning control problems".
     """
 
-    def __init__(self, max_episode_steps: int = 500) -> None:
-        super().__init__("CartPole-v1", max_episode_steps)
+    _env_id = "CartPole-v1"
 
     def reset(self, seed: Tensor) -> tuple[Tensor, Tensor]:
         """Begins near the upright position at rest."""
@@ -77,9 +82,6 @@ class Pendulum(_ClassicControl):
 
     It equals Gymnasium's `Pendulum-v1`.
 
-    Args:
-        max_episode_steps: int. Time limit. Defaults to `200`.
-
     Example:
 
     >>> env = Pendulum()
@@ -88,8 +90,7 @@ class Pendulum(_ClassicControl):
     TensorShape([3])
     """
 
-    def __init__(self, max_episode_steps: int = 200) -> None:
-        super().__init__("Pendulum-v1", max_episode_steps)
+    _env_id = "Pendulum-v1"
 
     def reset(self, seed: Tensor) -> tuple[Tensor, Tensor]:
         """Begins at a random angle and speed."""
@@ -121,9 +122,6 @@ class Acrobot(_ClassicControl):
 
     It equals Gymnasium's `Acrobot-v1`.
 
-    Args:
-        max_episode_steps: int. Time limit. Defaults to `500`.
-
     Example:
 
     >>> env = Acrobot()
@@ -136,8 +134,7 @@ class Acrobot(_ClassicControl):
           Examples Using Sparse Coarse Coding".
     """
 
-    def __init__(self, max_episode_steps: int = 500) -> None:
-        super().__init__("Acrobot-v1", max_episode_steps)
+    _env_id = "Acrobot-v1"
 
     def reset(self, seed: Tensor) -> tuple[Tensor, Tensor]:
         """Begins hanging, nearly at rest."""
@@ -177,9 +174,6 @@ class MountainCar(_ClassicControl):
 
     It equals Gymnasium's `MountainCar-v0`.
 
-    Args:
-        max_episode_steps: int. Time limit. Defaults to `200`.
-
     Example:
 
     >>> env = MountainCar()
@@ -191,12 +185,13 @@ class MountainCar(_ClassicControl):
         - Moore, 1990, "Efficient Memory-based Learning for Robot Control".
     """
 
-    def __init__(self, max_episode_steps: int = 200) -> None:
-        super().__init__("MountainCar-v0", max_episode_steps)
+    _env_id = "MountainCar-v0"
 
     def reset(self, seed: Tensor) -> tuple[Tensor, Tensor]:
         """Begins at rest in the valley."""
-        return _car_at_rest(seed)
+        position = random_numbers.uniform(seed, (), -0.6, -0.4)
+        state = ops.stack([position, ops.zeros((), "float32")])
+        return state, state
 
     def step(self, state: Tensor, action: Tensor, seed: Tensor) -> Outcome:
         """Drives the car; see `GraphEnv.step`."""
@@ -205,13 +200,10 @@ class MountainCar(_ClassicControl):
         return state, state, -ops.ones((), "float32"), terminated, False
 
 
-class ContinuousMountainCar(_ClassicControl):
+class ContinuousMountainCar(MountainCar):
     """The car of `MountainCar`, with any force, which costs.
 
     It equals Gymnasium's `MountainCarContinuous-v0`.
-
-    Args:
-        max_episode_steps: int. Time limit. Defaults to `999`.
 
     Example:
 
@@ -221,12 +213,7 @@ class ContinuousMountainCar(_ClassicControl):
     TensorShape([2])
     """
 
-    def __init__(self, max_episode_steps: int = 999) -> None:
-        super().__init__("MountainCarContinuous-v0", max_episode_steps)
-
-    def reset(self, seed: Tensor) -> tuple[Tensor, Tensor]:
-        """Begins at rest in the valley."""
-        return _car_at_rest(seed)
+    _env_id = "MountainCarContinuous-v0"
 
     def step(self, state: Tensor, action: Tensor, seed: Tensor) -> Outcome:
         """Drives the car; see `GraphEnv.step`."""
@@ -271,13 +258,6 @@ def _acrobot_rate(state: Tensor, torque: Tensor) -> Any:
     return ops.stack(
         [upper_speed, lower_speed, upper_acceleration, lower_acceleration]
     )
-
-
-def _car_at_rest(seed: Tensor) -> tuple[Any, Any]:
-    """Returns a car's position and speed, twice, somewhere in the valley."""
-    position = random_numbers.uniform(seed, (), -0.6, -0.4)
-    state = ops.stack([position, ops.zeros((), "float32")])
-    return state, state
 
 
 def _driven(state: Tensor, push: Tensor) -> Any:

@@ -1,7 +1,7 @@
 """Environments that run within a graph: their interface, and their ids."""
 
 import abc
-import importlib
+import pkgutil
 from collections.abc import Callable
 from collections.abc import Mapping
 from typing import Any
@@ -99,16 +99,16 @@ GivenGraphEnv: TypeAlias = str | GraphEnv | Callable[..., GraphEnv]
 
 # Module and class by id: few of them are imported.
 _BY_ID = {
-    "Acrobot-v1": ("classic_control", "Acrobot"),
-    "CartPole-v1": ("classic_control", "CartPole"),
-    "Catch-v0": ("small_tasks", "Catch"),
-    "MemoryChain-v0": ("small_tasks", "MemoryChain"),
-    "MinAtar/Asterix-v1": ("minatar", "Asterix"),
-    "MinAtar/Breakout-v1": ("minatar", "Breakout"),
-    "MountainCar-v0": ("classic_control", "MountainCar"),
-    "MountainCarContinuous-v0": ("classic_control", "ContinuousMountainCar"),
-    "Pendulum-v1": ("classic_control", "Pendulum"),
-    "keras_rl2/GaussianBandit-v0": ("small_tasks", "GaussianBandit"),
+    "Acrobot-v1": "classic_control:Acrobot",
+    "CartPole-v1": "classic_control:CartPole",
+    "Catch-v0": "small_tasks:Catch",
+    "MemoryChain-v0": "small_tasks:MemoryChain",
+    "MinAtar/Asterix-v1": "minatar:Asterix",
+    "MinAtar/Breakout-v1": "minatar:Breakout",
+    "MountainCar-v0": "classic_control:MountainCar",
+    "MountainCarContinuous-v0": "classic_control:ContinuousMountainCar",
+    "Pendulum-v1": "classic_control:Pendulum",
+    "keras_rl2/GaussianBandit-v0": "small_tasks:GaussianBandit",
 }
 
 
@@ -152,9 +152,7 @@ def make_graph_env(
                 f"Expected one of {graph_env_ids()}, or a `GraphEnv` of your "
                 f"own. Received: env={env!r}"
             )
-        module, name = _BY_ID[env]
-        module = f"keras_rl2.envs.graph.{module}"
-        made = getattr(importlib.import_module(module), name)
+        made = pkgutil.resolve_name(f"keras_rl2.envs.graph.{_BY_ID[env]}")
     if callable(made) and not isinstance(made, GraphEnv):
         made = made(**(env_kwargs or {}))
     if not isinstance(made, GraphEnv) or (env_kwargs and made is env):

@@ -56,7 +56,6 @@ class MinAtar(GraphEnv):
     """
 
     _actions: tuple[int, ...]
-    _channels: int
     # Uniform random numbers that a game needs at its beginning or at a step.
     _numbers: int = 0
 
@@ -72,14 +71,14 @@ class MinAtar(GraphEnv):
             self._actions = tuple(range(6))
         self.action_space = gymnasium.spaces.Discrete(len(self._actions))
         self.observation_space = gymnasium.spaces.Box(
-            0.0, 1.0, (_SIZE, _SIZE, self._channels), np.bool_
+            0.0, 1.0, (_SIZE, _SIZE, 4), np.bool_
         )
 
     def reset(self, seed: Tensor) -> tuple[Game, Tensor]:
         """Begins a game; see `GraphEnv.reset`."""
         drawn = random_numbers.uniform(seed, (1 + self._numbers,))
         game = self._begin(drawn[1:])
-        return game | {"action": _integer(_NOTHING)}, self._observed(game)
+        return game | _integers(action=_NOTHING), self._observed(game)
 
     def step(self, state: Game, action: Tensor, seed: Tensor) -> Outcome:
         """Takes one step of the game; see `GraphEnv.step`."""
@@ -98,7 +97,7 @@ class MinAtar(GraphEnv):
         return game, self._observed(game), reward, terminated, False
 
     def _observed(self, game: Game) -> Any:
-        """Returns a game's observation, `[10, 10, channels]` bool."""
+        """Returns a game's observation, `[10, 10, 4]` bool."""
         return ops.stack(self._picture(game), axis=-1)
 
     @abc.abstractmethod
@@ -145,7 +144,6 @@ class Asterix(MinAtar):
 
     # All but to fire.
     _actions = tuple(range(_FIRE))
-    _channels = 4
     _numbers = 3
 
     def _begin(self, drawn: Tensor) -> Game:
@@ -283,7 +281,6 @@ class Breakout(MinAtar):
     """
 
     _actions = (_NOTHING, _LEFT, _RIGHT)
-    _channels = 4
     _numbers = 1
 
     def _begin(self, drawn: Tensor) -> Game:
@@ -343,14 +340,9 @@ class Breakout(MinAtar):
         ]
 
 
-def _integer(value: int) -> Any:
-    """Returns a constant scalar of int32."""
-    return ops.convert_to_tensor(np.int32(value))
-
-
 def _integers(**values: int) -> Game:
     """Returns parts of a game that are scalars of int32."""
-    return {name: _integer(value) for name, value in values.items()}
+    return {k: ops.convert_to_tensor(np.int32(v)) for k, v in values.items()}
 
 
 def _cell(y: Any, x: Any) -> Any:
