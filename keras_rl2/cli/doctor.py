@@ -62,7 +62,8 @@ def of_environment(arguments: argparse.Namespace) -> Iterator[Finding]:
         observation, reward, *ends = _play(together, arguments.steps, seed)
         together.close()
     except ValueError as error:
-        text = " ".join(str(error).split())
+        notes = getattr(error, "__notes__", ())
+        text = " ".join(" ".join([str(error), *notes]).split())
         yield Finding("environment", False, text)
         return
     yield from _observations(together.observation_space, observation)

@@ -131,7 +131,7 @@ def test_classes_of_a_module_need_not_be_registered(
         (walk(reward=float("nan")), "rewards", "NaN or infinity"),
         (walk(**UNSEEDED), "check_env", "non-deterministic"),
         (walk(length=20), "ends", "50 episodes of 20 to 20 steps"),
-        (Wrong, "environment", "Expected an observation of shape (2,)"),
+        (Wrong, "environment", "Expected observations of Box"),
         (Wrong, "check_env", "not within the observation space"),
     ],
 )
