@@ -86,15 +86,7 @@ class ActionMask(gymnasium.Wrapper[Any, Any, Any, Any]):
 def where_mask_is(
     env: gymnasium.Env[Any, Any], info: dict[str, Any]
 ) -> str | None:
-    """Returns the source of an action mask outside the observation.
-
-    Args:
-        env: `gymnasium.Env`.
-        info: dict. Information that its `reset` returned.
-
-    Returns:
-        str: `"info"`, `"action_masks"` for its method; or None without a mask.
-    """
+    """Returns the source of an action mask outside the observation."""
     if ACTION_MASK in info:
         return "info"
     return _METHOD if env.has_wrapper_attr(_METHOD) else None

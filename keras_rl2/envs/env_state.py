@@ -56,15 +56,6 @@ _MUJOCO, _ATARI = "gymnasium.envs.mujoco.", "ale_py.env"
 def read(env: VectorEnvAdapter) -> list[Any]:
     """Returns the state of environments and of their wrappers.
 
-    Args:
-        env: `VectorEnvAdapter`, which has been reset.
-
-    Returns:
-        list of plain data, copied.
-
-    Raises:
-        TypeError: If a class is unknown, or its own state is not plain data.
-
     Example:
 
     >>> from keras_rl2.envs.adapt import as_vector_env
@@ -86,9 +77,6 @@ def write(
         env: `VectorEnvAdapter` in its own state of then.
         state: list, as returned by `read`.
         observation: `[B, ...]`. The last observation before it was read.
-
-    Raises:
-        ValueError: If it belongs to other environments or wrappers.
     """
     _write_env(env.env, state)
     inner = env.env.unwrapped

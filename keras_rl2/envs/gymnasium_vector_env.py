@@ -30,9 +30,6 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
 
     All processes of an `AsyncVectorEnv` are ended as soon as one of them has
     failed, since Gymnasium can neither step nor close the others without it.
-
-    Args:
-        env: `gymnasium.vector.VectorEnv`.
     """
 
     def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
@@ -197,12 +194,6 @@ class EnvPoolEnv(NextStepEnv):
     on, since EnvPool ignores it with a warning. An episode that reaches its
     time limit and a terminal state in one step is truncated only: EnvPool does
     not report both.
-
-    Args:
-        env: EnvPool environment in synchronous mode with one player.
-
-    Raises:
-        ValueError: If it is asynchronous or has several players.
     """
 
     def __init__(self, env: Any) -> None:

@@ -109,23 +109,6 @@ def make_vector_env(
     They are the native vector environment of the id, if it has one and
     nothing is to be wrapped; else one environment, or several in a
     `gymnasium.vector.SyncVectorEnv`.
-
-    Args:
-        env: str, an id as for `make_env`; or a function that makes a
-            `gymnasium.Env`.
-        num_envs: int. Number of environments, at least 1.
-        env_kwargs: dict or None. Arguments of the environment, as for
-            `make_env`. Defaults to `None`.
-        wrappers: sequence of functions, applied to each single environment.
-            Defaults to `()`.
-
-    Returns:
-        `gymnasium.Env` or `gymnasium.vector.VectorEnv`.
-
-    Raises:
-        ValueError: If `num_envs` is below 1, the environment does not take
-            the arguments, or there are some for a function.
-        gymnasium.error.Error: If there is no such id.
     """
     check_positive(num_envs=num_envs)
     make: Any = env
@@ -153,15 +136,7 @@ def make_vector_env(
 def refuse_arguments_of_function(
     env_kwargs: Mapping[str, Any] | None, wrappers: Sequence[EnvWrapper]
 ) -> None:
-    """Raises an error for arguments of a function that makes environments.
-
-    Args:
-        env_kwargs: Mapping or None. Arguments of an environment.
-        wrappers: Sequence of functions that it is wrapped in.
-
-    Raises:
-        ValueError: If there are any.
-    """
+    """Raises an error for arguments of a function that makes environments."""
     if env_kwargs or wrappers:
         raise ValueError(
             "Expected no `env_kwargs` and no `wrappers` with a function. "
@@ -242,14 +217,7 @@ def atari(
 
 
 def find_spec(env_id: str) -> EnvSpec | None:
-    """Looks an id up, after importing the module that registers it.
-
-    Args:
-        env_id: str. An id as for `make_env`.
-
-    Returns:
-        `gymnasium.envs.registration.EnvSpec`, or None if there is none.
-    """
+    """Looks an id up, after importing the module that registers it."""
     module, _, name = env_id.rpartition(":")
     if module:
         # Before the look into the registry, which it writes to.
@@ -317,9 +285,6 @@ class FirstOfVectorEnv(gymnasium.Env[Any, Any]):
 
     An agent trained in a native vector environment is evaluated and recorded
     in that same one, not in a single environment of the same name.
-
-    Args:
-        vector: `gymnasium.vector.VectorEnv` of one environment.
 
     Example:
 
@@ -406,9 +371,6 @@ class AtariEnv(FirstOfVectorEnv):
         render_mode: str or None. `"rgb_array"` for pictures. Defaults to
             `None`.
         **kwargs: Arguments of ale-py's `AtariVectorEnv`.
-
-    Raises:
-        ValueError: If `render_mode` is another one.
     """
 
     def __init__(

@@ -100,9 +100,6 @@ class RewardScaler:
         Returns:
             Scaled rewards `[B]`, of the dtype of `reward` if that is floating,
             else float32.
-
-        Raises:
-            ValueError: If a shape is wrong or a valid reward is not finite.
         """
         valid = np.ones(self.num_envs, np.bool_) if valid is None else valid
         step = (np.asarray(each)[None] for each in (reward, ended, valid))

@@ -300,10 +300,6 @@ class TimedEnv:
 
     It wraps the adapter only while time is measured: `step` is the hottest
     call of all.
-
-    Args:
-        env: `VectorEnvAdapter`. The environments.
-        stopwatch: `Stopwatch`. Enters its section `"environment"`.
     """
 
     def __init__(self, env: VectorEnvAdapter, stopwatch: Stopwatch) -> None:
@@ -353,12 +349,7 @@ class EnvironmentChecks:
         self._leading = leading
 
     def check_reset(self, given: object, in_range: bool) -> None:
-        """Checks that a reset returned `(observation, info)`.
-
-        Args:
-            given: Return value of `reset`.
-            in_range: bool. Whether to compare the numbers with their bounds.
-        """
+        """Checks that a reset returned `(observation, info)`."""
         if not isinstance(given, tuple) or len(given) != 2:
             raise MismatchError(
                 f"Expected (observation, info) from `reset` of {self._name}. "
@@ -369,11 +360,7 @@ class EnvironmentChecks:
             self._check_range(arrays)
 
     def check_step(self, given: object) -> None:
-        """Checks a step and its observation.
-
-        Args:
-            given: Return value of `step`.
-        """
+        """Checks a step and its observation."""
         if not isinstance(given, tuple) or len(given) != 5:
             raise MismatchError(
                 "Expected five values, (observation, reward, terminated, "
@@ -404,9 +391,6 @@ class EnvironmentChecks:
 
         Args:
             observation: A tree of arrays `[*leading, ...]`.
-
-        Returns:
-            The same tree, of NumPy's arrays.
         """
         expected = f"{spaces.describe(self._space)} from {self._name}"
         try:
@@ -490,11 +474,6 @@ def seed_layers(env: GymnasiumEnv, seed: int) -> None:
 
     In a vector environment, environment i gets `seed + i`. In processes with a
     custom `worker`, only `np_random` is seeded.
-
-    Args:
-        env: `gymnasium.Env` or `gymnasium.vector.VectorEnv`, to be reset with
-            the same seed.
-        seed: int. At least 0.
 
     Example:
 

@@ -139,21 +139,7 @@ def ask(
     function: Callable[..., Any],
     arguments: Sequence[tuple[Any, ...]] | None = None,
 ) -> list[Any]:
-    """Calls a function in each process, with its environment.
-
-    Args:
-        env: `gymnasium.vector.AsyncVectorEnv` without a pending call.
-        function: Callable of a module, from an environment and more.
-        arguments: Sequence of tuples, the further arguments in each process.
-            Defaults to `None`: no further ones.
-
-    Returns:
-        list of the return values, which must be picklable.
-
-    Raises:
-        RuntimeError: If the function raised an error.
-        ValueError: If the processes have a custom `worker`.
-    """
+    """Calls a function in each process, with its environment."""
     if not can_be_asked(env):
         raise ValueError(
             "Expected environments in processes with Gymnasium's own `worker`. "

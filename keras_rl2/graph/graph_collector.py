@@ -28,10 +28,6 @@ class GraphActor:
 
     Unlike an `ActorSnapshot` it is neither copied nor converted: nothing
     changes the weights within a rollout.
-
-    Args:
-        agent: `Policy`. Bound to its spaces, and not recurrent.
-        num_envs: int. Number of environments.
     """
 
     def __init__(self, agent: Policy, num_envs: int) -> None:
@@ -55,9 +51,6 @@ class GraphCollector(Collector):
 
     Rollouts of actors of other kinds, such as random ones, are collected step
     by step.
-
-    Args:
-        See `Collector`. The environments must be a `GraphVectorEnv`.
 
     Example:
 

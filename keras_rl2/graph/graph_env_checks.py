@@ -30,12 +30,6 @@ def check_graph_env(env: GraphEnv) -> None:
     and the same arguments must give the same results, which they do not where
     random numbers come from a global generator.
 
-    Args:
-        env: `GraphEnv`.
-
-    Raises:
-        ValueError: If a promise is broken. The message names it.
-
     Example:
 
     >>> from keras_rl2.envs.graph.classic_control import CartPole
@@ -84,14 +78,7 @@ def check_graph_env(env: GraphEnv) -> None:
 
 
 def action_dtypes(space: gymnasium.Space[Any]) -> Any:
-    """Returns the dtypes in which `GraphEnv.step` takes actions.
-
-    Args:
-        space: `gymnasium.Space` of actions.
-
-    Returns:
-        A tree of str. Integers are int32, as the indices of tensors are.
-    """
+    """Returns the dtypes in which `GraphEnv.step` takes actions."""
 
     def dtype(spec: ArraySpec) -> str:
         kind = np.dtype(spec.dtype).kind

@@ -82,9 +82,6 @@ def roll_out(
         episodes: `Episodes`. Where they are.
         totals: `Totals` of the episodes in progress.
         noise: `[T, B, *noise_shape]` float32. Noise of the actions.
-
-    Returns:
-        The episodes and their totals after the last step, and the rollout.
     """
     horizon = noise.shape[0]
     taken = action_spec(env.single_action_space)
@@ -172,9 +169,6 @@ def _row(
 def last_episodes(rollout: GraphRollout) -> tuple[Tensor, Tensor, Tensor]:
     """Returns the last episodes that ended, in the order of their ends.
 
-    Args:
-        rollout: `GraphRollout`.
-
     Returns:
         Number of episodes that ended, a scalar int32; and the returns and
         lengths of the last 100, or of T * B if they are fewer, `[E]` float32
@@ -196,9 +190,6 @@ def last_episodes(rollout: GraphRollout) -> tuple[Tensor, Tensor, Tensor]:
 
 def first_not_finite(rollout: GraphRollout) -> Tensor:
     """Returns where numbers of a rollout are not finite.
-
-    Args:
-        rollout: `GraphRollout`.
 
     Returns:
         `[L]` int32, for each array of floats among the rewards and the
@@ -251,9 +242,6 @@ class RoundsInGraph:
             totals: `[2, B]` float64. Returns and lengths of the episodes in
                 progress.
             noise: `[T, B, ...]` float32. Noise of the actions.
-
-        Returns:
-            The episodes, the rollout, and the report of both.
         """
         episodes, after, rollout = roll_out(
             self._agent,

@@ -65,16 +65,7 @@ class GraphRounds(RoundsInGraph):
         carried: Mapping[str, Tensor],
         from_trajectory: bool,
     ) -> tuple[dict[str, Any], dict[str, Tensor], dict[str, Tensor]]:
-        """Makes a round, in the graph; see `RoundMaker`.
-
-        Args:
-            inputs: Mapping of tensors; see `inputs`.
-            carried: Mapping of tensors; see `carried`.
-            from_trajectory: bool. Whether the update takes the rollout itself.
-
-        Returns:
-            The round, the report and what is passed on.
-        """
+        """Makes a round, in the graph; see `RoundMaker`."""
         agent, env = self._agent, self._env
         drawn = noise.draw_noise(
             self._noise_parts,
@@ -136,9 +127,6 @@ class GraphRounds(RoundsInGraph):
 
         Others are made as with any environment.
 
-        Args:
-            agent: `keras_rl2.Agent`. Bound.
-
         Returns:
             bool. False if the policy is recurrent, if a round is whole
             episodes, if noise is correlated over time, or if a subclass
@@ -161,12 +149,6 @@ class GraphRounds(RoundsInGraph):
         parts_of_rounds: Sequence[Sequence[Mapping[str, Any]]],
     ) -> dict[str, np.ndarray]:
         """Returns the arrays that the next rounds are made from.
-
-        Args:
-            noise_generator: `np.random.Generator`. Seeds the noise of actions.
-            shuffle_generator: `np.random.Generator`. Seeds the order of steps.
-            parts_of_rounds: Sequence. `noise_parts` of the policy, at the
-                beginning of each of K rounds.
 
         Returns:
             dict of the seeds `seed` of the noise and `shuffle` of the order of
@@ -205,10 +187,6 @@ class GraphRounds(RoundsInGraph):
         Args:
             reports: dict of float64 arrays `[K, ...]` of K rounds, from a call
                 of the graph.
-
-        Raises:
-            ValueError: If an observation or reward is not finite. No weight
-                has been changed by that round, and none was made after it.
         """
         for k in range(len(reports["bad"])):
             self._receive_round({key: each[k] for key, each in reports.items()})

@@ -22,9 +22,6 @@ def can_draw(parts: Sequence[Mapping[str, Any]]) -> bool:
 
     Noise that is correlated over time cannot.
 
-    Args:
-        parts: Sequence of dict. `noise_parts` of a policy.
-
     Example:
 
     >>> can_draw([{"kind": "gumbel", "size": 2}])
@@ -35,9 +32,6 @@ def can_draw(parts: Sequence[Mapping[str, Any]]) -> bool:
 
 def noise_inputs(parts: Sequence[Mapping[str, Any]]) -> np.ndarray:
     """Returns the numbers of the noise that change from round to round.
-
-    Args:
-        parts: Sequence of dict. `noise_parts` of a policy.
 
     Returns:
         `[P]` float32, a number for each part: the present ε, or 0.

@@ -74,10 +74,6 @@ class ReplayRounds(RoundsInGraph):
 
         Of others, only the rollout is.
 
-        Args:
-            agent: `keras_rl2.Agent`. Bound.
-            buffer: `ReplayBuffer`. Of its transitions.
-
         Returns:
             bool. False if transitions are of several steps; if actions are
             masked; if observations are normalized by the agent; or if a
@@ -96,16 +92,7 @@ class ReplayRounds(RoundsInGraph):
         carried: Mapping[str, Any],
         from_trajectory: bool,
     ) -> tuple[dict[str, Any], dict[str, Tensor], dict[str, Any]]:
-        """Makes a round, in the graph; see `RoundMaker`.
-
-        Args:
-            inputs: Mapping of tensors; see `inputs`.
-            carried: Mapping of tensors; see `carried`.
-            from_trajectory: bool. Must be False.
-
-        Returns:
-            The round, the report and what is passed on.
-        """
+        """Makes a round, in the graph; see `RoundMaker`."""
         assert not from_trajectory
         drawn = inputs["noise"]
         if self._drawn_parts is not None:
@@ -158,12 +145,6 @@ class ReplayRounds(RoundsInGraph):
     ) -> tuple[dict[str, np.ndarray], Any]:
         """Returns the inputs of the noise of the next rounds.
 
-        Args:
-            beginnings: Iterable of the agent, as it is at the beginning of
-                each of K rounds.
-            generator: NumPy generator.
-            state: The state of the noise; see `Policy.draw_noise`.
-
         Returns:
             dict of `noise` `[K, T, B, ...]`, or of a `seed` for each round and
             of the numbers `noise` that change between them; and the next
@@ -188,10 +169,6 @@ class ReplayRounds(RoundsInGraph):
         self, drawn_noise: dict[str, np.ndarray], buffer: Any
     ) -> dict[str, Any]:
         """Returns the arrays that the next rounds are made from.
-
-        Args:
-            drawn_noise: dict of arrays for K rounds, as returned by `noise`.
-            buffer: `ReplayBuffer`. The transitions so far.
 
         Returns:
             dict of these; of `batches`, dict of `[K, U, M, ...]`, see
@@ -256,10 +233,6 @@ class ReplayRounds(RoundsInGraph):
         Args:
             reports: dict of float64 arrays `[K, ...]` of K rounds, from a call
                 of the graph.
-
-        Raises:
-            ValueError: If an observation or reward is not finite. No weight
-                has been changed by that round, and none was made after it.
         """
         bad = reports["bad"]
         (bad_rounds,) = np.nonzero((bad >= 0).any(axis=1))

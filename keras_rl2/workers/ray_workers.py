@@ -100,10 +100,6 @@ class RayTransport(Transport):
 
     Shared values lie in Ray's object store, which sends them to each machine
     once, and from which processes of that machine read them in place.
-
-    Args:
-        address: str or None. Where Ray runs; see `RayWorkers`.
-        options: Mapping. Of each actor; see `ray.actor.ActorClass.options`.
     """
 
     def __init__(self, address: str | None, options: Mapping[str, Any]) -> None:
@@ -162,11 +158,7 @@ class RayTransport(Transport):
 
 
 class RayLink(Link):
-    """An actor of Ray.
-
-    Args:
-        actor: Handle of a `WorkerHost` that Ray runs.
-    """
+    """An actor of Ray."""
 
     def __init__(self, actor: Any) -> None:
         self.actor = actor

@@ -42,12 +42,7 @@ def env_maker(
     env_kwargs: Mapping[str, Any] | None,
     wrappers: Sequence[EnvWrapper],
 ) -> EnvMaker:
-    """Returns a function that makes environments wherever it is sent.
-
-    Raises:
-        ValueError: If it cannot be sent to workers, as an environment that has
-            been made.
-    """
+    """Returns a function that makes environments wherever it is sent."""
     if not is_maker(env):
         raise ValueError(
             "Expected the id of a registered environment, or a function that "
@@ -136,17 +131,7 @@ class Worker:
         restarts: bool,
         policy: SentPolicy | None,
     ) -> None:
-        """Prepares for rollouts.
-
-        Args:
-            horizon: int. Steps of each environment, T.
-            whole_episodes: bool. Whether a rollout is one episode of each.
-            action: `ActionFormat` of the policy's own actions.
-            sequence_length: int or None; see `Collector`.
-            restarts: bool. Whether environments that fail are restarted.
-            policy: `SentPolicy` or None. The acting policy, without weights;
-                None if only actions drawn beforehand are taken.
-        """
+        """Prepares for rollouts."""
         kind = EpisodeCollector if whole_episodes else Collector
         if type(self._collector) is not kind:
             self._collector = kind(self.env, horizon, action)

@@ -77,12 +77,7 @@ class WorkerCollector(Collector):
         return self.finish()
 
     def begin(self, actor: Actor | SendingActor, noise: StepNoise) -> None:
-        """Asks all workers for their share of a rollout.
-
-        Args:
-            actor: See `collect`.
-            noise: See `collect`.
-        """
+        """Asks all workers for their share of a rollout."""
         acting: Any = actor
         if isinstance(actor, SendingActor):
             self.plan(actor)

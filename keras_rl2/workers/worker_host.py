@@ -29,16 +29,7 @@ class WorkerHost:
         self._worker: Worker | None = None
 
     def call(self, method: str, *arguments: Any) -> tuple[bool, Any]:
-        """Calls a method of the worker.
-
-        Args:
-            method: str. The method's name; `"make"` makes the worker.
-            *arguments: Its arguments.
-
-        Returns:
-            Whether it succeeded, and its return value; else the error, in the
-            form of `packed_error`.
-        """
+        """Calls a method of the worker."""
         where = ", as it was made"
         try:
             if method == "make":

@@ -64,15 +64,7 @@ class Transport(abc.ABC):
         self._end = weakref.finalize(self, _kill, self._links, os.getpid())
 
     def start(self, count: int, seconds: float) -> list[Link]:
-        """Starts processes.
-
-        Args:
-            count: int. Number of processes.
-            seconds: float. Time limit.
-
-        Raises:
-            LinkLostError: If one did not start.
-        """
+        """Starts processes."""
         links: list[Link] = []
         try:
             for _ in range(count):
@@ -98,16 +90,7 @@ class Transport(abc.ABC):
 
     @abc.abstractmethod
     def wait(self, links: Sequence[Any], seconds: float | None) -> list[Link]:
-        """Waits until there is an answer, or a process is gone.
-
-        Args:
-            links: Sequence of `Link`. The processes.
-            seconds: float or None. Time limit.
-
-        Returns:
-            list of `Link` with `receive` ready to return at once; empty after
-            the time limit.
-        """
+        """Waits until there is an answer, or a process is gone."""
 
     @abc.abstractmethod
     def close(self) -> None:
@@ -197,14 +180,6 @@ class WorkerPool:
     repeated. Ctrl-C ends all processes, since their calls may never end; they
     are started again at the next call.
 
-    Args:
-        transport: `Transport`. Runs the processes.
-        maker: `EnvMaker`. Makes environments.
-        shares: Sequence of slices. Indices of each worker's environments.
-        timeout: float or None. Seconds that a call may take.
-        start_timeout: float. Seconds that processes may take to start.
-        seed: int. Seeds environments that replace others.
-
     Attributes:
         shares: list of slices.
         losses: int. Number of lost processes so far.
@@ -253,13 +228,6 @@ class WorkerPool:
         """Calls a method of all workers, without waiting for it.
 
         The worker that replaces a lost one repeats its call.
-
-        Args:
-            method: str. Name of a method of `Worker`.
-            arguments: Sequence of tuples. The arguments of each worker.
-
-        Returns:
-            list of `Call`, for `gather`.
         """
         self._require_open()
         try:
@@ -276,15 +244,7 @@ class WorkerPool:
         return calls
 
     def call_all(self, method: str, *arguments: Any) -> list[Any]:
-        """Calls a method of all workers with the same arguments.
-
-        Args:
-            method: str. Name of a method of `Worker`.
-            *arguments: Its arguments.
-
-        Returns:
-            list of return values; see `gather`.
-        """
+        """Calls a method of all workers with the same arguments."""
         return self.gather(self.submit(method, [arguments] * len(self.shares)))
 
     def plan(self, *plan: Any) -> None:
@@ -293,18 +253,7 @@ class WorkerPool:
         self.call_all("plan", *plan)
 
     def gather(self, calls: Sequence[Call]) -> list[Any]:
-        """Waits for answers.
-
-        Args:
-            calls: Sequence of `Call`, as returned by `submit`.
-
-        Returns:
-            list of return values.
-
-        Raises:
-            WorkerError: If too few workers are left.
-            Exception: The error of a worker.
-        """
+        """Waits for answers."""
         try:
             while not all(call.done for call in calls):
                 self._receive()
@@ -320,10 +269,6 @@ class WorkerPool:
         """Ends all processes after an interruption, e.g. by Ctrl-C.
 
         Their calls may never end, and a message may be half sent.
-
-        Args:
-            error: BaseException. An `Exception` is no interruption, and leaves
-                all processes as they are.
         """
         if isinstance(error, Exception):
             return

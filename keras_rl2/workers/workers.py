@@ -28,9 +28,6 @@ class Workers(abc.ABC):
     Each worker is a process that holds as many environments as the others and
     a copy of the policy, and imports no TensorFlow. Arguments are described by
     `LocalWorkers`.
-
-    Raises:
-        ValueError: If a number is out of bounds.
     """
 
     @refusing_unknown
@@ -67,26 +64,7 @@ class Workers(abc.ABC):
         wrappers: Sequence[EnvWrapper] = (),
         seed: int = 0,
     ) -> "WorkerEnv":
-        """Starts the processes and makes the environments in them.
-
-        Args:
-            env: str, the id of a registered environment; or a function that
-                makes a `gymnasium.Env`. Sent by cloudpickle.
-            num_envs: int. Environments of all workers together.
-            env_kwargs: Mapping or None. Arguments of the environment, with an
-                id only. Defaults to `None`.
-            wrappers: Sequence of functions that each environment is wrapped
-                in, with an id only. Defaults to `()`.
-            seed: int. Seeds environments that take the place of lost ones.
-                Defaults to `0`.
-
-        Returns:
-            `WorkerEnv`, which has to be closed.
-
-        Raises:
-            ValueError: If the environments cannot be shared out or sent.
-            WorkerError: If a process does not start.
-        """
+        """Starts the processes and makes the environments in them."""
         maker = env_maker(env, env_kwargs, wrappers)
         each = self._envs_of_each(num_envs)
         shares = [slice(i * each, (i + 1) * each) for i in range(self.count)]
@@ -121,9 +99,6 @@ class WorkerEnv(VectorEnvAdapter):
     Rollouts are not collected through it: each step here is a message to each
     worker and back. It serves other uses of a dataset's environments, and has
     their spaces.
-
-    Args:
-        pool: `WorkerPool`. Holds them.
 
     Attributes:
         pool: `WorkerPool`.

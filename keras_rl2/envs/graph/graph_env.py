@@ -128,18 +128,6 @@ def make_graph_env(
 ) -> GraphEnv:
     """Makes an environment that runs within a graph.
 
-    Args:
-        env: str, `GraphEnv` or Callable. An id, an environment, or a function
-            that makes one, e.g. its class.
-        env_kwargs: Mapping or None. Arguments of the class or function.
-            Defaults to `None`.
-
-    Returns:
-        `GraphEnv`.
-
-    Raises:
-        ValueError: If there is no such id, or no environment is made.
-
     Example:
 
     >>> make_graph_env("CartPole-v1").max_episode_steps

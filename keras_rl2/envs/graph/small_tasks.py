@@ -20,10 +20,6 @@ class Catch(GraphEnv):
     The reward is 1 for a ball that is caught, -1 for one that is missed, and 0
     before.
 
-    Args:
-        rows: int. Height of the board. Defaults to `10`.
-        columns: int. Width of the board. Defaults to `5`.
-
     Example:
 
     >>> env = Catch()
@@ -77,9 +73,6 @@ class MemoryChain(GraphEnv):
     The observation is the share of time that is left, whether the bit is asked
     for, and the bit as -1 or 1, which is 0 after the first step. The reward of
     the last step is 1 for the right answer and -1 for the wrong one.
-
-    Args:
-        length: int. Steps of an episode. Defaults to `10`.
 
     Example:
 
