@@ -27,7 +27,7 @@ import gymnasium
 import numpy as np
 
 from keras_rl2.basics import seeds
-from keras_rl2.collecting.litert import LiteRTPolicy
+from keras_rl2.collecting.policy_actor import LiteRTPolicy
 from keras_rl2.envs import make_env
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.making import find_spec

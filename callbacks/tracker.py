@@ -116,7 +116,6 @@ _TAGS = {
     "clip_ratio": "train/clip_range",
     "temperature": "train/ent_coef",
     "epsilon": "rollout/exploration_rate",
-    "env_restarts": "rollout/env_restarts",
     "lag": "rollout/lag",
     "clipped_observations": "rollout/clipped_observations",
     "clipped_rewards": "rollout/clipped_rewards",

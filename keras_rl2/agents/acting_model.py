@@ -20,7 +20,7 @@ import numpy.typing as npt
 from keras_rl2.basics import arguments
 from keras_rl2.basics import inherited_arguments
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.collecting.litert import LiteRTPolicy
+from keras_rl2.collecting.policy_actor import LiteRTPolicy
 from keras_rl2.distributions import Distribution
 from keras_rl2.distributions import PolicyHead
 from keras_rl2.distributions import policy_head

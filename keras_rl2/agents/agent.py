@@ -59,7 +59,6 @@ from keras_rl2.training.overriding import Overridden
 from keras_rl2.updates import agent_state
 from keras_rl2.updates import skipped_updates
 from keras_rl2.updates.observing import Normalizing
-from keras_rl2.updates.observing import Observers
 from keras_rl2.updates.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.updates.skipped_updates import SkippedUpdates
 from keras_rl2.updates.target_networks import TargetNetworks
@@ -223,7 +222,8 @@ class Agent(ActingModel):
         self.target_networks = TargetNetworks()
         self.trained = TrainedVariables(self, self.target_networks)
         self.compile_arguments: CompileArguments | None = None
-        self.observers = Observers[Trajectory]()
+        #: Functions that are called with each trajectory.
+        self.observers: set[Callable[[Trajectory], object]] = set()
 
     @overload
     @classmethod
@@ -572,7 +572,8 @@ class Agent(ActingModel):
     def observe(self, trajectory: Trajectory) -> None:
         """Receives each `Trajectory` once, for statistics of observations."""
         self.normalizing.observe(trajectory)
-        self.observers(trajectory)
+        for observer in self.observers:
+            observer(trajectory)
 
     @property
     def outliers(self) -> dict[str, Outliers]:
@@ -653,7 +654,6 @@ class Agent(ActingModel):
         self.compile_arguments = given
         self.overridden = overriding.overridden(type(self))
         self.skipped.limit = max_skipped_updates
-        self.trained.forget()
 
     def get_compile_config(self) -> dict[str, Any] | None:
         """Returns the arguments of `compile` as plain data."""
@@ -673,7 +673,6 @@ class Agent(ActingModel):
         if not self.optimizer.built:
             with self.devices.scope():
                 self.optimizer.build(self.trainable_variables)
-            self.trained.keep_optimized()
 
     def critic_variables(self) -> list[keras.Variable]:
         """Raises an error, as there is no separate critic."""

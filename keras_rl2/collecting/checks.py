@@ -1,6 +1,7 @@
 """Checks of weights, observations, masks and actions before their use."""
 
 import math
+from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,30 +39,29 @@ def is_finite(array: np.ndarray) -> bool:
     return bool(np.isfinite(array.astype("float64")).all())
 
 
-def first_not_finite(array: np.ndarray) -> tuple[int, ...] | None:
-    """Returns the index of the first number that is not finite.
+def check_finite(
+    name: str, tree: Any, place_of: Callable[[tuple[int, ...]], str]
+) -> None:
+    """Raises a `ValueError` for a number that is not finite, with its place.
 
     Args:
-        array: Of any shape and dtype.
-
-    Returns:
-        tuple of ints, or None if all numbers are finite.
+        name: str. What the numbers are.
+        tree: tree of arrays.
+        place_of: function from the index of a number in its array to words.
     """
-    if array.dtype.kind != "f" or np.isfinite(array).all():
-        return None
-    return tuple(int(index) for index in np.argwhere(~np.isfinite(array))[0])
+    for path, array in named_leaves(tree):
+        if array.dtype.kind != "f" or np.isfinite(array).all():
+            continue
+        where = tuple(np.argwhere(~np.isfinite(array))[0].tolist())
+        key = f"{name} {path}".strip()
+        raise ValueError(
+            f"Expected a finite {key} from every environment. "
+            f"Received: {key}={array[where]} from environment {place_of(where)}"
+        )
 
 
 def check_weights(variables: Sequence[Any], values: list[np.ndarray]) -> None:
-    """Checks that the weights of the policy are finite.
-
-    Args:
-        variables: Sequence of `keras.Variable`.
-        values: list of arrays. Values of the variables.
-
-    Raises:
-        ValueError: If a variable is not finite; the message names it.
-    """
+    """Raises a `ValueError` unless the values of variables are finite."""
     for variable, value in zip(variables, values, strict=True):
         if not is_finite(value):
             raise ValueError(
@@ -72,11 +72,7 @@ def check_weights(variables: Sequence[Any], values: list[np.ndarray]) -> None:
 
 
 def check_actions(action: np.ndarray, observation: Any) -> None:
-    """Checks that actions are finite before an environment receives them.
-
-    Args:
-        action: `[B, ...]`. The policy's actions.
-        observation: tree of `[B, ...]`. The observations that led to them.
+    """Checks that actions `[B, ...]` are finite before environments take them.
 
     Raises:
         ValueError: If an action is not finite; the message names the
@@ -115,9 +111,6 @@ def check_mask(
         waiting: `[B]` bool. Environments that ignore the next action.
         env_name: str. Name of the environment, for the message.
         step: int. Number of the step, for the message.
-
-    Raises:
-        ValueError: If a mask allows no action where one is needed.
     """
     nothing = head.leaves_nothing(observation[ACTION_MASK]) & ~waiting
     if nothing.any():

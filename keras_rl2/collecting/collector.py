@@ -1,6 +1,5 @@
 """Stepping environments with a policy: the hottest loop of the library."""
 
-import logging
 import operator
 from collections import deque
 from collections.abc import Callable
@@ -10,16 +9,14 @@ from typing import cast
 
 import numpy as np
 
-from keras_rl2.collecting.broken_episodes import BrokenEpisodes
 from keras_rl2.collecting.checks import check_mask
 from keras_rl2.collecting.policy_actor import Actions
 from keras_rl2.collecting.policy_actor import Actor
 from keras_rl2.collecting.policy_actor import PolicyActor
-from keras_rl2.collecting.sent_policy import SendingActor
+from keras_rl2.collecting.trajectory import EpisodeStorage
 from keras_rl2.collecting.trajectory import RolloutStorage
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.envs import env_state
-from keras_rl2.envs.errors import MismatchError
 from keras_rl2.envs.vector_env import TimedEnv
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.spaces.action_format import ActionFormat
@@ -29,11 +26,6 @@ from keras_rl2.spaces.trees import map_leaves
 # Noise of an actor by step: [T, B, *noise_shape], or random draws made in
 # advance for an actor without a trained policy.
 StepNoise = np.ndarray | Sequence[Actions]
-
-#: Most failures in a row, without a step between them, before giving up.
-MOST_RESTARTS = 5
-
-logger = logging.getLogger(__name__)
 
 
 class Collector:
@@ -48,9 +40,6 @@ class Collector:
         head: `ActionFormat`. Shape and dtype of actions.
         window: int. Episodes over which returns are averaged. Defaults to
             `100`.
-        sequence_length: int or None. Steps after which the recurrent state of
-            the policy is stored; None for a policy without one. Defaults to
-            `None`.
 
     Example:
 
@@ -77,12 +66,12 @@ class Collector:
         horizon: int,
         head: ActionFormat,
         window: int = 100,
-        sequence_length: int | None = None,
     ) -> None:
         self.env: VectorEnvAdapter | TimedEnv = env
         self.horizon = horizon
         self.head = head
-        self.sequence_length = sequence_length
+        #: Steps after which the recurrent state of the policy is stored.
+        self.sequence_length: int | None = None
         self._observation: Any = None
         self._observe: Callable[[], Any] | None = None
         self.episodes = EpisodeStatistics(env.num_envs, window)
@@ -90,20 +79,14 @@ class Collector:
         self.has_begun = False
         self._is_masked = is_masked(env.observation_space)
         self._resets_seen = -1
-        #: Seed of restarted environments, by the number of earlier restarts;
-        #: None if a failure raises its error.
-        self.restart_seed: Callable[[int], int] | None = None
-        self.env_restarts = 0
-        #: Broken episodes of the last rollout; None without failures.
-        self.broken: BrokenEpisodes | None = None
         #: Whether to store log-probabilities, which the actor must return.
         self.keeps_log_prob = False
+        #: Environments whose unfinished episodes were lost before the last
+        #: rollout, `[B]` bool; None for none.
+        self.lost: np.ndarray | None = None
         self._adapter = env
         #: Reason for not saving the environments' state, once known.
         self.not_saved = ""
-        self._failed = np.zeros(env.num_envs, np.bool_)
-        self._failures = 0
-        self._failed_at = -1
 
     @property
     def observation(self) -> Any:
@@ -132,17 +115,12 @@ class Collector:
             seed: int or None. Seeds environment i with `seed + i`. Defaults to
                 `None`: the random states continue.
         """
-        try:
-            self.observation = self.env.reset(seed=seed)
-        except Exception as error:
-            self.observation = self._begun_anew(error)
+        self.observation = self.env.reset(seed=seed)
         self._resets_seen = self.env.resets
         self.has_begun = True
         self.episodes.begin()
 
-    def collect(
-        self, actor: Actor | SendingActor, noise: StepNoise
-    ) -> Trajectory:
+    def collect(self, actor: Any, noise: StepNoise) -> Trajectory:
         """Takes T steps in each environment, from its current state.
 
         Args:
@@ -158,8 +136,6 @@ class Collector:
             ValueError: If an observation or a reward is not finite; the message
                 names the environment, the step and the array.
         """
-        assert callable(actor)
-        assert self.observation is not None
         storage = self.storage_kind(
             self.env, self.head, len(noise), self.observation
         )
@@ -178,9 +154,8 @@ class Collector:
         self.observation = map_leaves(
             operator.itemgetter(-1), storage.observation
         )
-        self.broken = storage.broken
         trajectory = storage.trajectory()
-        self.episodes.count(trajectory, self.broken)
+        self.episodes.count(trajectory)
         return trajectory
 
     def leave(self) -> None:
@@ -224,79 +199,29 @@ class Collector:
             storage.action[t], action = actor(observation, noise[t])
             if storage.log_prob is not None:
                 storage.log_prob[t] = cast(PolicyActor, actor).log_prob
-            try:
-                (
-                    observation,
-                    storage.reward[t],
-                    storage.terminated[t],
-                    storage.truncated[t],
-                    final,
-                ) = self.env.step(action)
-            except Exception as error:
-                self._survive(error, storage, t)
-            else:
-                storage.keep_observation(t + 1, observation)
-                if final is not None:
-                    storage.keep_final(t, final)
+            (
+                observation,
+                storage.reward[t],
+                storage.terminated[t],
+                storage.truncated[t],
+                final,
+            ) = self.env.step(action)
+            storage.keep_observation(t + 1, observation)
+            if final is not None:
+                storage.keep_final(t, final)
             storage.steps = t + 1
             if remembers:
                 self._remember_end(actor, storage, t, resetting)
             if storage.is_complete(t):
                 break
 
-    def _survive(
-        self, error: Exception, storage: RolloutStorage, t: int
-    ) -> None:
-        """Resets the environments in place of a failed step, if enabled."""
-        if self.restart_seed is not None:
-            # An environment that failed on a NaN would fail again.
-            storage.check_finite()
-        observation = self._begun_anew(error)
-        storage.keep_restart(t, self._failed, observation)
-
-    def _begun_anew(self, error: Exception) -> Any:
-        """Resets all environments, or raises the error of the failure.
-
-        Args:
-            error: The error that an environment raised.
-
-        Returns:
-            `[B, ...]`. The first observations.
-        """
-        if self.restart_seed is None or isinstance(error, MismatchError):
-            raise error
-        self._failed = self.env.failed
-        # Counted here, since the loop of steps is hot.
-        if self.env.steps > self._failed_at + 1:
-            self._failures = 0
-        self._failed_at = self.env.steps
-        another: Exception | None = None
-        while self._failures < MOST_RESTARTS:
-            self._failures += 1
-            self.env_restarts += 1
-            logger.warning(
-                "Environments begin anew after a failure: %r %s",
-                error,
-                " ".join(getattr(error, "__notes__", ())),
-            )
-            try:
-                return self.env.restart(self.restart_seed(self.env_restarts))
-            except Exception as raised:
-                another = raised
-        if another is not None:
-            error.add_note(f"Beginning anew failed, too: {another!r}.")
-        error.add_note(
-            f"No step succeeded after {MOST_RESTARTS} new beginnings in a row."
-        )
-        raise error
-
     def _remember(self, actor: Any, storage: RolloutStorage, t: int) -> None:
         """Stores the state of a recurrent policy before a step."""
         assert self.sequence_length is not None
         if t == 0:
-            storage.keep_begins(actor.begins)
+            storage.begins.append(actor.begins)
         if t % self.sequence_length == 0:
-            storage.keep_state(actor.state)
+            storage.states.append(actor.state)
 
     def _remember_end(
         self, actor: Any, storage: RolloutStorage, t: int, resetting: np.ndarray
@@ -304,38 +229,22 @@ class Collector:
         """Stores the recurrent state after a step."""
         if storage.final_step == t:
             storage.keep_final_state(t, actor.state)
-        actor.begin(
-            np.ones(self.env.num_envs, np.bool_)
-            if storage.restarts_at(t)
-            else self._beginning(storage, t, resetting)
-        )
-        storage.keep_begins(actor.begins)
+        actor.begin(self._beginning(storage, t, resetting))
+        storage.begins.append(actor.begins)
 
     def _beginning(
         self, storage: RolloutStorage, t: int, resetting: np.ndarray
     ) -> np.ndarray:
         """Returns whether step `t + 1` is the first of an episode, `[B]`."""
-        if self.env.masks_reset_rows:
-            return resetting
-        ended: np.ndarray = storage.terminated[t] | storage.truncated[t]
-        return ended
+        return resetting if self.env.masks_reset_rows else storage.ended(t)
 
     def get_state(self) -> dict[str, Any]:
         """Returns the state that later statistics depend on, as plain data."""
-        return {
-            **self.episodes.get_state(),
-            "observation": self.observation,
-            "env_restarts": self.env_restarts,
-        }
+        return {**self.episodes.get_state(), "observation": self.observation}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restores the state returned by `get_state`.
-
-        Args:
-            state: dict, as returned by `get_state`.
-        """
+        """Restores the state returned by `get_state`."""
         self.episodes.set_state(state)
-        self.env_restarts = int(state.get("env_restarts", 0))
 
     def simulation(self) -> dict[str, Any] | None:
         """Returns the state of the environments, if it can be saved.
@@ -355,11 +264,7 @@ class Collector:
         return {"env": state, "adrift": self.needs_reset}
 
     def can_go_on(self, simulation: dict[str, Any]) -> bool:
-        """Returns whether `go_on` supports the form of a simulation.
-
-        Args:
-            simulation: dict, as returned by `simulation` of any collector.
-        """
+        """Returns whether `go_on` supports the form of a simulation."""
         return "env" in simulation
 
     def go_on(self, simulation: dict[str, Any], observation: Any) -> None:
@@ -375,6 +280,50 @@ class Collector:
             self.observation = observation
             self.has_begun = True
             self._resets_seen = self.env.resets
+
+
+class EpisodeCollector(Collector):
+    """Plays one whole episode in each environment, from a reset.
+
+    For agents that learn from Monte-Carlo returns. Taking the episodes that end
+    within a fixed number of steps instead would prefer short episodes. Steps
+    after an environment's episode are not valid; an episode that reaches the
+    horizon is truncated there, as by a time limit.
+    """
+
+    storage_kind = EpisodeStorage
+
+    @property
+    def needs_reset(self) -> bool:
+        """Whether the environments must be reset: always."""
+        return True
+
+    def go_on(self, simulation: dict[str, Any], observation: Any) -> None:
+        """Continues the environments from the state of others."""
+        super().go_on({**simulation, "adrift": False}, observation)
+
+    def _run(
+        self, actor: Any, noise: StepNoise, storage: RolloutStorage
+    ) -> None:
+        """Acts, steps and stores until every episode has ended."""
+        assert isinstance(storage, EpisodeStorage)
+        # Environments with a finished episode have begun another one, and may
+        # mask an action that their last observation allowed.
+        storage.acts_on_present = self._is_masked
+        super()._run(actor, noise, storage)
+        if self.sequence_length is not None:
+            # Placeholders for the steps that are never taken.
+            for t in range(storage.steps, self.horizon):
+                storage.begins.append(actor.begins)
+                if t % self.sequence_length == 0:
+                    storage.states.append(actor.state)
+        storage.finish()
+
+    def _beginning(
+        self, storage: RolloutStorage, t: int, resetting: np.ndarray
+    ) -> np.ndarray:
+        """Marks that no other episode begins: later steps are ignored."""
+        return np.zeros(self.env.num_envs, np.bool_)
 
 
 class EpisodeStatistics:
@@ -396,36 +345,22 @@ class EpisodeStatistics:
         self._return = np.zeros(num_envs)
         self._length = np.zeros(num_envs, np.int64)
 
-    def begin(self) -> None:
-        """Begins new episodes in all environments."""
-        self._return[:] = 0.0
-        self._length[:] = 0
+    def begin(self, envs: Any = slice(None)) -> None:
+        """Begins new episodes in all or some environments, `[B]` bool."""
+        self._return[envs] = 0.0
+        self._length[envs] = 0
 
-    def count(
-        self, trajectory: Trajectory, broken: BrokenEpisodes | None
-    ) -> None:
-        """Adds a rollout.
-
-        Args:
-            trajectory: `Trajectory` of T steps of B environments.
-            broken: `BrokenEpisodes` or None. Failures in the rollout.
-        """
-        if broken is not None:
-            self._return[broken.cut_before] = 0.0
-            self._length[broken.cut_before] = 0
+    def count(self, trajectory: Trajectory) -> None:
+        """Adds a rollout."""
         # [T, B], sums from the beginning of the rollout.
         reward = np.where(trajectory.valid, trajectory.reward, 0.0)
         returns = self._return + np.cumsum(reward, axis=0, dtype=np.float64)
         lengths = self._length + np.cumsum(trajectory.valid, axis=0)
         before_return = np.zeros(len(self._return))
         before_length = np.zeros(len(self._return), np.int64)
-        over, counted = trajectory.ended, trajectory.ended
-        if broken is not None:
-            over, counted = over | broken.cut, counted & ~broken.cut
-        for t, b in np.argwhere(over):
-            if counted[t, b]:
-                self.returns.append(returns[t, b] - before_return[b])
-                self.lengths.append(lengths[t, b] - before_length[b])
+        for t, b in np.argwhere(trajectory.ended):
+            self.returns.append(returns[t, b] - before_return[b])
+            self.lengths.append(lengths[t, b] - before_length[b])
             before_return[b] = returns[t, b]
             before_length[b] = lengths[t, b]
         self._return = returns[-1] - before_return
@@ -459,11 +394,7 @@ class EpisodeStatistics:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restores the state returned by `get_state`.
-
-        Args:
-            state: dict, as returned by `get_state`.
-        """
+        """Restores the state returned by `get_state`."""
         self.returns.clear()
         self.returns.extend(state["episode_returns"])
         self.lengths.clear()

@@ -1,7 +1,5 @@
 """Policies that run in the LiteRT interpreter, without TensorFlow."""
 
-import dataclasses
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +8,6 @@ import numpy as np
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
-from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import with_leaves
 
 
@@ -90,99 +87,12 @@ class LiteRTRunner:
         return [*map(interpreter.get_tensor, self._outputs)]
 
 
-@dataclasses.dataclass(frozen=True)
-class LiteRTPolicy:
-    """A greedy policy for one observation at a time, as plain data.
-
-    It can be sent to a process without TensorFlow.
-
-    Attributes:
-        converted: bytes. The model for a batch of one; see `LiteRTRunner`.
-        weights: list of arrays. Weights of the policy.
-        threads: int or None. Threads of the interpreter.
-        observation: tree of `ArraySpec`. The form of one observation.
-        inputs: tuple of str. See `observations` of `LiteRTRunner`.
-        action: tree of `ArraySpec`. The form of one action.
-        initial_state: tuple of arrays `[1, ...]`. The recurrent state at the
-            start of an episode. Defaults to `()`.
-    """
-
-    converted: bytes
-    weights: list[np.ndarray]
-    threads: int | None
-    observation: Tree[ArraySpec]
-    inputs: tuple[str, ...]
-    action: Tree[ArraySpec]
-    initial_state: tuple[np.ndarray, ...] = ()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Returns the fields without the interpreter, which is made again."""
-        return {
-            field.name: getattr(self, field.name)
-            for field in dataclasses.fields(self)
-        }
-
-    def begin(self) -> None:
-        """Resets the state: the next observation begins an episode."""
-        self._memory[:] = self._first_memory()
-
-    def __call__(self, observation: Any) -> Any:
-        """Returns the action for one observation, in the form of its space."""
-        batch = map_leaves(_batch_of_one, self.observation, observation)
-        outputs = self._runner(batch, None, self._memory)
-        count = len(self.initial_state)
-        if count:
-            goes_on = np.zeros(1, np.float32)
-            self._memory[:] = [goes_on, *outputs[-count:]]
-            outputs = outputs[:-count]
-        action = for_environment(self.action, outputs)
-        return map_leaves(
-            lambda spec, array: array.astype(spec.dtype, copy=False)[0],
-            self.action,
-            action,
-        )
-
-    def _first_memory(self) -> list[np.ndarray]:
-        """Returns the state before an episode."""
-        if not self.initial_state:
-            return []
-        return [np.ones(1, np.float32), *self.initial_state]
-
-    @functools.cached_property
-    def _memory(self) -> list[np.ndarray]:
-        """The current state, changed by each call."""
-        return self._first_memory()
-
-    @functools.cached_property
-    def _runner(self) -> LiteRTRunner:
-        """The interpreter, made in the process that uses it."""
-        runner = LiteRTRunner(
-            self.converted,
-            len(self.weights),
-            self.threads,
-            self.inputs,
-            len(self.initial_state),
-        )
-        runner.set_weights(self.weights)
-        return runner
-
-
 def for_environment(action: Tree[ArraySpec], outputs: list[Any]) -> Any:
     """Returns the environment's action from the outputs of a policy.
 
-    Args:
-        action: tree of `ArraySpec`. Specs of the action space.
-        outputs: list. The normalized action, then each array of the
-            environment's action, if that is different.
-
-    Returns:
-        A tree of `[B, ...]`.
+    These are the normalized action, then each array of the environment's
+    action, if that is different.
     """
     if isinstance(action, ArraySpec):
         return outputs[-1]
     return with_leaves(action, outputs[1:])
-
-
-def _batch_of_one(spec: ArraySpec, array: Any) -> np.ndarray:
-    """Returns a batch of one observation for the interpreter, `[1, ...]`."""
-    return np.ascontiguousarray(np.asarray(array, spec.dtype)[None])

@@ -1,16 +1,19 @@
 """Acting with a traced policy, without TensorFlow."""
 
+import dataclasses
+import functools
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
-from typing import Protocol
 
 import numpy as np
 
 from keras_rl2.collecting.checks import check_actions
+from keras_rl2.collecting.litert import LiteRTRunner
 from keras_rl2.collecting.litert import for_environment
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import map_leaves
 
 # The policy's actions [B, ...], and the same in the form of the environment,
 # possibly a tree of arrays.
@@ -21,28 +24,14 @@ Actions = tuple[np.ndarray, Any]
 Actor = Callable[[Any, Any], Actions]
 
 
-class PolicyRunner(Protocol):
-    """Runs a traced policy with weights that updates do not change."""
-
-    def set_weights(self, weights: list[Any]) -> None:
-        """Takes over weights, which are arrays or tensors."""
-
-    def __call__(
-        self,
-        observation: Any,
-        noise: np.ndarray | None,
-        memory: Sequence[np.ndarray] = (),
-    ) -> list[np.ndarray]:
-        """Returns the outputs of the policy for `[B, ...]`."""
-
-
 class PolicyActor:
     """Chooses the actions of B environments, and holds the recurrent state.
 
     Args:
-        runner: `PolicyRunner`. Returns the policy's actions; the environment's
-            actions, if different; log-probabilities, if `with_log_prob`; and
-            the recurrent state after the step.
+        runner: `LiteRTRunner`, or another with its methods. Returns the
+            policy's actions; the environment's actions, if different;
+            log-probabilities, if `with_log_prob`; and the recurrent state after
+            the step.
         action: tree of `ArraySpec`. Specs of the action space.
         initial_state: tuple of `[B, ...]`. Recurrent state before an episode;
             empty for a policy that is not recurrent.
@@ -64,7 +53,7 @@ class PolicyActor:
 
     def __init__(
         self,
-        runner: PolicyRunner,
+        runner: Any,
         action: Tree[ArraySpec],
         initial_state: tuple[np.ndarray, ...],
         num_envs: int,
@@ -135,10 +124,148 @@ class PolicyActor:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restores the state returned by `get_state`.
-
-        Args:
-            state: dict, as returned by `get_state`.
-        """
+        """Restores the state returned by `get_state`."""
         self.state = tuple(state["state"])
         self.begins = state["begins"]
+
+
+@dataclasses.dataclass(frozen=True)
+class LiteRTPolicy:
+    """A greedy policy for one observation at a time, as plain data.
+
+    It can be sent to a process without TensorFlow.
+
+    Attributes:
+        converted: bytes. The model for a batch of one; see `LiteRTRunner`.
+        weights: list of arrays. Weights of the policy.
+        threads: int or None. Threads of the interpreter.
+        observation: tree of `ArraySpec`. The form of one observation.
+        inputs: tuple of str. See `observations` of `LiteRTRunner`.
+        action: tree of `ArraySpec`. The form of one action.
+        initial_state: tuple of arrays `[1, ...]`. The recurrent state at the
+            start of an episode. Defaults to `()`.
+    """
+
+    converted: bytes
+    weights: list[np.ndarray]
+    threads: int | None
+    observation: Tree[ArraySpec]
+    inputs: tuple[str, ...]
+    action: Tree[ArraySpec]
+    initial_state: tuple[np.ndarray, ...] = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns the fields without the interpreter, which is made again."""
+        return {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+        }
+
+    def begin(self) -> None:
+        """Resets the state: the next observation begins an episode."""
+        self._actor.begin(np.ones(1, np.bool_))
+
+    def __call__(self, observation: Any) -> Any:
+        """Returns the action for one observation, in the form of its space."""
+        batch = map_leaves(
+            lambda spec, array: np.asarray(array, spec.dtype, order="C")[None],
+            self.observation,
+            observation,
+        )
+        return map_leaves(
+            lambda spec, array: array.astype(spec.dtype, copy=False)[0],
+            self.action,
+            self._actor(batch)[1],
+        )
+
+    @functools.cached_property
+    def _actor(self) -> PolicyActor:
+        """The interpreter, made in the process that uses it."""
+        runner = LiteRTRunner(
+            self.converted,
+            len(self.weights),
+            self.threads,
+            self.inputs,
+            len(self.initial_state),
+        )
+        runner.set_weights(self.weights)
+        return PolicyActor(runner, self.action, self.initial_state, 1, False)
+
+
+# Compared by identity: the policy of another agent, with another recurrent
+# state, may have equal fields.
+@dataclasses.dataclass(frozen=True, eq=False)
+class SentPolicy:
+    """A stochastic policy for B environments, without its weights.
+
+    Attributes:
+        converted: bytes. The model; see `LiteRTRunner`.
+        weights: int. Number of weights.
+        inputs: tuple of str. See `observations` of `LiteRTRunner`.
+        action: tree of `ArraySpec`. Specs of the action space.
+        initial_state: tuple of `[B, ...]`. State of a recurrent policy at the
+            start of an episode.
+        num_envs: int. B.
+        batch: int. Rows that the model takes, B or more.
+        gives_numbers: bool. See `PolicyActor`.
+        with_log_prob: bool. See `PolicyActor`.
+    """
+
+    converted: bytes
+    weights: int
+    inputs: tuple[str, ...]
+    action: Tree[ArraySpec]
+    initial_state: tuple[np.ndarray, ...]
+    num_envs: int
+    batch: int
+    gives_numbers: bool
+    with_log_prob: bool
+
+    def actor(self) -> PolicyActor:
+        """Makes the actor, in the process that uses it."""
+        runner: Any = LiteRTRunner(
+            self.converted,
+            self.weights,
+            # With several processes, each has one core at best.
+            threads=1,
+            observations=self.inputs,
+            states=len(self.initial_state),
+        )
+        if self.batch > self.num_envs:
+            runner = _Repeating(runner, self.num_envs, self.batch)
+        return PolicyActor(
+            runner,
+            self.action,
+            self.initial_state,
+            self.num_envs,
+            self.gives_numbers,
+            self.with_log_prob,
+        )
+
+
+class _Repeating:
+    """Runs a policy with a larger batch than there are environments."""
+
+    def __init__(self, runner: LiteRTRunner, rows: int, batch: int) -> None:
+        self._runner = runner
+        self._rows = rows
+        self._repeats = -(-batch // rows)
+        self.set_weights = runner.set_weights
+
+    def __call__(
+        self,
+        observation: Any,
+        noise: np.ndarray | None,
+        memory: Sequence[np.ndarray] = (),
+    ) -> list[np.ndarray]:
+        """Repeats the rows, and returns the first rows of the outputs."""
+        outputs = self._runner(
+            map_leaves(self._repeated, observation),
+            None if noise is None else self._repeated(noise),
+            [self._repeated(each) for each in memory],
+        )
+        return [np.ascontiguousarray(each[: self._rows]) for each in outputs]
+
+    def _repeated(self, array: np.ndarray) -> np.ndarray:
+        """Returns [B, ...] repeated several times."""
+        return np.concatenate([array] * self._repeats)

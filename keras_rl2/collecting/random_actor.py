@@ -2,7 +2,6 @@
 
 import operator
 from typing import Any
-from typing import Protocol
 
 import numpy as np
 
@@ -13,65 +12,30 @@ from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 
 
-class RandomHead(Protocol):
-    """The part of a policy head that random actions need."""
-
-    def random_action(
-        self,
-        generator: np.random.Generator,
-        shape: tuple[int, ...],
-        mask: Any = None,
-    ) -> np.ndarray:
-        """Draws the policy's actions uniformly, `[*shape, ...]`."""
-
-    def to_environment(self, action: Any) -> Any:
-        """Converts the policy's actions into the environment's."""
-
-
 def random_actor(observation: Any, actions: Actions) -> Actions:
-    """Returns actions drawn in advance; replaces an actor.
-
-    Args:
-        observation: `[B, ...]`. Not looked at.
-        actions: Pair of actions, of the policy and of the environment.
-
-    Returns:
-        The pair.
-    """
+    """Returns actions drawn in advance; replaces an actor."""
     return actions
 
 
-class AllowedChoice:
+def allowed_choice_from(start: int, observation: Any, scores: Any) -> Actions:
     """Chooses among the valid actions of masks; replaces an actor.
 
-    The masks are only known step by step: scores are drawn in advance, and the
-    valid action with the highest score is taken.
+    The masks are only known step by step: scores `[B, n]` are drawn in advance,
+    and the valid action with the highest score is taken.
 
     Args:
         start: int. The environment's number of the first action.
+        observation: dict of `[B, ...]`, with an action mask `[B, n]`.
+        scores: `[B, n]`, at least 0.
 
     Example:
 
-    >>> choose = AllowedChoice(start=5)
-    >>> choose({"action_mask": np.array([[1, 0, 1]])}, [[0.2, 0.9, 0.4]])
+    >>> seen = {"action_mask": np.array([[1, 0, 1]])}
+    >>> allowed_choice_from(5, seen, [[0.2, 0.9, 0.4]])
     (array([2], dtype=int32), array([7], dtype=int32))
     """
-
-    def __init__(self, start: int) -> None:
-        self.start = start
-
-    def __call__(self, observation: Any, scores: Any) -> Actions:
-        """Chooses the actions of one step.
-
-        Args:
-            observation: dict of `[B, ...]`, with an action mask `[B, n]`.
-            scores: `[B, n]`, at least 0.
-
-        Returns:
-            Pair of actions `[B]`, of the policy and of the environment.
-        """
-        action = allowed_choice(observation[ACTION_MASK], scores)
-        return action, action + np.int32(self.start)
+    action = allowed_choice(observation[ACTION_MASK], scores)
+    return action, action + np.int32(start)
 
 
 class MaskedRandomActor:
@@ -82,22 +46,12 @@ class MaskedRandomActor:
         generator: NumPy generator.
     """
 
-    def __init__(
-        self, head: RandomHead, generator: np.random.Generator
-    ) -> None:
+    def __init__(self, head: Any, generator: np.random.Generator) -> None:
         self._head = head
         self._generator = generator
 
     def __call__(self, observation: Any, noise: object) -> Actions:
-        """Draws an action for each environment.
-
-        Args:
-            observation: dict of `[B, ...]`, with an action mask.
-            noise: Not looked at.
-
-        Returns:
-            Pair of actions, of the policy and of the environment.
-        """
+        """Draws an action for each environment; see `PolicyActor`."""
         mask = observation[ACTION_MASK]
         action = self._head.random_action(self._generator, mask.shape[:1], mask)
         taken = self._head.to_environment(action)
@@ -105,14 +59,14 @@ class MaskedRandomActor:
 
 
 def random_actions(
-    head: RandomHead, generator: np.random.Generator, shape: tuple[int, int]
+    head: Any, generator: np.random.Generator, shape: tuple[int, int]
 ) -> list[Actions]:
     """Draws actions uniformly.
 
     Args:
         head: `PolicyHead`. Draws the actions.
         generator: NumPy generator.
-        shape: `(T, B)`. Steps and environments.
+        shape: `(T, B)`.
 
     Returns:
         For each step the policy's actions `[B, ...]`, and the same in the form
@@ -126,9 +80,7 @@ def random_actions(
     ]
 
 
-def steps_for_environments(
-    head: RandomHead, action: np.ndarray
-) -> Tree[np.ndarray]:
+def steps_for_environments(head: Any, action: np.ndarray) -> Tree[np.ndarray]:
     """Returns actions of several steps in the form of the environment.
 
     They are converted in one call, since each call of Keras outside of a graph

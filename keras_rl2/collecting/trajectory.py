@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_rl2.collecting.broken_episodes import BrokenEpisodes
-from keras_rl2.collecting.checks import first_not_finite
+from keras_rl2.collecting.checks import check_finite
 from keras_rl2.envs.vector_env import TimedEnv
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.spaces.action_format import ActionFormat
@@ -15,7 +14,6 @@ from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import is_leaf
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
-from keras_rl2.spaces.trees import named_leaves
 
 _STATES = ("state", "final_state")
 
@@ -183,8 +181,10 @@ class RolloutStorage:
             default, if they are not stored.
         final_step: int. The last step with stored final observations; -1 at
             first.
-        broken: `BrokenEpisodes` or None. Failures of environments; None without
-            any.
+        begins: list of `[B]`. Whether each step is the first of an episode,
+            for a recurrent policy.
+        states: list of tuples of `[B, ...]`. Its state at the start of each
+            sequence.
     """
 
     def __init__(
@@ -214,12 +214,11 @@ class RolloutStorage:
         self.masks_reset_rows = env.masks_reset_rows
         self.pending_reset = np.array(env.pending_reset, np.bool_)
         self.final_step = -1
+        self.begins: list[np.ndarray] = []
+        self.states: list[tuple[np.ndarray, ...]] = []
         self._final: list[Any] = []
-        self._begins: list[np.ndarray] = []
-        self._states: list[tuple[np.ndarray, ...]] = []
         self._final_states: list[tuple[np.ndarray, ...]] = []
         self._final_index: list[np.ndarray] = []
-        self.broken: BrokenEpisodes | None = None
 
     def acted_on(self, t: int) -> Any:
         """Returns the observations that step `t` acts on, `[B, ...]`."""
@@ -237,14 +236,17 @@ class RolloutStorage:
         ):
             array[t] = row
 
-    def keep_final(self, t: int, final_observation: Any) -> None:
-        """Stores the true last observations of finished episodes.
+    def ended(self, t: int) -> np.ndarray:
+        """Returns whether step `t` is the last of its episode, `[B]`."""
+        ended: np.ndarray = self.terminated[t] | self.truncated[t]
+        return ended
 
-        Args:
-            t: int. The step.
-            final_observation: `[B, ...]`. Only rows of finished episodes count.
+    def keep_final(self, t: int, final_observation: Any) -> None:
+        """Stores the true last observations of the episodes that step `t` ends.
+
+        Only rows `[B, ...]` of finished episodes count.
         """
-        (ended,) = np.nonzero(self.terminated[t] | self.truncated[t])
+        (ended,) = np.nonzero(self.ended(t))
         self.final_step = t
         # [B, ...] -> [E, ...]
         self._final.append(
@@ -252,22 +254,9 @@ class RolloutStorage:
         )
         self._final_index.append(t * self.reward.shape[1] + ended)
 
-    def keep_begins(self, begins: np.ndarray) -> None:
-        """Stores whether the next step is the first of an episode, `[B]`."""
-        self._begins.append(begins)
-
-    def keep_state(self, state: tuple[np.ndarray, ...]) -> None:
-        """Stores the recurrent state at the start of a sequence, `[B, ...]`."""
-        self._states.append(state)
-
     def keep_final_state(self, t: int, state: tuple[np.ndarray, ...]) -> None:
-        """Stores the recurrent states of finished episodes.
-
-        Args:
-            t: int. The step.
-            state: tuple of `[B, ...]`. Recurrent state after the step.
-        """
-        (ended,) = np.nonzero(self.terminated[t] | self.truncated[t])
+        """Stores the recurrent states `[B, ...]` of finished episodes."""
+        ended = self.ended(t)
         # [B, ...] -> [E, ...]
         self._final_states.append(tuple(each[ended] for each in state))
 
@@ -287,30 +276,6 @@ class RolloutStorage:
             np.concatenate(self._final_index).astype(np.int32),
         )
 
-    def keep_restart(
-        self, t: int, failed: np.ndarray, observation: Any
-    ) -> None:
-        """Turns a failed step into a reset of all environments.
-
-        As in a step that only resets, the last observations stay before it.
-
-        Args:
-            t: int. The step.
-            failed: `[B]` bool. The environments that failed.
-            observation: `[B, ...]`. The first observations.
-        """
-        broken = self.broken = self.broken or BrokenEpisodes(self.reward.shape)
-        broken.add(t, failed, self.terminated | self.truncated)
-        if t:
-            self.truncated[t - 1] |= broken.cut[t - 1] & self.valid()[t - 1]
-        self.reward[t] = 0.0
-        self.terminated[t] = self.truncated[t] = False
-        self.keep_observation(t + 1, observation)
-
-    def restarts_at(self, t: int) -> bool:
-        """Returns whether all environments were reset in step `t`."""
-        return self.broken is not None and bool(self.broken.anew[t].any())
-
     def is_complete(self, t: int) -> bool:
         """Returns whether no step is needed after step `t`."""
         return False
@@ -325,52 +290,40 @@ class RolloutStorage:
         if self.masks_reset_rows:
             valid[0] &= ~self.pending_reset
             valid[1:] &= ~(self.terminated[:-1] | self.truncated[:-1])
-        if self.broken is not None:
-            valid &= ~self.broken.discarded
         return valid
 
     def check_finite(self) -> None:
-        """Checks that observations and rewards are finite.
-
-        Raises:
-            ValueError: If one is not; the message names the environment, the
-                step and the array.
-        """
+        """Raises a `ValueError` if an observation or reward is not finite."""
         final, final_index = self.final()
-        num_envs = self.reward.shape[1]
-        for name, tree, count in (
-            ("observation", self.observation, self.steps + 1),
-            ("reward", self.reward, self.steps),
-            ("final observation", final, len(final_index)),
-        ):
-            for path, array in named_leaves(tree):
-                where = first_not_finite(array[:count])
-                if where is None:
-                    continue
-                step, env = (
-                    divmod(int(final_index[where[0]]), num_envs)
-                    if tree is final
-                    else where[:2]
-                )
-                key = f"{name} {path}" if path else name
-                raise ValueError(
-                    f"Expected a finite {key} from every environment. "
-                    f"Received: {key}={array[where]} from environment {env} at "
-                    f"step {step} of the rollout. No weight has been changed "
-                    "by it."
-                )
+
+        def in_rows(where: tuple[int, ...]) -> str:
+            step, env = where[:2]
+            return (
+                f"{env} at step {step} of the rollout. No weight has been "
+                "changed by it."
+            )
+
+        def in_final(where: tuple[int, ...]) -> str:
+            return in_rows(
+                divmod(int(final_index[where[0]]), self.reward.shape[1])
+            )
+
+        seen = map_leaves(lambda x: x[: self.steps + 1], self.observation)
+        check_finite("observation", seen, in_rows)
+        check_finite("reward", self.reward[: self.steps], in_rows)
+        check_finite("final observation", final, in_final)
 
     def trajectory(self) -> Trajectory:
         """Returns the finished trajectory."""
         final_observation, final_index = self.final()
         memory: dict[str, Any] = {}
-        if self._states:
-            none = tuple(each[:0] for each in self._states[0])
+        if self.states:
+            none = tuple(each[:0] for each in self.states[0])
             finals = [none, *self._final_states]
             # [B, ...] of each -> [K, B, ...], and [E_t, ...] -> [E, ...]
             memory = {
-                "begins": np.array(self._begins, np.float32),
-                "state": tuple(map(np.stack, zip(*self._states, strict=True))),
+                "begins": np.array(self.begins, np.float32),
+                "state": tuple(map(np.stack, zip(*self.states, strict=True))),
                 "final_state": tuple(
                     map(np.concatenate, zip(*finals, strict=True))
                 ),
@@ -387,6 +340,90 @@ class RolloutStorage:
             log_prob=self.log_prob,
             **memory,
         )
+
+
+class EpisodeStorage(RolloutStorage):
+    """Stores only the first episode of each environment.
+
+    Steps that are never taken, or follow the episode, are not valid and hold
+    its last observation, in every autoreset mode. Anything that an environment
+    returns after its episode, e.g. NaN, is ignored.
+    """
+
+    def __init__(
+        self,
+        env: VectorEnvAdapter | TimedEnv,
+        head: ActionFormat,
+        horizon: int,
+        first: Tree[np.ndarray],
+    ) -> None:
+        super().__init__(env, head, horizon, first)
+        for array in (
+            *(self.action, self.reward),
+            *(self.terminated, self.truncated),
+        ):
+            array[:] = 0
+        #: Steps of the episodes, `[T, B]`.
+        self.alive = np.zeros(self.reward.shape, np.bool_)
+        self.alive[0] = True
+        self._running = self.alive[0].copy()
+        #: Whether steps act on `present` instead of the stored observations.
+        self.acts_on_present = False
+        #: Observations of all environments, including those of finished
+        #: episodes.
+        self.present = first
+
+    def acted_on(self, t: int) -> Any:
+        """Returns the observations that step `t` acts on, `[B, ...]`."""
+        if not self.acts_on_present:
+            return super().acted_on(t)
+        return map_leaves(np.ascontiguousarray, self.present)
+
+    def keep_observation(self, t: int, observation: Any) -> None:
+        """Stores the observations before step `t`, `[B, ...]`."""
+        super().keep_observation(t, observation)
+        self.present = observation
+
+    def keep_final(self, t: int, final_observation: Any) -> None:
+        """Replaces observations after resets by the last ones `[B, ...]`."""
+        ended = self.ended(t)
+
+        def put(array: np.ndarray, last: np.ndarray) -> None:
+            array[t + 1, ended] = last[ended]
+
+        map_leaves(put, self.observation, final_observation)
+
+    def is_complete(self, t: int) -> bool:
+        """Returns whether each episode has ended, and prepares the next step.
+
+        Results of environments after the end of their episodes are removed.
+        """
+        over = ~self._running
+        if over.any():
+            for array in leaves(self.observation):
+                array[t + 1, over] = array[t, over]
+            for array in (self.action, self.reward, self.terminated):
+                array[t, over] = 0
+            self.truncated[t, over] = False
+        self._running = ~(over | self.ended(t))
+        if t + 1 < len(self.alive):
+            self.alive[t + 1] = self._running
+        return not self._running.any()
+
+    def finish(self) -> None:
+        """Truncates unfinished episodes, and fills the rows without steps."""
+        for array in leaves(self.observation):
+            array[self.steps + 1 :] = array[self.steps]
+        self.truncated[-1] |= self.alive[-1] & ~self.terminated[-1]
+
+    def is_over(self, t: int) -> np.ndarray:
+        """Marks environments with a finished episode, `[B]`."""
+        over: np.ndarray = ~self.alive[t]
+        return over
+
+    def valid(self) -> np.ndarray:
+        """Marks the steps of the episodes, `[T, B]`."""
+        return self.alive
 
 
 def as_sequences(array: np.ndarray, length: int) -> np.ndarray:

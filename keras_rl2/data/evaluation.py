@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from keras_rl2.basics import arguments
 from keras_rl2.basics import seeds
-from keras_rl2.basics.arguments import check_flag
-from keras_rl2.basics.arguments import check_positive
-from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import refusing_unknown
+from keras_rl2.collecting.checks import check_finite
 from keras_rl2.collecting.checks import check_mask
-from keras_rl2.collecting.checks import first_not_finite
 from keras_rl2.collecting.policy_actor import PolicyActor
 from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.envs.making import EnvWrapper
@@ -23,7 +21,6 @@ from keras_rl2.policies.policy import Policy
 from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
-from keras_rl2.spaces.trees import named_leaves
 
 # Longer than the episodes of nearly all tasks, and quick to play.
 _MANY_STEPS = 100_000
@@ -79,9 +76,9 @@ class EvaluationDataset:
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[EnvWrapper] = (),
     ) -> None:
-        check_positive(episodes=episodes, num_envs=num_envs)
-        check_flag(deterministic=deterministic)
-        check_seed(seed)
+        arguments.check_positive(episodes=episodes, num_envs=num_envs)
+        arguments.check_flag(deterministic=deterministic)
+        arguments.check_seed(seed)
         self.env = as_vector_env(
             env, num_envs, env_kwargs=env_kwargs, wrappers=wrappers
         )
@@ -109,10 +106,6 @@ class EvaluationDataset:
         Returns:
             dict: mean and standard deviation of the episodes' returns and
             their mean length.
-
-        Raises:
-            ValueError: If the agent does not fit the environment, or an
-                observation or reward is not finite.
         """
         agent.bind(self.env.observation_space, self.env.action_space)
         returns, lengths = self._run(agent, actor or self._snapshot(agent))
@@ -197,12 +190,6 @@ class EvaluationDataset:
 
     def _check_finite(self, key: str, tree: Tree[np.ndarray]) -> None:
         """Raises an error for NaN or infinity, naming the source."""
-        for path, array in named_leaves(tree):
-            where = first_not_finite(array)
-            if where is not None:
-                name = f"{key} {path}" if path else key
-                raise ValueError(
-                    f"Expected a finite {name} from every environment. "
-                    f"Received: {name}={array[where]} from environment "
-                    f"{where[0]} of {self.env.name}, in an evaluation."
-                )
+        check_finite(
+            key, tree, lambda x: f"{x[0]} of {self.env.name}, in an evaluation."
+        )

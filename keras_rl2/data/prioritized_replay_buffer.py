@@ -1,6 +1,5 @@
 """A replay buffer that samples by priority."""
 
-import math
 from collections.abc import Callable
 from typing import Any
 from typing import SupportsFloat
@@ -8,13 +7,178 @@ from typing import SupportsFloat
 import numpy as np
 import numpy.typing as npt
 
-from keras_rl2.basics.arguments import check_above_zero
-from keras_rl2.basics.arguments import check_in_range
+from keras_rl2.basics import arguments
 from keras_rl2.data.replay_buffer import ReplayBuffer
-from keras_rl2.data.sum_tree import SumTree
 from keras_rl2.saving.checkpoint_folder import SegmentLog
-from keras_rl2.spaces.array_spec import ArraySpec
-from keras_rl2.spaces.trees import Tree
+
+_LARGEST_TOP = 8192
+_WORTH_SORTING = 512
+
+
+class SumTree:
+    """Values of N items, and a search for the item of a prefix sum.
+
+    A binary tree where each node holds the sum of its two children. It is cut
+    off at a level of some thousand nodes: NumPy searches this level directly,
+    and descends the levels below for all queries together. The sum of each
+    changed node is recomputed from its children, so that rounding errors do not
+    accumulate.
+
+    Args:
+        capacity: int. Items, N. All values are 0 at first.
+
+    Attributes:
+        capacity: int. Items, N.
+
+    Raises:
+        ValueError: If there is not at least one item.
+
+    Example:
+
+    >>> tree = SumTree(4)
+    >>> tree.update([0, 1, 3], [1.0, 2.0, 3.0])
+    >>> tree.total
+    6.0
+    >>> tree.find([0.5, 1.0, 2.9, 3.0])
+    array([0, 1, 1, 3])
+
+    Reference:
+        - [Schaul et al., 2016](https://arxiv.org/abs/1511.05952), appendix B
+    """
+
+    def __init__(self, capacity: int) -> None:
+        arguments.check_positive(capacity=capacity)
+        self.capacity = int(capacity)
+        # The leaves first; the nodes of a level are the pairs of the level
+        # below.
+        self._levels: list[np.ndarray] = []
+        nodes = self.capacity
+        while nodes > _LARGEST_TOP:
+            nodes = (nodes + 1) // 2
+            self._levels.append(np.zeros((nodes, 2)))
+        self._top = np.zeros(nodes)
+        self._before = np.zeros(nodes + 1)
+
+    @property
+    def total(self) -> float:
+        """Sum of all values."""
+        return float(self._before[-1])
+
+    def get(self, index: npt.ArrayLike) -> np.ndarray:
+        """Returns the values of items.
+
+        Args:
+            index: `[M]` ints below N.
+
+        Returns:
+            `[M]` float64.
+        """
+        return self._leaves().take(np.asarray(index, np.int64))
+
+    def update(self, index: npt.ArrayLike, value: npt.ArrayLike) -> None:
+        """Sets the values of items.
+
+        Args:
+            index: `[M]` ints below N. If an index is repeated, its last value
+                counts.
+            value: `[M]` floats, or one for all; 0 or more, finite.
+        """
+        node: np.ndarray = np.asarray(index, np.int64)
+        self._leaves()[node] = value
+        above = [level.reshape(-1) for level in self._levels[1:]]
+        for level, parent in zip(
+            self._levels, [*above, self._top], strict=False
+        ):
+            node = node // 2
+            if node.size > _WORTH_SORTING:
+                node = np.unique(node)
+            pair = level.take(node, axis=0)
+            parent[node] = pair[:, 0] + pair[:, 1]
+        np.cumsum(self._top, out=self._before[1:])
+
+    def find(self, query: npt.ArrayLike) -> np.ndarray:
+        """Returns the item that each prefix sum falls into.
+
+        This is the first item i with v_0 + ... + v_i > query. If queries are
+        uniform in [0, total), items are returned in proportion to their values;
+        an item of value 0 is never returned.
+
+        Args:
+            query: `[M]` floats, from 0 to the total. The total itself, a
+                possible result of rounding, belongs to the last item.
+
+        Returns:
+            `[M]` int64.
+
+        Raises:
+            IndexError: If all values are 0.
+        """
+        total = np.nextafter(self._before[-1], 0.0)
+        prefix = np.minimum(np.asarray(query, np.float64), total)
+        node = np.searchsorted(self._before, prefix, side="right") - 1
+        rest = prefix - self._before[node]
+        found = self._descend_by_left(node, rest.copy())
+        (none,) = np.nonzero(self.get(found) == 0)
+        if none.size:
+            found[none] = self._descend_by_both(node[none], rest[none])
+        return found
+
+    def sample(
+        self, batch_size: int, generator: np.random.Generator
+    ) -> np.ndarray:
+        """Draws items with probabilities in proportion to their values.
+
+        The draws are stratified: the sum is split into M equal parts, and one
+        item is drawn from each. This keeps the probability of each item and
+        reduces the variance of batches. The items are in the order of the
+        parts.
+
+        Args:
+            batch_size: int. Items to draw, with replacement, M.
+            generator: `np.random.Generator`. Draws.
+
+        Returns:
+            `[M]` int64.
+
+        Raises:
+            IndexError: If all values are 0.
+        """
+        part = np.arange(batch_size) + generator.random(batch_size)
+        return self.find(part * (self.total / batch_size))
+
+    def _descend_by_left(
+        self, node: np.ndarray, query: np.ndarray
+    ) -> np.ndarray:
+        """Descends to items by the remainders, which it writes to `query`."""
+        for level in reversed(self._levels):
+            node = 2 * node
+            # [pairs, 2] -> [nodes]
+            left = level.reshape(-1).take(node)
+            right = query >= left
+            # Products, since random masks cost a branch per item.
+            left *= right
+            query -= left
+            node += right
+        return node
+
+    def _descend_by_both(
+        self, node: np.ndarray, query: np.ndarray
+    ) -> np.ndarray:
+        """Descends again if rounding led to an item of value 0.
+
+        By rounding, the remainder may be a node's sum or more, although the
+        right child is empty.
+        """
+        for level in reversed(self._levels):
+            pair = level.take(node, axis=0)
+            right = (query >= pair[:, 0]) & (pair[:, 1] > 0)
+            query = query - pair[:, 0] * right
+            node = 2 * node + right
+        return node
+
+    def _leaves(self) -> np.ndarray:
+        """Returns the values, padded to whole pairs."""
+        return self._levels[0].reshape(-1) if self._levels else self._top
 
 
 class PrioritizedReplayBuffer(ReplayBuffer):
@@ -30,13 +194,6 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     tiny priority does not slow all updates down.
 
     Args:
-        capacity: int. Transitions to hold, of all environments together,
-            rounded down to a multiple of their number.
-        num_envs: int. Environments, B.
-        observation: `ArraySpec`, or a tree of them. Shape and dtype of one
-            observation.
-        action_shape: tuple. Shape of one action.
-        action_dtype: Its dtype.
         alpha: float. Exponent of the priorities, α, 0 or more: 0 draws
             uniformly. Defaults to `0.6`.
         beta: float, or a function from the number of batches drawn so far to
@@ -44,16 +201,9 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             Share of the bias that the weights correct, β. Defaults to `0.4`.
         epsilon: float above 0. Keeps every transition's probability above 0,
             ε. Defaults to `1e-06`.
-        n_step: int. Rewards of a transition, n. Defaults to `1`.
-        gamma: float. Discount factor, from 0 to 1. Defaults to `0.99`.
-        seed: int. Seeds the draws. Defaults to `None`: not reproducible.
 
     Attributes:
         largest_priority: float. The largest p so far; 1 at first.
-
-    Raises:
-        ValueError: If an argument is out of bounds.
-        MemoryError: If the memory is not available, as in `ReplayBuffer`.
 
     Example:
 
@@ -79,23 +229,16 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     def __init__(
         self,
-        capacity: int,
-        num_envs: int,
-        observation: Tree[ArraySpec],
-        action_shape: tuple[int, ...],
-        action_dtype: npt.DTypeLike,
-        *,
+        *args: Any,
         alpha: float = 0.6,
         beta: float | Callable[[int], SupportsFloat] = 0.4,
         epsilon: float = 1e-6,
-        n_step: int = 1,
-        gamma: float = 0.99,
-        seed: int | None = None,
+        **kwargs: Any,
     ) -> None:
-        check_in_range(alpha=(alpha, 0.0, 1e6))
+        arguments.check_in_range(alpha=(alpha, 0.0, 1e6))
         if not callable(beta):
-            check_in_range(beta=(beta, 0.0, 1.0))
-        check_above_zero(epsilon=epsilon)
+            arguments.check_in_range(beta=(beta, 0.0, 1.0))
+        arguments.check_above_zero(epsilon=epsilon)
         self.alpha = float(alpha)
         self.beta = beta
         self.epsilon = float(epsilon)
@@ -103,30 +246,14 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self._batches = 0
         # Since the last use of the tree.
         self._changes: list[np.ndarray] = []
-        super().__init__(
-            capacity,
-            num_envs,
-            observation,
-            action_shape,
-            action_dtype,
-            n_step=n_step,
-            gamma=gamma,
-            seed=seed,
-        )
+        super().__init__(*args, **kwargs)
         self._tree = SumTree(self._ring.places)
 
     def sample(self, batch_size: int) -> dict[str, np.ndarray]:
         """Draws transitions in proportion to p^α, with replacement.
 
-        Args:
-            batch_size: int. Number of transitions, M.
-
-        Returns:
-            dict with the keys of `ReplayBuffer.sample`, and `weight` `[M]`
-            float32, the factor of each loss, at most 1.
-
-        Raises:
-            ValueError: If no transition can be drawn yet.
+        The dict of `ReplayBuffer.sample` also has `weight` `[M]` float32, the
+        factor of each loss, at most 1.
         """
         self._check_batch_size(batch_size)
         beta = self.beta(self._batches) if callable(self.beta) else self.beta
@@ -174,31 +301,18 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             )
             self._tree.update(place, priority**self.alpha)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays, when the buffer is full."""
-        return super().nbytes + self._tree.nbytes
-
     def _settings(self) -> dict[str, float]:
         """Returns the settings that a saved state must match."""
         return {**super()._settings(), "alpha": self.alpha}
 
     def get_state(self, log: SegmentLog | None = None) -> dict[str, Any]:
-        """Returns everything as plain arrays and numbers, copied.
-
-        Args:
-            log: `SegmentLog` or None. See `ReplayBuffer`. Defaults to `None`.
-
-        Returns:
-            dict with the keys of `ReplayBuffer.get_state`, and p^α of each
-            transition.
-        """
+        """Returns everything as plain data; see `ReplayBuffer`."""
         self._refresh()
         state = super().get_state(log)
         # [rows * B] places -> [rows, B]
         shape = self._ring.filled(state["steps"]), self.num_envs
         return state | {
-            "priority": self._tree.get(np.arange(math.prod(shape))).reshape(
+            "priority": self._tree.get(np.arange(shape[0] * shape[1])).reshape(
                 shape
             ),
             "largest_priority": self.largest_priority,
@@ -208,15 +322,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     def set_state(
         self, state: dict[str, Any], log: SegmentLog | None = None
     ) -> None:
-        """Restores the state returned by `get_state`.
-
-        Args:
-            state: dict, as returned by `get_state`.
-            log: `SegmentLog` or None. See `ReplayBuffer`. Defaults to `None`.
-
-        Raises:
-            ValueError: If it belongs to a buffer of other settings or shapes.
-        """
+        """Restores the state returned by `get_state`."""
         super().set_state(state, log)
         priority = np.asarray(state["priority"])
         self._changes.clear()

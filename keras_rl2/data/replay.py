@@ -1,10 +1,8 @@
 """Experience replay for off-policy agents."""
 
-import logging
+import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 from typing import Any
-from typing import NamedTuple
 from typing import SupportsFloat
 from typing import Unpack
 from typing import cast
@@ -13,17 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from keras_rl2.basics.arguments import check_at_least
-from keras_rl2.basics.arguments import check_flag
-from keras_rl2.basics.arguments import check_positive
-from keras_rl2.basics.arguments import given_or
-from keras_rl2.basics.arguments import present
+from keras_rl2.basics import arguments
 from keras_rl2.basics.arguments import refusing_unknown
-from keras_rl2.collecting.collector import MOST_RESTARTS
 from keras_rl2.collecting.collector import StepNoise
 from keras_rl2.collecting.policy_actor import Actor
-from keras_rl2.collecting.random_actor import AllowedChoice
 from keras_rl2.collecting.random_actor import MaskedRandomActor
+from keras_rl2.collecting.random_actor import allowed_choice_from
 from keras_rl2.collecting.random_actor import random_actions
 from keras_rl2.collecting.random_actor import random_actor
 from keras_rl2.collecting.trajectory import Trajectory
@@ -37,20 +30,13 @@ from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.data.sequence_replay_buffer import SequenceReplayBuffer
 from keras_rl2.distributions import DiscreteHead
 from keras_rl2.envs.vector_env import GivenEnv
-from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.agent_protocols import ReplayAgent
 from keras_rl2.policies.agent_protocols import refuse_on_policy
 from keras_rl2.saving.checkpoint_folder import SegmentLog
-from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import map_leaves
-from keras_rl2.workers.worker_collector import WorkerCollector
-from keras_rl2.workers.workers import Workers
-
-if TYPE_CHECKING:
-    from keras_rl2.graph.replay_rounds import ReplayRounds
-
-logger = logging.getLogger(__name__)
+from keras_rl2.updates.rollout_samples import state_spec
+from keras_rl2.workers.workers import WorkerEnv
 
 # Default environment steps of a round and of an epoch.
 _STEPS_PER_ROUND = 64
@@ -60,7 +46,7 @@ _LENGTH = 32
 _BURN_IN = 8
 
 
-class ReplayDataset(CollectingDataset[ReplayAgent]):
+class ReplayDataset(CollectingDataset):
     """Past transitions, drawn at random as minibatches for `fit`.
 
     Each round takes `steps_per_round` steps with the current policy, stores
@@ -137,13 +123,8 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
     """
 
     _shown = (
-        "capacity",
-        "batch_size",
-        "steps_per_round",
-        "updates_per_round",
-        "warm_up",
-        "n_step",
-        "rounds_per_epoch",
+        "capacity batch_size steps_per_round updates_per_round warm_up n_step "
+        "rounds_per_epoch"
     )
 
     @refusing_unknown
@@ -166,69 +147,64 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         burn_in: int | None = None,
         **settings: Unpack[EnvironmentArguments],
     ) -> None:
+        arguments.check_positive(
+            capacity=capacity,
+            batch_size=1 if batch_size == "auto" else batch_size,
+            n_step=n_step,
+            **arguments.present(
+                steps_per_round=steps_per_round,
+                updates_per_round=updates_per_round,
+                rounds_per_epoch=rounds_per_epoch,
+                sequence_length=sequence_length,
+            ),
+        )
+        arguments.check_at_least(
+            0,
+            warm_up=warm_up,
+            **arguments.present(rounds_ahead=rounds_ahead, burn_in=burn_in),
+        )
+        arguments.check_flag(prioritized=prioritized)
         self.capacity, self.warm_up, self.n_step = capacity, warm_up, n_step
         self.prioritized, self.alpha, self.beta = prioritized, alpha, beta
         self.sequence_length, self.burn_in = sequence_length, burn_in
-        self._asked = _Asked(
-            batch_size,
-            steps_per_round,
-            updates_per_round,
-            rounds_per_epoch,
-            given_or(rounds_ahead, int(settings.get("workers") is not None)),
-        )
-        self._check_numbers(settings.get("workers"))
         super().__init__(env, **settings)
-        with self._closing_if_refused():
-            self._set_round()
-        self.buffer: ReplayBuffer | None = None
-        self._feedback: TDErrorFeedback | None = None
-        self._graph_rounds: ReplayRounds | None = None
-
-    def _check_numbers(self, workers: Workers | None) -> None:
-        """Checks the numbers before an environment is made."""
-        asked = self._asked
-        check_positive(
-            capacity=self.capacity,
-            batch_size=1 if asked.batch_size == "auto" else asked.batch_size,
-            n_step=self.n_step,
-            **present(
-                steps_per_round=asked.steps_per_round,
-                updates_per_round=asked.updates_per_round,
-                rounds_per_epoch=asked.rounds_per_epoch,
-                sequence_length=self.sequence_length,
-            ),
+        if isinstance(self.env, WorkerEnv):
+            self._rounds_ahead = arguments.given_or(rounds_ahead, 1)
+        self._set_round(
+            batch_size, updates_per_round, steps_per_round, rounds_per_epoch
         )
-        check_at_least(
-            0,
-            warm_up=self.warm_up,
-            rounds_ahead=asked.rounds_ahead,
-            **present(burn_in=self.burn_in),
-        )
-        check_flag(prioritized=self.prioritized)
-        if asked.rounds_ahead and workers is None:
-            raise ValueError(
-                "Expected `rounds_ahead` to be at least 0, and more only with "
-                f"`workers`. Received: rounds_ahead={asked.rounds_ahead}, "
-                "workers=None"
-            )
+        self.buffer: Any = None
+        # TD errors [updates, batch] of a round's minibatches, NaN for those not
+        # trained on. The compiled updates write to it, the only way out of the
+        # graph in the middle of a round.
+        self._td_errors: tf.Variable | None = None
+        # Numbers of these transitions, until the errors have been read.
+        self._awaited: np.ndarray | None = None
 
-    def _set_round(self) -> None:
+    def _set_round(
+        self,
+        batch_size: int | str,
+        updates: int | None,
+        steps: int | None,
+        rounds: int | None,
+    ) -> None:
         """Sets the numbers of a round that are known."""
-        asked, envs = self._asked, self.env.num_envs
-        self.steps_per_round = given_or(
-            asked.steps_per_round, -(-_STEPS_PER_ROUND // envs) * envs
-        )
+        # 0 for what the algorithm chooses.
+        self.batch_size = 0 if batch_size == "auto" else int(batch_size)
+        self.updates_per_round = updates or 0
+        self._own = [
+            name
+            for name in ("batch_size", "updates_per_round")
+            if not getattr(self, name)
+        ]
+        envs = self.env.num_envs
+        self.steps_per_round = steps or -(-_STEPS_PER_ROUND // envs) * envs
         self.horizon = self.steps_per_round // envs
-        self.rounds_per_epoch = given_or(
-            asked.rounds_per_epoch,
-            max(_STEPS_PER_EPOCH // self.steps_per_round, 1),
+        self.rounds_per_epoch = rounds or max(
+            _STEPS_PER_EPOCH // self.steps_per_round, 1
         )
-        self._rounds_ahead = asked.rounds_ahead
-        auto = asked.batch_size == "auto"
-        self.batch_size = 0 if auto else int(asked.batch_size)
-        self.updates_per_round = given_or(asked.updates_per_round, 0)
         if self.steps_per_round % envs:
-            raise ValueError(
+            raise self._refused(
                 "Expected `steps_per_round` to be a multiple of the number of "
                 f"environments, {envs}. "
                 f"Received: steps_per_round={self.steps_per_round}"
@@ -238,12 +214,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         """Returns the settings that the algorithm chose."""
         if self.agent is None:
             return {}
-        own: dict[str, Any] = {}
-        if self._asked.batch_size == "auto":
-            own["batch_size"] = self.batch_size
-        if self._asked.updates_per_round is None:
-            own["updates_per_round"] = self.updates_per_round
-        return own
+        return {name: getattr(self, name) for name in self._own}
 
     @property
     def steps_before_first_round(self) -> int:
@@ -252,13 +223,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         missing = max(self.warm_up - held, 0)
         return -(-missing // self.steps_per_round) * self.steps_per_round
 
-    def _accept(self, agent: CollectingAgent) -> ReplayAgent:
-        """Returns the agent, checking that it learns from replay."""
-        if not agent.on_policy:
-            return cast(ReplayAgent, agent)
-        refuse_on_policy(agent, self)
-
-    def bind(self, agent: CollectingAgent) -> None:
+    def bind(self, agent: Any) -> None:
         """Binds the dataset to an agent and makes the buffer, once.
 
         Another agent may continue with the transitions of the first one, if its
@@ -266,17 +231,14 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
 
         Args:
             agent: `keras_rl2.Agent`. Acts and learns.
-
-        Raises:
-            ValueError: If the agent learns from fresh rollouts only, or its
-                networks or spaces do not fit those of the environment.
-            MemoryError: If the machine lacks the memory.
         """
+        if agent.on_policy:
+            refuse_on_policy(agent, self)
         super().bind(agent)
-        if self._feedback is not None:
+        if self._td_errors is not None:
             # Each time, since it may have learned from another dataset in
             # between.
-            self._bound_agent().keep_td_errors(self._feedback.td_errors)
+            agent.keep_td_errors(self._td_errors)
 
     def _fit_to(self, agent: ReplayAgent) -> int | None:
         """Sets everything that depends on a new agent."""
@@ -285,14 +247,14 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             _check_fits(self.buffer, agent)
         # To the priorities of the previous agent.
         self._feed_back()
-        self._graph_rounds = None
         self.settle(agent)
-        if self._asked.batch_size == "auto" and sizes is not None:
+        if "batch_size" in self._own and sizes is not None:
             # Of sequences.
             self.batch_size = max(self.batch_size // 4, 1)
         if self.prioritized:
-            self._feedback = TDErrorFeedback(
-                self.updates_per_round, self.batch_size
+            shape = (self.updates_per_round, self.batch_size)
+            self._td_errors = tf.Variable(
+                tf.fill(shape, np.nan), trainable=False
             )
         if self.buffer is None:
             self.buffer = self._make_buffer(agent, sizes)
@@ -312,7 +274,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
                     f"sequence_length={length}, burn_in={burn_in}"
                 )
             return None
-        length = given_or(length, _LENGTH)
+        length = arguments.given_or(length, _LENGTH)
         # About two starts in the length of a sequence, as published.
         stride = max(
             each
@@ -321,19 +283,15 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         )
         return {
             "sequence_length": length,
-            "burn_in": given_or(burn_in, _BURN_IN),
+            "burn_in": arguments.given_or(burn_in, _BURN_IN),
             "stride": stride,
         }
 
     def settle(self, algorithm: ReplayAgent) -> None:
-        """Sets the arguments left open to an algorithm's defaults.
-
-        Args:
-            algorithm: `keras_rl2.Agent`, or a subclass.
-        """
-        if self._asked.batch_size == "auto":
+        """Sets the arguments left open to the defaults of an agent's class."""
+        if "batch_size" in self._own:
             self.batch_size = min(algorithm.default_batch_size, self.capacity)
-        if self._asked.updates_per_round is None:
+        if "updates_per_round" in self._own:
             updates = round(algorithm.updates_per_step * self.steps_per_round)
             self.updates_per_round = max(updates, 1)
 
@@ -345,7 +303,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         settings: dict[str, Any] = {}
         if sizes is not None:
             kind = SequenceReplayBuffer
-            settings = {**sizes, "state": _state_spec(agent)}
+            settings = {**sizes, "state": state_spec(agent)}
         if self.prioritized:
             if sizes is not None:
                 raise ValueError(
@@ -355,7 +313,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             kind = PrioritizedReplayBuffer
             settings = {"alpha": self.alpha, "beta": self.beta}
         head = agent.policy_head
-        buffer = kind(
+        return kind(
             self.capacity,
             self.env.num_envs,
             agent.observation_spec,
@@ -366,29 +324,10 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             seed=int(self._own_seed.generate_state(1)[0]),
             **settings,
         )
-        logger.info(
-            "A replay buffer of %d transitions takes %.1f MiB when full.",
-            buffer.capacity,
-            buffer.nbytes / 2**20,
-        )
-        return buffer
-
-    def _bound_buffer(self) -> ReplayBuffer:
-        """Returns the buffer, which exists once an agent is bound."""
-        self._bound_agent()
-        assert self.buffer is not None
-        return self.buffer
 
     def collect(self) -> Trajectory | None:
-        """Stores the steps of a round, after the warm-up.
-
-        Returns:
-            `Trajectory`; None where the train function takes the steps itself.
-
-        Raises:
-            ValueError: See `CollectingDataset.collect`.
-        """
-        buffer = self._bound_buffer()
+        """Stores the steps of a round, after the warm-up; see the base."""
+        buffer, _ = self.buffer, self._bound_agent()
         self._feed_back()
         self.fill(self.steps_before_first_round)
         trajectory = super().collect()
@@ -396,64 +335,46 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             return None
         buffer.extend(trajectory)
         self._rounds_given += 1
-        for _ in range(MOST_RESTARTS):
-            if len(buffer):
-                break
-            # A failure has discarded all steps of the warm-up.
+        while not len(buffer):
+            # Too few steps for a transition of several.
             self.fill(max(self.warm_up, self.steps_per_round))
         return trajectory
 
     def prepare(self, trajectory: Trajectory | None) -> Round:
-        """Draws the minibatches of a round from all that is stored.
-
-        Args:
-            trajectory: `Trajectory` or None, as returned by `collect`.
-
-        Returns:
-            dict; see `RoundDataset.prepare`.
-        """
+        """Draws the minibatches of a round from all that is stored."""
         with self._section("preparing"):
             if trajectory is None:
                 return self._inputs_of_rounds()
             return {"batches": self._draw()}
 
-    def graph_rounds(self) -> "ReplayRounds | None":
-        """Returns the maker of rounds in the graph; see `RoundDataset`."""
-        if not hasattr(self.env.env, "graph_env"):
-            return None
+    def _make_graph_rounds(self, agent: Any) -> Any:
+        """Returns the maker of rounds in the graph, or None."""
         # Few trainings need it, and it is not small.
         from keras_rl2.graph.replay_rounds import ReplayRounds
 
-        agent = self._bound_agent()
-        buffer = self._bound_buffer()
         # Sequences, and draws by priorities, need Python.
-        plain = type(buffer) is ReplayBuffer
-        if (
-            self._graph_rounds is None
-            and plain
-            and ReplayRounds.can_make(agent, buffer)
-        ):
-            self._graph_rounds = ReplayRounds(
-                agent,
-                self.env.env,
-                self.horizon,
-                self.updates_per_round,
-                self.batch_size,
-                self._receive_from_graph,
-            )
-        return self._graph_rounds
+        plain = type(self.buffer) is ReplayBuffer
+        if not plain or not ReplayRounds.can_make(agent, self.buffer):
+            return None
+        return ReplayRounds(
+            agent,
+            self.env.env,
+            self.horizon,
+            self.updates_per_round,
+            self.batch_size,
+            self._receive_from_graph,
+        )
 
     def _inputs_of_rounds(self) -> dict[str, Any]:
         """Returns the inputs of the next rounds for the train function."""
         rounds = self.graph_rounds()
-        assert rounds is not None
         self._present_actor().sync()
         noise, self._noise_state = rounds.noise(
             self._begin_in_graph(), self._noise, self._noise_state
         )
-        in_progress = self._bound_collector().episodes.in_progress
+        in_progress = self._collector.episodes.in_progress
         return {
-            "inputs": rounds.inputs(noise, self._bound_buffer()),
+            "inputs": rounds.inputs(noise, self.buffer),
             "carried": rounds.carried(in_progress, self._rounds_begun),
         }
 
@@ -464,13 +385,12 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         in_progress: np.ndarray,
     ) -> None:
         """Stores the steps of rounds in the graph."""
-        agent, collector = self._bound_agent(), self._bound_collector()
+        agent, collector = self._bound_agent(), self._collector
         collector.take_back(self.env.env.observations, ended, in_progress)
         agent.observe(trajectory)
         agent.env_steps += trajectory.reward.size
         self._rounds_given += trajectory.reward.size // self.steps_per_round
-        self._look_for_ends(trajectory.reward.size)
-        self._bound_buffer().extend(trajectory)
+        self.buffer.extend(trajectory)
 
     def fill(self, steps: int) -> None:
         """Collects steps into the buffer without any updates.
@@ -481,11 +401,11 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         Args:
             steps: int. Environment steps, rounded up to whole rounds.
         """
-        agent, buffer = self._bound_agent(), self._bound_buffer()
-        collector = self._bound_collector()
+        agent, buffer = self._bound_agent(), self.buffer
+        collector = self._collector
         while steps > 0 and self._begun_at:
             # Begun by workers earlier, and not yet in the buffer.
-            trajectory = cast(WorkerCollector, collector).finish()
+            trajectory = collector.finish()
             self._receive(trajectory)
             buffer.extend(trajectory)
             steps -= self.steps_per_round
@@ -515,20 +435,18 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             noise = random_actions(head, self._noise, shape)
         elif isinstance(head, DiscreteHead):
             noise = self._noise.random((*shape, head.n))
-            actor = AllowedChoice(head.start)
+            actor = functools.partial(allowed_choice_from, head.start)
         else:
             # The masks are only known step by step.
             noise, actor = np.zeros(shape), MaskedRandomActor(head, self._noise)
         self._begin()
-        trajectory = self._bound_collector().collect(actor, noise)
+        trajectory = self._collector.collect(actor, noise)
         self._receive(trajectory)
         return trajectory
 
-    def _cut(self, envs: np.ndarray, discarded: np.ndarray) -> None:
+    def _cut(self, envs: np.ndarray) -> None:
         """Marks episodes that were interrupted before the next step."""
         if self.buffer is not None:
-            if discarded.any():
-                self.buffer.discard_episodes(discarded)
             self.buffer.cut(envs)
 
     def sample(self, batch_size: int) -> dict[str, Any]:
@@ -538,18 +456,9 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             batch_size: int. Transitions, M.
 
         Returns:
-            dict of `observation` `[M, ...]`, `action` `[M, ...]`, `reward`
-            `[M]` float32, `discount` `[M]` float32, `next_observation`
-            `[M, ...]`, `weight` `[M]` float32 and `index` `[M]` int64.
-
-        Raises:
-            ValueError: If nothing has been stored yet.
+            dict with `weight` `[M]` float32 too.
         """
-        if self.buffer is None:
-            raise ValueError(
-                "Expected a ReplayDataset with stored transitions: call "
-                "`bind(agent)` and `fill(steps)` first. Received: no buffer"
-            )
+        self._bound_agent()
         batch = self.buffer.sample(batch_size)
         batch.setdefault("weight", np.ones(batch_size, np.float32))
         return batch
@@ -562,21 +471,13 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         Args:
             index: `[M]` ints, of minibatches.
             td_error: `[M]` floats, of either sign.
-
-        Raises:
-            ValueError: If the dataset is not prioritized.
         """
-        if not isinstance(self.buffer, PrioritizedReplayBuffer):
-            raise ValueError(
-                "Expected a ReplayDataset of `prioritized=True`, bound to an "
-                f"agent. Received: prioritized={self.prioritized}"
-            )
         self.buffer.update_priorities(index, td_error)
 
     def _draw(self) -> dict[str, Any]:
         """Draws the minibatches of a round."""
         updates, size = self.updates_per_round, self.batch_size
-        if self._feedback is None:
+        if self._td_errors is None:
             drawn = self.sample(updates * size)
             del drawn["index"]
             return into_minibatches(drawn, updates)
@@ -587,26 +488,25 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             lambda *each: np.stack(each), *parts
         )
         batches["position"] = np.arange(updates, dtype=np.int32)
-        self._feedback.expect(batches["index"])
+        self._awaited = batches["index"]
+        self._td_errors.assign(tf.fill(self._td_errors.shape, np.nan))
         return batches
 
     def _feed_back(self) -> None:
         """Updates the priorities from the TD errors of the last round."""
-        taken = self._feedback.take() if self._feedback else None
-        if taken is not None:
-            self.update_priorities(*taken)
+        if self._td_errors is None or self._awaited is None:
+            return
+        td_errors = self._td_errors.numpy()
+        known = np.isfinite(td_errors)
+        index, self._awaited = self._awaited[known], None
+        self.update_priorities(index, td_errors[known])
 
     def logs(self) -> dict[str, float]:
         """Returns the mean of the last 100 episodes, and exploration rates."""
         return {**super().logs(), **self._bound_agent().exploration_logs()}
 
     def get_state(self, log: SegmentLog | None = None) -> dict[str, Any]:
-        """Returns the state of `CollectingDataset` and the stored transitions.
-
-        Args:
-            log: `SegmentLog` or None. Receives the transitions stored since the
-                last call, which are then not returned. Defaults to `None`.
-        """
+        """Returns the state of `CollectingDataset` and the stored steps."""
         self._feed_back()
         buffer = None if self.buffer is None else self.buffer.get_state(log)
         return {**super().get_state(), "buffer": buffer}
@@ -614,124 +514,26 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
     def set_state(
         self, state: dict[str, Any], log: SegmentLog | None = None
     ) -> None:
-        """Restores the state returned by `get_state`, after `bind`.
-
-        Args:
-            state: dict, as returned by `get_state`.
-            log: `SegmentLog` or None. See `get_state`. Defaults to `None`.
-
-        Raises:
-            ValueError: If no agent is bound, or the state belongs to another
-                buffer.
-        """
-        buffer = self._bound_buffer()
+        """Restores the state returned by `get_state`, after `bind`."""
+        self._bound_agent()
         if state["buffer"] is not None:
-            buffer.set_state(state["buffer"], log)
+            self.buffer.set_state(state["buffer"], log)
         super().set_state(state)
-        if self._feedback is not None:
-            self._feedback.drop()
+        self._awaited = None
         self.ready = None
 
     def _element_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of the minibatches of a round."""
         leading = (self.updates_per_round, self.batch_size)
-        batches: dict[str, Any] = tensor_specs(
-            self._bound_buffer().spec, *leading
-        )
+        batches: dict[str, Any] = tensor_specs(self.buffer.spec, *leading)
         if self.prioritized:
             batches["index"] = tf.TensorSpec(leading, "int64")
             batches["position"] = tf.TensorSpec(leading[:1], "int32")
         return batches
 
 
-class _Asked(NamedTuple):
-    """The arguments that have defaults of an algorithm or of the dataset."""
-
-    batch_size: int | str
-    steps_per_round: int | None
-    updates_per_round: int | None
-    rounds_per_epoch: int | None
-    rounds_ahead: int
-
-
-class TDErrorFeedback:
-    """TD errors of the minibatches of one round.
-
-    The compiled updates write them to a variable, the only way out of the graph
-    in the middle of a round. They are read once, after the round.
-
-    Args:
-        updates: int. Minibatches of a round.
-        batch_size: int. Transitions of each.
-
-    Attributes:
-        td_errors: `tf.Variable` `[updates, batch]` float32. The agent writes to
-            it by the `position` of a minibatch.
-        index: `[updates, batch]` int64. Numbers of the transitions of the next
-            TD errors; None if no errors are expected.
-
-    Example:
-
-    >>> feedback = TDErrorFeedback(updates=2, batch_size=2)
-    >>> feedback.expect(np.array([[7, 8], [9, 7]]))
-    >>> row = feedback.td_errors[0].assign([0.5, -1.0])
-    >>> index, td_error = feedback.take()
-    >>> index.tolist(), td_error.tolist()
-    ([7, 8], [0.5, -1.0])
-    """
-
-    def __init__(self, updates: int, batch_size: int) -> None:
-        none = tf.fill((updates, batch_size), np.nan)
-        self.td_errors: Any = tf.Variable(none, trainable=False)
-        self.index: np.ndarray | None = None
-
-    def expect(self, index: np.ndarray) -> None:
-        """Sets the transitions that are trained on next.
-
-        Args:
-            index: `[updates, batch]` int64.
-        """
-        self.index = index
-        self.td_errors.assign(tf.fill(self.td_errors.shape, np.nan))
-
-    def take(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Returns the TD errors so far, and expects no more.
-
-        Returns:
-            Numbers of transitions `[M]` int64 and TD errors `[M]` float32,
-            of the minibatches trained on; None if no errors were expected.
-        """
-        if self.index is None:
-            return None
-        td_errors = self.td_errors.numpy()
-        # The others belong to minibatches that were not trained on.
-        known = np.isfinite(td_errors)
-        index, self.index = self.index[known], None
-        return index, td_errors[known]
-
-    def drop(self) -> None:
-        """Expects no more errors."""
-        self.index = None
-
-
-def _state_spec(agent: ReplayAgent) -> tuple[ArraySpec, ...]:
-    """Returns the specs of an agent's recurrent state of one environment."""
-    return tuple(
-        ArraySpec(each.shape[1:], each.dtype.name)
-        for each in agent.initial_state(1)
-    )
-
-
 def _check_fits(buffer: ReplayBuffer, agent: ReplayAgent) -> None:
-    """Checks that an agent can learn from the stored transitions.
-
-    Args:
-        buffer: `ReplayBuffer`. The buffer of another agent so far.
-        agent: `ReplayAgent`, bound to its spaces.
-
-    Raises:
-        ValueError: If its `gamma` or its recurrent state differs.
-    """
+    """Raises unless an agent can learn from the stored transitions."""
     if buffer.gamma != agent.gamma:
         raise ValueError(
             "Expected an agent with the discount factor that stored "
@@ -739,8 +541,8 @@ def _check_fits(buffer: ReplayBuffer, agent: ReplayAgent) -> None:
             f"Received: gamma={agent.gamma}"
         )
     kept = buffer.spec.get("state", ())
-    if kept != _state_spec(agent):
+    if kept != state_spec(agent):
         raise ValueError(
             f"Expected an agent with the stored recurrent state, {kept}. "
-            f"Received: {_state_spec(agent)}"
+            f"Received: {state_spec(agent)}"
         )

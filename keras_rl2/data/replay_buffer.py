@@ -10,6 +10,8 @@ import numpy.typing as npt
 from keras_rl2.basics import seeds
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import check_positive
+from keras_rl2.basics.inherited_arguments import Docstring
+from keras_rl2.basics.inherited_arguments import constructor
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.ring import Ring
 from keras_rl2.saving.checkpoint_folder import SegmentLog
@@ -85,6 +87,13 @@ class ReplayBuffer:
     #: Places of added or removed transitions, for a subclass that reads them.
     _changes: list[np.ndarray] | None = None
 
+    def __init_subclass__(cls) -> None:
+        """Completes signature and docstring with arguments of the bases."""
+        super().__init_subclass__()
+        cls.__signature__ = constructor(cls)  # type: ignore[attr-defined]
+        if cls.__doc__:
+            cls.__doc__ = Docstring(cls.__doc__)  # type: ignore[assignment]
+
     def __init__(
         self,
         capacity: int,
@@ -142,7 +151,7 @@ class ReplayBuffer:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays, when the buffer is full."""
+        """Bytes of the stored steps, when the buffer is full."""
         return self._ring.nbytes
 
     @property
@@ -262,25 +271,6 @@ class ReplayBuffer:
         ring.arrays["ended"][row, env] = True
         self._complete(0)
 
-    def discard_episodes(self, envs: np.ndarray) -> None:
-        """Discards the unfinished episodes, which are no longer drawn.
-
-        Args:
-            envs: `[B]` bool. The environments where the steps since the last
-                reset are discarded.
-        """
-        ring, arrays = self._ring, self._ring.arrays
-        oldest = ring.oldest // self.num_envs
-        rows = np.arange(oldest, ring.time) % ring.rows
-        for env in np.flatnonzero(envs):
-            ends = np.flatnonzero(arrays["ended"][rows, env])
-            first = ends[-1] + 1 if ends.size else 0
-            ring.note_rewritten(int(oldest + first))
-            under_way = rows[first:]
-            arrays["valid"][under_way, env] = False
-            span = arrays["span"][under_way, env]
-            self._withdraw(under_way[span > 0] * self.num_envs + env)
-
     def _withdraw(self, place: np.ndarray) -> None:
         """Removes transitions, `[K]` places, from those that can be drawn."""
         if place.size:
@@ -343,9 +333,6 @@ class ReplayBuffer:
             the factor of the bootstrap, `next_observation` `[M, ...]`, the
             observation to bootstrap from, and `index` `[M]` int64, the number t
             * B + b of the transition since the first one.
-
-        Raises:
-            ValueError: If no transition can be drawn yet.
         """
         self._check_batch_size(batch_size)
         index = self._draw_index(batch_size)
@@ -368,17 +355,9 @@ class ReplayBuffer:
             int64: where a transition is one of the further steps, its number
             among them, t * B + b; -1 elsewhere.
         """
-        bit_generator = self._generator.bit_generator
-        before = bit_generator.state
         index = np.concatenate(
-            [self._draw_numbers(batch_size, each) for each in steps]
+            [self._draw_index(batch_size, each) for each in steps]
         )
-        if self._is_missing(index).any():
-            # Those are drawn again, one draw after the other.
-            bit_generator.state = before
-            index = np.concatenate(
-                [self._draw_index(batch_size, each) for each in steps]
-            )
         further = np.maximum(index - self.steps, -1)
         # Any other transition, in place of those to come.
         place = np.where(further < 0, index, self._ring.oldest)
@@ -430,14 +409,7 @@ class ReplayBuffer:
         return drawable
 
     def _gather(self, place: np.ndarray) -> dict[str, Any]:
-        """Returns transitions by their places.
-
-        Args:
-            place: `[M]` ints, of transitions that can be drawn.
-
-        Returns:
-            dict with the keys of `sample` except `index`, copied.
-        """
+        """Returns copies of transitions by places `[M]`, without `index`."""
         outcome, length, _, slot = self._outcome(place)
         following = place + length * self.num_envs
         return {
@@ -525,10 +497,6 @@ class ReplayBuffer:
         Args:
             log: `SegmentLog` or None. Receives the new steps, which are then
                 not returned. Defaults to `None`.
-
-        Returns:
-            dict. The filled rows, last observations, the state of the random
-            generator, and the settings that the rest depends on.
         """
         return {
             **self._ring.get_state(log),
@@ -540,10 +508,6 @@ class ReplayBuffer:
         self, state: dict[str, Any], log: SegmentLog | None = None
     ) -> None:
         """Restores the state returned by `get_state`.
-
-        Args:
-            state: dict, as returned by `get_state`.
-            log: `SegmentLog` or None. See `get_state`. Defaults to `None`.
 
         Raises:
             ValueError: If it belongs to a buffer of other settings or shapes.
@@ -612,22 +576,7 @@ def complete_windows(
 def transition_spec(
     observation: Tree[ArraySpec], action: ArraySpec
 ) -> dict[str, Tree[ArraySpec]]:
-    """Returns shapes and dtypes of one transition, as passed to agents.
-
-    Args:
-        observation: `ArraySpec`, or a tree of them. Spec of one observation.
-        action: `ArraySpec`. Spec of one action of the policy.
-
-    Returns:
-        dict of `ArraySpec`, or trees of them.
-
-    Example:
-
-    >>> number = ArraySpec((), "float32")
-    >>> sorted(transition_spec(number, ArraySpec((), "int32")))
-    ['action', 'discount', 'next_observation', 'observation', 'reward',
-     'weight']
-    """
+    """Returns shapes and dtypes of one transition, as passed to agents."""
     numbers = ("reward", "discount", "weight")
     return {
         "observation": observation,
@@ -648,11 +597,6 @@ def into_minibatches(
 
     Returns:
         dict of `[updates, M / updates, ...]`, views where NumPy can.
-
-    Example:
-
-    >>> into_minibatches({"reward": np.arange(6.0)}, 3)["reward"].tolist()
-    [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
     """
     cut: dict[str, Tree[np.ndarray]] = map_leaves(
         lambda each: each.reshape(

@@ -1,15 +1,10 @@
 """The most recent steps: arrays in a ring, and how they are saved."""
 
-import os
 import secrets
-import threading
-import weakref
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import cast
 
 import numpy as np
 
@@ -24,7 +19,6 @@ from keras_rl2.spaces.trees import with_leaves
 _OBSERVATION = "observation"
 _FINAL = "final_"
 _FEWEST_FINAL = 16
-_CHUNK_BYTES = 2**22
 
 
 class Ring:
@@ -114,12 +108,8 @@ class Ring:
         }
         self._free = np.empty(0, np.int32)
         self._final_bytes = bytes_of(seen.values())
-        # Rows that a log has not read yet.
-        self._late: list[weakref.ref[LateRows]] = []
         # A unique name, which the training does not depend on.
         self._log_name = f"replay-{secrets.token_hex(8)}"
-        # The first step of each rewritten stretch, and the steps at that time.
-        self._rewritten: list[tuple[int, int]] = []
 
     # Asking.
 
@@ -140,14 +130,7 @@ class Ring:
         return sum(array.nbytes for array in arrays)
 
     def index_of(self, place: np.ndarray) -> np.ndarray:
-        """Returns the numbers of steps by their places.
-
-        Args:
-            place: `[M]` ints.
-
-        Returns:
-            `[M]` int64. The newest number of each place.
-        """
+        """Returns the newest numbers of steps by their places, `[M]` int64."""
         newest = self.time * self.num_envs - 1
         newest_place = newest % self.places
         index: np.ndarray = place + (newest - newest_place)
@@ -192,12 +175,9 @@ class Ring:
     ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], np.ndarray]:
         """Checks a trajectory, and returns the arrays that `write` takes.
 
-        Args:
-            trajectory: `Trajectory` of T steps.
-
-        Returns:
-            Arrays of steps `[T, B, ...]`, of observations `[T + 1, B, ...]`;
-            last observations `[E, ...]`; and their steps, `t * B + b`, `[E]`.
+        These are arrays of steps `[T, B, ...]`, of observations
+        `[T + 1, B, ...]`; last observations `[E, ...]`; and their steps,
+        `t * B + b`, `[E]`.
 
         Raises:
             ValueError: If an array has another shape, or cannot be cast safely
@@ -259,14 +239,9 @@ class Ring:
         start: int,
         stop: int,
     ) -> None:
-        """Writes steps to rows, at most up to the last row of the ring.
+        """Writes the steps from `start` up to `stop`, to the last row at most.
 
-        Args:
-            given: dict of `[T, B, ...]`, as returned by `checked`.
-            final: dict of `[E, ...]`.
-            final_index: `[E]` ints.
-            start: int. The first step to be written.
-            stop: int. The step after the last one.
+        The arrays are those returned by `checked`.
         """
         row, count = self.row, stop - start
         rows = slice(row, row + count)
@@ -275,8 +250,6 @@ class Ring:
         if unused.size:
             self._free = np.concatenate([self._free, unused])
         slot[:] = -1
-        if self._late:
-            self._keep_late(row, count + 1)
         for key, array in given.items():
             self.arrays[key][rows] = array[start:stop]
         self.time += count
@@ -293,12 +266,7 @@ class Ring:
     def keep_final(
         self, place: np.ndarray, observation: Mapping[str, np.ndarray]
     ) -> None:
-        """Stores the last observations of episodes separately.
-
-        Args:
-            place: `[K]` ints. Places of the last steps.
-            observation: dict of `[K, ...]`.
-        """
+        """Stores last observations `[K, ...]` separately, by their places."""
         if place.size > self._free.size:
             self._grow_final(place.size)
         slot, self._free = np.split(self._free, [place.size])
@@ -322,23 +290,6 @@ class Ring:
         added = np.arange(old, room, dtype=np.int32)
         self._free = np.concatenate([self._free, added])
 
-    def note_rewritten(self, step: int) -> None:
-        """Records for logs that steps have changed.
-
-        Args:
-            step: int. The first step that has changed.
-        """
-        oldest = max(0, self.time - self.rows + 1)
-        self._rewritten = [each for each in self._rewritten if each[1] > oldest]
-        self._rewritten.append((step, self.time))
-
-    def _keep_late(self, row: int, count: int) -> None:
-        """Copies unread rows that are about to be overwritten."""
-        alive = [late for ref in self._late if (late := ref()) is not None]
-        self._late = [weakref.ref(each) for each in alive]
-        for late in alive:
-            late.keep(row, count)
-
     # Saving.
 
     def filled(self, steps: int) -> int:
@@ -348,65 +299,29 @@ class Ring:
     def get_state(self, log: SegmentLog | None = None) -> dict[str, Any]:
         """Returns the filled rows and the last observations.
 
-        Args:
-            log: `SegmentLog` or None. Receives the new steps; the state then
-                holds only the name of the log. Defaults to `None`: all steps
-                are returned.
+        With a log, which receives the new steps, only its name is returned.
         """
-        if log is not None:
-            self._append_to(log)
-            return {"log": self._log_name, "steps": self.time}
-        filled = self.filled(self.time)
-        rows = {key: a[:filled].copy() for key, a in self.arrays.items()}
-        return _with_final(rows, self._final) | {"steps": self.time}
-
-    def _append_to(self, log: SegmentLog) -> None:
-        """Adds new and changed steps to a log."""
+        if log is None:
+            rows = np.arange(self.filled(self.time))
+            return self._copies(rows) | {"steps": self.time}
         oldest = max(0, self.time - self.rows + 1)
-        stop = log.stop(self._log_name)
-        self._rewritten = [each for each in self._rewritten if each[1] >= stop]
-        since = min(
-            [stop - self._unsettled, *(first for first, _ in self._rewritten)]
-        )
-        log.append(
-            self._log_name, self.time, self.steps_from(max(since, oldest))
-        )
+        first = max(log.stop(self._log_name) - self._unsettled, oldest)
+        # One row more, for the observation after the newest step.
+        rows = np.arange(first, self.time + 1) % self.rows
+        steps = self._copies(rows) | {"first": np.array(first)}
+        log.append(self._log_name, self.time, steps)
         log.forget(self._log_name, oldest)
+        return {"log": self._log_name, "steps": self.time}
 
-    def steps_from(self, first: int) -> "dict[str, np.ndarray | LateRows]":
-        """Returns the steps from a given one.
-
-        Args:
-            first: int. The first step, which must be stored.
-
-        Returns:
-            dict of `[S + 1, B, ...]`, one row more for the observation after
-            the newest step; the last observations `[K, ...]`, indexed by
-            `slot`; and `first`, a number. Observations are copied when they are
-            read or overwritten, all other arrays immediately.
-        """
-        place = np.arange(first, self.time + 1) % self.rows
-        rows: dict[str, np.ndarray | LateRows] = {}
-        for key, array in self.arrays.items():
-            if key in self.observation:
-                late = rows[key] = LateRows(array, int(place[0]), place.size)
-                self._late.append(weakref.ref(late))
-            else:
-                rows[key] = array[place]
-        return _with_final(rows, self._final) | {"first": np.array(first)}
+    def _copies(self, rows: np.ndarray) -> dict[str, Any]:
+        """Returns rows, and the last observations that they refer to."""
+        copied = {key: array[rows] for key, array in self.arrays.items()}
+        return _with_final(copied, self._final)
 
     def set_state(
         self, state: dict[str, Any], log: SegmentLog | None = None
     ) -> None:
-        """Restores the state returned by `get_state`.
-
-        Args:
-            state: dict, as returned by `get_state`.
-            log: `SegmentLog` or None. See `get_state`. Defaults to `None`.
-
-        Raises:
-            ValueError: If the state does not fit; the ring is then unchanged.
-        """
+        """Restores a state, or raises a `ValueError` and changes nothing."""
         log_name = self._log_name
         if "log" in state:
             assert log is not None
@@ -420,7 +335,6 @@ class Ring:
         }
         for key, array in given.items():
             self._check_fits(key, key, array, (filled, self.num_envs))
-        self._keep_late(0, self.rows)
         for key, own in self.arrays.items():
             own[:filled] = given[key]
             own[filled:] = -1 if key == "slot" else 0
@@ -430,93 +344,13 @@ class Ring:
         self._free = np.empty(0, np.int32)
         self.time = int(state["steps"])
         self._log_name = log_name
-        self._rewritten = []
-
-
-class LateRows:
-    """A snapshot of the rows of a ring, read later by another thread.
-
-    A copy of all images of a replay buffer would double the memory, and take
-    time. Instead, rows are copied when they are read, or by `keep` when they
-    are overwritten earlier.
-
-    Args:
-        array: `[R, ...]`. All rows of the ring.
-        first: int. The first row; row 0 follows the last row of the ring.
-        count: int. Number of rows, N, at most R.
-
-    Attributes:
-        shape: tuple. `(N, ...)`.
-        dtype: NumPy dtype.
-
-    Example:
-
-    >>> ring = np.arange(5)
-    >>> late = LateRows(ring, 3, 4)
-    >>> late.keep(0, 2)
-    >>> ring[:2] = -1
-    >>> np.concatenate([*late.chunks()]).tolist()
-    [3, 4, 0, 1]
-    """
-
-    def __init__(self, array: np.ndarray, first: int, count: int) -> None:
-        self._array = array
-        self._first = first
-        # The first row that has not been read.
-        self._read = 0
-        self._kept: dict[int, np.ndarray] = {}
-        self._lock = threading.Lock()
-        self.shape = (count, *array.shape[1:])
-        self.dtype = array.dtype
-
-    def keep(self, row: int, count: int) -> None:
-        """Copies unread rows that are about to be overwritten.
-
-        Args:
-            row: int. The first of these rows in the ring.
-            count: int. Number of rows.
-        """
-        with self._lock:
-            if self._read == self.shape[0]:
-                return
-            for each in range(row, row + count):
-                index = (each - self._first) % len(self._array)
-                is_unread = self._read <= index < self.shape[0]
-                # A row that was overwritten before has been copied.
-                if is_unread and index not in self._kept:
-                    at = each % len(self._array)
-                    self._kept[index] = self._array[at].copy()
-
-    def chunks(self) -> Iterator[np.ndarray]:
-        """Yields the rows once, some at a time.
-
-        Yields:
-            `[n, ...]`, copied.
-        """
-        row_bytes = max(1, self._array[:1].nbytes)
-        size = max(1, _CHUNK_BYTES // row_bytes)
-        while self._read < self.shape[0]:
-            first, stop = self._read, min(self._read + size, self.shape[0])
-            with self._lock:
-                rows = np.arange(first, stop) + self._first
-                chunk = self._array.take(rows, 0, mode="wrap")
-                for index in range(first, stop) if self._kept else ():
-                    if index in self._kept:
-                        chunk[index - first] = self._kept.pop(index)
-                self._read = stop
-            yield chunk
 
 
 def _with_final(
-    rows: Mapping[str, Any], final: Mapping[str, np.ndarray]
-) -> dict[str, Any]:
-    """Adds the last observations that `slot` refers to, and renumbers it.
-
-    Args:
-        rows: dict of `[rows, B, ...]`. Its `slot` is changed.
-        final: dict of `[room, ...]`. The last observations.
-    """
-    slot = cast(np.ndarray, rows["slot"])
+    rows: dict[str, np.ndarray], final: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Adds the last observations that `slot` refers to, and renumbers it."""
+    slot = rows["slot"]
     kept = slot >= 0
     chosen = slot[kept]
     slot[kept] = np.arange(chosen.size)
@@ -527,13 +361,9 @@ def _with_final(
 def _together(
     parts: Sequence[Mapping[str, np.ndarray]], steps: int, rows: int
 ) -> dict[str, np.ndarray]:
-    """Combines the parts of a log into the arrays of a ring's state.
+    """Combines the parts of a log, from old to new, into a ring's arrays.
 
-    Args:
-        parts: Sequence of dicts, as returned by `Ring.steps_from`, from old to
-            new. If a step is in several parts, the last one counts.
-        steps: int. Number of steps stored.
-        rows: int. Rows of the ring.
+    If one of the `steps` is in several parts, the last one counts.
     """
     newest = parts[-1]
     final = [key for key in newest if key.startswith(_FINAL)]
@@ -563,14 +393,7 @@ def _together(
 
 
 def bytes_of(specs: Iterable[ArraySpec]) -> int:
-    """Returns the bytes of one array of each spec.
-
-    Args:
-        specs: Iterable of `ArraySpec`.
-
-    Returns:
-        int.
-    """
+    """Returns the bytes of one array of each spec."""
     return sum(
         int(np.prod(spec.shape)) * np.dtype(spec.dtype).itemsize
         for spec in specs
@@ -578,35 +401,17 @@ def bytes_of(specs: Iterable[ArraySpec]) -> int:
 
 
 def available_memory() -> int | None:
-    """Returns the bytes of memory available without swapping.
-
-    If the system does not report them, these are the bytes of the machine.
-
-    Returns:
-        int, or `None` if the system reports neither.
-    """
+    """Returns the bytes available without swapping, as Linux reports them."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
             sizes = dict(line.split(":") for line in file)
         return int(sizes["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError):
-        pass
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
         return None
 
 
 def check_memory(needed: int, purpose: str) -> None:
-    """Checks that memory is available before it is allocated.
-
-    Args:
-        needed: int. Bytes needed.
-        purpose: str. Purpose of the memory, e.g. "a buffer of 10 transitions".
-
-    Raises:
-        MemoryError: If they are not available; the message states both figures.
-    """
+    """Raises a `MemoryError` unless the bytes for a purpose are available."""
     available = available_memory()
     if available is not None and needed > available:
         raise MemoryError(

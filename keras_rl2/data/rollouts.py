@@ -2,19 +2,13 @@
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING
 from typing import Any
-from typing import NamedTuple
 from typing import Unpack
-from typing import cast
 
 import numpy as np
 import tensorflow as tf
 
-from keras_rl2.basics.arguments import check_flag
-from keras_rl2.basics.arguments import check_positive
-from keras_rl2.basics.arguments import given_or
-from keras_rl2.basics.arguments import present
+from keras_rl2.basics import arguments
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.basics.outliers import Outliers
 from keras_rl2.collecting.trajectory import Trajectory
@@ -28,13 +22,9 @@ from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.agent_protocols import RolloutAgent
 from keras_rl2.policies.own_round import OwnRollout
-from keras_rl2.policies.policy import ModelPolicy
 from keras_rl2.saving.checkpoint_folder import SegmentLog
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.workers.workers import WorkerEnv
-
-if TYPE_CHECKING:
-    from keras_rl2.graph.graph_rounds import GraphRounds
 
 # Assumed steps of an episode without a time limit.
 _LONG_EPISODE = 1000
@@ -44,7 +34,7 @@ _LONGEST_SEQUENCE = 64
 _FEWEST_SEQUENCES = 4
 
 
-class RolloutDataset(CollectingDataset[RolloutAgent]):
+class RolloutDataset(CollectingDataset):
     """Fresh rollouts of the current policy, as minibatches for `fit`.
 
     Each round takes `horizon` steps in every environment, has the agent prepare
@@ -100,20 +90,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
      'weight']
     """
 
-    horizon: int
-    passes: int
-    batch_size: int
-    minibatches: int
-    steps_per_round: int
-    updates_per_round: int
-    scale_rewards: bool
-    _shown = (
-        "horizon",
-        "passes",
-        "batch_size",
-        "scale_rewards",
-        "rounds_per_epoch",
-    )
+    _shown = "horizon passes batch_size scale_rewards rounds_per_epoch"
 
     @refusing_unknown
     def __init__(
@@ -128,89 +105,104 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         sequence_length: int | None = None,
         **settings: Unpack[EnvironmentArguments],
     ) -> None:
-        self._asked = _Asked(
-            horizon, passes, batch_size, rounds_per_epoch, scale_rewards
+        arguments.check_positive(
+            **arguments.present(
+                horizon=horizon,
+                passes=passes,
+                rounds_per_epoch=rounds_per_epoch,
+                sequence_length=sequence_length,
+                batch_size=None if batch_size == "auto" else batch_size,
+            )
         )
-        self._asked.check(sequence_length)
+        arguments.check_flag(**arguments.present(scale_rewards=scale_rewards))
+        if horizon and sequence_length and horizon % sequence_length:
+            raise ValueError(
+                f"Expected `sequence_length` to divide `horizon`, "
+                f"{horizon}. Received: sequence_length={sequence_length}"
+            )
+        # None for what the algorithm chooses, a batch of 0 for the rollout.
+        size: Any = None if batch_size == "auto" else batch_size or 0
+        self._asked = {
+            "horizon": horizon,
+            "passes": passes,
+            "batch_size": size,
+            "rounds_per_epoch": rounds_per_epoch,
+            "scale_rewards": scale_rewards,
+        }
         super().__init__(
             env, rounds_per_epoch=rounds_per_epoch or 1, **settings
         )
         self.sequence_length = sequence_length
-        with self._closing_if_refused():
-            _check_sizes(horizon, batch_size, self.env.num_envs)
-        if horizon and passes and batch_size != "auto":
-            self._set_round(horizon, passes, batch_size)
+        self._check_size(horizon, size)
+        if horizon and passes and size is not None:
+            self._set_round(horizon, passes, size)
         self._samples: dict[str, Any] = {}
         self._trajectory: Trajectory | None = None
         self.valid_rows = np.empty(0, np.intp)
         self._statistics: dict[str, float] = {}
         self._shuffle = np.random.default_rng(self._own_seed)
         self._scaler: RewardScaler | None = None
-        self._graph_rounds: GraphRounds | None = None
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Explains why a setting that the algorithm chooses is missing."""
-            if name not in type(self).__annotations__:
-                return super().__getattribute__(name)
-            raise AttributeError(
-                "Expected a RolloutDataset that is bound to an agent, or has "
-                "`horizon`, `passes` and `batch_size` set, to know its "
-                f"`{name}`: the algorithm chooses omitted arguments. "
-                f"Received: {self!r}"
+    def _check_size(self, horizon: int | None, batch_size: int | None) -> None:
+        """Raises an error for minibatches that are larger than a rollout."""
+        steps = (horizon or 0) * self.env.num_envs
+        if horizon and (batch_size or 0) > steps:
+            raise self._refused(
+                "Expected `batch_size` to be at most the rollout, horizon x "
+                f"environments = {horizon} x {self.env.num_envs} = {steps}. "
+                f"Received: batch_size={batch_size}"
             )
 
     def settle(self, algorithm: RolloutAgent) -> None:
-        """Sets the arguments left open to an algorithm's defaults.
-
-        Args:
-            algorithm: `keras_rl2.Agent`, or a subclass.
-        """
+        """Sets the arguments left open to the defaults of an agent's class."""
         own = algorithm.own_rollout(self.env.observation_space)
         asked = self._asked
-        horizon, batch_size = asked.horizon, asked.batch_size
+        horizon, batch_size = asked["horizon"], asked["batch_size"]
         if horizon is None:
-            horizon = self._in_sequences(
-                _longest_episode(self.env.env)
-                if algorithm.whole_episodes
-                else self._own_horizon(own)
-            )
-            if asked.rounds_per_epoch is None:
+            horizon = self._own_horizon(own, algorithm.whole_episodes)
+            if asked["rounds_per_epoch"] is None:
                 self.rounds_per_epoch = own.rounds_per_epoch
-        if batch_size == "auto":
+        if batch_size is None:
             num_envs = self.env.num_envs
             batch_size = own.minibatch(horizon * num_envs, num_envs)
-        self.scale_rewards = given_or(asked.scale_rewards, own.scale_rewards)
-        self._set_round(horizon, given_or(asked.passes, own.passes), batch_size)
+        self.scale_rewards = arguments.given_or(
+            asked["scale_rewards"], own.scale_rewards
+        )
+        passes = arguments.given_or(asked["passes"], own.passes)
+        self._set_round(horizon, passes, batch_size)
 
-    def _own_horizon(self, own: OwnRollout) -> int:
+    def _own_horizon(self, own: OwnRollout, whole_episodes: bool) -> int:
         """Returns an algorithm's own horizon, fitted to the other arguments."""
-        horizon = own.horizon(self.env.num_envs)
-        batch_size = self._asked.batch_size
-        if isinstance(batch_size, int):
-            horizon = max(horizon, -(-batch_size // self.env.num_envs))
-        return horizon
-
-    def _in_sequences(self, steps: int) -> int:
-        """Returns the steps rounded up to whole sequences."""
+        num_envs, batch_size = self.env.num_envs, self._asked["batch_size"]
+        if whole_episodes:
+            spec = getattr(self.env.env, "spec", None)
+            steps = getattr(spec, "max_episode_steps", None) or _LONG_EPISODE
+        else:
+            steps = own.horizon(num_envs)
+            steps = max(steps, -(-(batch_size or 0) // num_envs))
+        # Whole sequences.
         length = self.sequence_length or 1
         return -(-steps // length) * length
 
-    def _set_round(self, horizon: int, passes: int, batch_size: Any) -> None:
+    def _set_round(self, horizon: int, passes: int, batch_size: int) -> None:
         """Sets the number of steps and updates of a round."""
+        steps = horizon * self.env.num_envs
         self.horizon = horizon
         self.passes = passes
-        self.steps_per_round = horizon * self.env.num_envs
-        self.batch_size = batch_size or self.steps_per_round
-        self.minibatches = -(-self.steps_per_round // self.batch_size)
-        self.updates_per_round = self.passes * self.minibatches
+        self.steps_per_round = steps
+        self.batch_size = batch_size or steps
+        self.minibatches = -(-steps // self.batch_size)
+        self.updates_per_round = passes * self.minibatches
 
     def own_settings(self) -> dict[str, Any]:
         """Returns the settings that the algorithm chose."""
         if self.agent is None:
             return {}
-        return {name: getattr(self, name) for name in self._asked.left_open()}
+        asked = self._asked
+        own = {name for name, value in asked.items() if value is None}
+        if asked["horizon"] is not None:
+            own.discard("rounds_per_epoch")
+        return {name: getattr(self, name) for name in asked if name in own}
 
     @property
     def fewest_steps_per_round(self) -> int:
@@ -219,26 +211,14 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             return self.env.num_envs
         return self.steps_per_round
 
-    def _accept(self, agent: CollectingAgent) -> RolloutAgent:
-        """Returns the agent, checking that it learns from rollouts."""
-        if agent.on_policy:
-            return cast(RolloutAgent, agent)
-        raise ValueError(
-            f"Expected a `keras_rl2.ReplayDataset` for "
-            f"{type(agent).__name__}, which learns from past transitions. "
-            f"Received: {type(self).__name__}"
-        )
-
     def bind(self, agent: CollectingAgent) -> None:
-        """Binds the dataset to an agent, checking that the two fit.
-
-        Args:
-            agent: `keras_rl2.Agent`. Acts and prepares.
-
-        Raises:
-            ValueError: If the agent learns from replay, or its networks or
-                spaces do not fit those of the environment.
-        """
+        """Binds the dataset to an agent, checking that the two fit."""
+        if not agent.on_policy:
+            raise ValueError(
+                "Expected a `keras_rl2.ReplayDataset` for "
+                f"{type(agent).__name__}, which learns from past transitions. "
+                f"Received: {type(self).__name__}"
+            )
         super().bind(agent)
         # Each time, since the agent may allow another lag than before.
         on_workers = isinstance(self.env, WorkerEnv)
@@ -263,7 +243,6 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
                 self.settle(self.agent)
             raise
         self._scaler = None
-        self._graph_rounds = None
         if self.scale_rewards:
             self._scaler = RewardScaler(agent.gamma, self.env.num_envs)
         return length
@@ -276,7 +255,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             n for n in range(longest, 0, -1) if self.horizon % n == 0
         )
         steps = self.batch_size
-        if self._asked.batch_size == "auto":
+        if self._asked["batch_size"] is None:
             sequences = max(steps // length, _FEWEST_SEQUENCES)
             steps = min(sequences * length, self.steps_per_round)
         if steps % length:
@@ -294,16 +273,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         return super()._collects_in_graph() and not observed
 
     def prepare(self, trajectory: Trajectory | None) -> Round:
-        """Returns the samples of a rollout, and their minibatches.
-
-        Rewards are scaled here.
-
-        Args:
-            trajectory: `Trajectory` or None, as returned by `collect`.
-
-        Returns:
-            dict; see `RoundDataset.prepare`.
-        """
+        """Returns samples, with scaled rewards, and their minibatches."""
         with self._section("preparing"):
             self._samples, self._trajectory = {}, None
             if trajectory is None:
@@ -312,43 +282,37 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             self._trajectory = trajectory = self._scaled(trajectory)
             self.valid_rows = np.flatnonzero(trajectory.valid)
             if self._gives_trajectories:
-                return trajectory.packed_arrays(self._sees_final)
+                # Some environments reset within the last step of an episode.
+                return trajectory.packed_arrays(not self.env.masks_reset_rows)
             self._samples, self._statistics = self._bound_agent().prepare(
                 trajectory
             )
             rows, weight = self._minibatch_rows(trajectory)
             return {"samples": self._samples, "rows": rows, "weight": weight}
 
-    def graph_rounds(self) -> "GraphRounds | None":
-        """Returns the maker of rounds in the graph; see `RoundDataset`."""
-        if not hasattr(self.env.env, "graph_env"):
-            return None
+    def _make_graph_rounds(self, agent: Any) -> Any:
+        """Returns the maker of rounds in the graph, or None."""
         # Few trainings need it, and it is not small.
         from keras_rl2.graph.graph_rounds import GraphRounds
 
-        agent = self._bound_agent()
-        if self._graph_rounds is None and GraphRounds.can_make(agent):
-            self._graph_rounds = GraphRounds(
-                cast(Any, agent),
-                self.env.env,
-                self.horizon,
-                self.passes,
-                self.minibatches,
-                self.batch_size,
-                self._scaler,
-                self._receive_from_graph,
-            )
-        return self._graph_rounds
+        if not GraphRounds.can_make(agent):
+            return None
+        return GraphRounds(
+            agent,
+            self.env.env,
+            self.horizon,
+            self.passes,
+            self.minibatches,
+            self.batch_size,
+            self._scaler,
+            self._receive_from_graph,
+        )
 
     def _inputs_of_rounds(self) -> Round:
         """Returns the inputs of the next rounds for the train function."""
         rounds = self.graph_rounds()
-        assert rounds is not None
-        parts = [
-            cast(ModelPolicy, agent).noise_parts
-            for agent in self._begin_in_graph()
-        ]
-        in_progress = self._bound_collector().episodes.in_progress
+        parts = [agent.noise_parts for agent in self._begin_in_graph()]
+        in_progress = self._collector.episodes.in_progress
         return {
             "inputs": rounds.inputs(self._noise, self._shuffle, parts),
             "carried": rounds.carried(in_progress),
@@ -361,18 +325,17 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         statistics: dict[str, float],
     ) -> None:
         """Receives the episodes and statistics of a round in the graph."""
-        agent, collector = self._bound_agent(), self._bound_collector()
+        agent, collector = self._bound_agent(), self._collector
         collector.take_back(self.env.env.observations, ended, in_progress)
         self._statistics = statistics
         self._rounds_given += 1
         agent.env_steps += self.steps_per_round
-        self._look_for_ends(self.steps_per_round)
 
     def _minibatch_rows(
         self, trajectory: Trajectory
     ) -> tuple[np.ndarray, np.ndarray]:
         """Distributes steps, or sequences of steps, to minibatches."""
-        length = self._bound_collector().sequence_length
+        length = self._collector.sequence_length
         distribute = functools.partial(
             shuffled_rows,
             generator=self._shuffle,
@@ -391,16 +354,12 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         """Returns a rollout with scaled rewards."""
         if self._scaler is None:
             return trajectory
-        broken = self._bound_collector().broken
         scaled = self._scaler.scale_rollout(
-            trajectory.reward,
-            trajectory.ended,
-            trajectory.valid,
-            None if broken is None else broken.anew,
+            trajectory.reward, trajectory.ended, trajectory.valid
         )
         return dataclasses.replace(trajectory, reward=scaled)
 
-    def _cut(self, envs: np.ndarray, discarded: np.ndarray) -> None:
+    def _cut(self, envs: np.ndarray) -> None:
         """Marks episodes that were interrupted before the next step."""
         if self._scaler is not None:
             self._scaler.begin(envs)
@@ -415,20 +374,11 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
     def valid_samples(self, key: str) -> Any:
         """Returns one of `samples` without the resets of NEXT_STEP, `[V, ...]`.
 
-        Args:
-            key: str. Name of the sample.
-
-        Returns:
-            Tree of arrays with one row per valid step; in the order of the
-            sequences for a recurrent agent.
+        In the order of the sequences for a recurrent agent.
         """
-        if self._trajectory is None:
-            raise ValueError(
-                "Expected a dataset that was refreshed. Received: one "
-                "without samples"
-            )
+        assert self._trajectory is not None
         valid = self._trajectory.valid
-        length = self._bound_collector().sequence_length
+        length = self._collector.sequence_length
         counted = (
             valid.ravel() if length is None else as_sequences(valid, length)
         )
@@ -457,12 +407,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
     def set_state(
         self, state: dict[str, Any], log: SegmentLog | None = None
     ) -> None:
-        """Restores the state returned by `get_state`, after `bind`.
-
-        Args:
-            state: dict, as returned by `get_state`.
-            log: `SegmentLog` or None. Not used. Defaults to `None`.
-        """
+        """Restores the state returned by `get_state`, after `bind`."""
         super().set_state(state, log)
         self._shuffle.bit_generator.state = state["shuffle"]
         if self._scaler is not None and state["scaler"]:
@@ -470,7 +415,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
 
     def _element_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of the minibatches of a round."""
-        length = self._bound_collector().sequence_length
+        length = self._collector.sequence_length
         shape = (self.updates_per_round, self.batch_size // (length or 1))
         one_sample = self._bound_agent().sample_spec(length)
         weight = shape if length is None else (*shape, length)
@@ -478,74 +423,6 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             **tensor_specs(one_sample, *shape),
             "weight": tf.TensorSpec(weight, "float32"),
         }
-
-    @property
-    def _sees_final(self) -> bool:
-        """Whether environments reset within the step that ends an episode."""
-        return not self.env.masks_reset_rows
-
-
-class _Asked(NamedTuple):
-    """The arguments of a dataset that have defaults of an algorithm."""
-
-    horizon: int | None
-    passes: int | None
-    batch_size: int | str | None
-    rounds_per_epoch: int | None
-    scale_rewards: bool | None
-
-    def check(self, sequence_length: int | None) -> None:
-        """Checks the numbers before an environment is made."""
-        batch_size = None if self.batch_size == "auto" else self.batch_size
-        check_positive(
-            **present(
-                horizon=self.horizon,
-                passes=self.passes,
-                rounds_per_epoch=self.rounds_per_epoch,
-                sequence_length=sequence_length,
-                batch_size=batch_size,
-            )
-        )
-        check_flag(**present(scale_rewards=self.scale_rewards))
-        if self.horizon and sequence_length and self.horizon % sequence_length:
-            raise ValueError(
-                f"Expected `sequence_length` to divide `horizon`, "
-                f"{self.horizon}. Received: sequence_length={sequence_length}"
-            )
-
-    def left_open(self) -> list[str]:
-        """Returns the names of the arguments that an algorithm chooses."""
-        chosen = {
-            "horizon": self.horizon is None,
-            "passes": self.passes is None,
-            "batch_size": self.batch_size == "auto",
-            "rounds_per_epoch": self.horizon is self.rounds_per_epoch is None,
-            "scale_rewards": self.scale_rewards is None,
-        }
-        return [name for name, is_open in chosen.items() if is_open]
-
-
-def _check_sizes(
-    horizon: int | None, batch_size: int | str | None, num_envs: int
-) -> None:
-    """Checks that the sizes fit each other."""
-    if horizon is None:
-        return
-    steps = horizon * num_envs
-    if isinstance(batch_size, int) and batch_size > steps:
-        raise ValueError(
-            "Expected `batch_size` to be at most the rollout, horizon x "
-            f"environments = {horizon} x {num_envs} = {steps}. "
-            f"Received: batch_size={batch_size}"
-        )
-
-
-def _longest_episode(env: GivenEnv) -> int:
-    """Returns the time limit of an environment, or a default without one."""
-    limit: int | None = getattr(
-        getattr(env, "spec", None), "max_episode_steps", None
-    )
-    return limit or _LONG_EPISODE
 
 
 def shuffled_rows(

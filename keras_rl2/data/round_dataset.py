@@ -7,7 +7,6 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
-from typing import Protocol
 from typing import cast
 
 import numpy as np
@@ -26,51 +25,6 @@ from keras_rl2.spaces.trees import map_leaves
 
 # Arrays of a whole round, some of them grouped under a name.
 Round = Mapping[str, Tree[np.ndarray]]
-
-
-class RoundMaker(Protocol):
-    """Makes the rounds of an agent within its train function.
-
-    The dataset returns the inputs of K rounds, and the train function makes
-    these rounds in one call.
-    """
-
-    def __call__(
-        self,
-        inputs: Mapping[str, Any],
-        carried: Mapping[str, Any],
-        from_trajectory: bool,
-    ) -> tuple[dict[str, Any], dict[str, Tensor], dict[str, Any]]:
-        """Makes a round, in the graph.
-
-        Args:
-            inputs: Mapping of tensors, of this round.
-            carried: Mapping of tensors that rounds pass on to each other.
-            from_trajectory: bool. Whether the update takes the rollout itself.
-
-        Returns:
-            The round; see `minibatch`, with `usable`, a
-            scalar bool: whether all numbers are finite, so that the updates
-            may be made. Then the report; see `receive`. Then `carried` for
-            the next round.
-        """
-
-    def receive(self, reports: dict[str, np.ndarray]) -> None:
-        """Receives the reports of K rounds, once the graph has made them.
-
-        Args:
-            reports: dict of float64 arrays `[K, ...]`.
-
-        Raises:
-            ValueError: If an observation or reward is not finite. No weight
-                has been changed by that round, and none was made after it.
-        """
-
-    def settings(self) -> tuple[Any, ...]:
-        """Returns the numbers and functions that the graph is made of."""
-
-    def variables(self) -> list[tf.Variable]:
-        """Returns the variables of the environments, in a fixed order."""
 
 
 class RoundDataset(abc.ABC):
@@ -120,6 +74,8 @@ class RoundDataset(abc.ABC):
         self._gives_trajectories = False
         self._gives_inputs = False
         self._rounds_of_call = 1
+        # By the last `prepare`.
+        self._rounds_begun = 1
         self.ready: Round | None = None
 
     @property
@@ -130,7 +86,7 @@ class RoundDataset(abc.ABC):
     @property
     def updates_ready(self) -> int:
         """Updates of the rounds that were begun by the last `prepare`."""
-        return self.updates_per_round
+        return self._rounds_begun * self.updates_per_round
 
     @property
     def steps_before_first_round(self) -> int:
@@ -289,11 +245,13 @@ class RoundDataset(abc.ABC):
             self._gives_trajectories, self._gives_inputs = form
             self.ready = None
 
-    def graph_rounds(self) -> RoundMaker | None:
+    def graph_rounds(self) -> Any:
         """Returns the maker of rounds in the graph, once bound to an agent.
 
         Returns:
-            `RoundMaker`; None if environments and agent need Python.
+            `GraphRounds` or `ReplayRounds`, which makes rounds within the train
+            function: the dataset returns the inputs of K rounds for one call.
+            None if environments and agent need Python.
         """
         return None
 

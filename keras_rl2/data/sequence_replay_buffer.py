@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from keras_rl2.basics.arguments import check_at_least
 from keras_rl2.basics.arguments import check_positive
@@ -31,25 +30,16 @@ class SequenceReplayBuffer(ReplayBuffer):
     the recurrent state of its last observation is unknown.
 
     Args:
-        capacity: int. See `ReplayBuffer`.
-        num_envs: int. Environments, B.
-        observation: `ArraySpec`, or a tree of them. Spec of one observation.
-        action_shape: tuple. Shape of one action.
-        action_dtype: Its dtype.
         state: Sequence of `ArraySpec`. Recurrent state of the policy for one
             environment.
         sequence_length: int. Transitions of a sequence, L.
         burn_in: int. Steps before the transitions.
         stride: int. Steps from one start of a sequence to the next, a divisor
             of the steps of a trajectory.
-        n_step: int. Rewards of a transition, n. Defaults to `1`.
-        gamma: float. Discount factor, from 0 to 1. Defaults to `0.99`.
-        seed: int. Seeds the draws. Defaults to `None`: not reproducible.
 
     Raises:
         ValueError: If an argument is out of bounds, or the capacity is too
             small for one sequence of each environment.
-        MemoryError: If the machine lacks the memory.
 
     Example:
 
@@ -72,17 +62,13 @@ class SequenceReplayBuffer(ReplayBuffer):
         self,
         capacity: int,
         num_envs: int,
-        observation: Tree[ArraySpec],
-        action_shape: tuple[int, ...],
-        action_dtype: npt.DTypeLike,
-        *,
+        *args: Any,
         state: Sequence[ArraySpec],
         sequence_length: int,
         burn_in: int,
         stride: int,
         n_step: int = 1,
-        gamma: float = 0.99,
-        seed: int | None = None,
+        **kwargs: Any,
     ) -> None:
         check_positive(sequence_length=sequence_length, stride=stride)
         check_at_least(0, burn_in=burn_in)
@@ -100,16 +86,7 @@ class SequenceReplayBuffer(ReplayBuffer):
             )
         numbers = sum(int(np.prod(each.shape)) for each in state)
         self._bytes_beside = 1 + -(-4 * numbers // stride)
-        super().__init__(
-            capacity,
-            num_envs,
-            observation,
-            action_shape,
-            action_dtype,
-            n_step=n_step,
-            gamma=gamma,
-            seed=seed,
-        )
+        super().__init__(capacity, num_envs, *args, n_step=n_step, **kwargs)
         self._state = tuple(state)
         rows = self._ring.rows
         self._begins = np.zeros((rows, num_envs), np.bool_)
@@ -131,12 +108,6 @@ class SequenceReplayBuffer(ReplayBuffer):
         # The observation after the newest step is already stored.
         last = self._ring.time + 1 - self.steps_drawn
         return -(-oldest // self.stride), last // self.stride + 1
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays, when the buffer is full."""
-        beside = [self._begins, *self._states]
-        return super().nbytes + sum(each.nbytes for each in beside)
 
     @property
     def spec(self) -> dict[str, Tree[ArraySpec]]:
@@ -208,9 +179,6 @@ class SequenceReplayBuffer(ReplayBuffer):
             `burn_in`, a dict of `observation` and `begins` of the steps before
             the transitions; `state`, a tuple of `[M, ...]`, before the first of
             these steps; and `index` `[M]` int64, the number of that step.
-
-        Raises:
-            ValueError: If no sequence can be drawn yet.
         """
         self._check_batch_size(batch_size)
         first, end = self._starts()
@@ -265,11 +233,7 @@ class SequenceReplayBuffer(ReplayBuffer):
         }
 
     def get_state(self, log: SegmentLog | None = None) -> dict[str, Any]:
-        """Returns everything as plain arrays and numbers, copied.
-
-        Args:
-            log: `SegmentLog` or None. See `ReplayBuffer`. Defaults to `None`.
-        """
+        """Returns everything as plain data; see `ReplayBuffer`."""
         return {
             **super().get_state(log),
             "begins": self._begins.copy(),
@@ -279,15 +243,7 @@ class SequenceReplayBuffer(ReplayBuffer):
     def set_state(
         self, state: dict[str, Any], log: SegmentLog | None = None
     ) -> None:
-        """Restores the state returned by `get_state`.
-
-        Args:
-            state: dict, as returned by `get_state`.
-            log: `SegmentLog` or None. See `ReplayBuffer`. Defaults to `None`.
-
-        Raises:
-            ValueError: If it belongs to a buffer of other settings or shapes.
-        """
+        """Restores the state returned by `get_state`."""
         super().set_state(state, log)
         own = [self._begins, *self._states]
         given = [state["begins"], *state["states"]]

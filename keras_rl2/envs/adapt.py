@@ -1,6 +1,5 @@
 """Adaptation of any environment to the one interface that datasets use."""
 
-import functools
 import operator
 import weakref
 from collections.abc import Mapping
@@ -87,16 +86,10 @@ def as_vector_env(
     >>> as_vector_env(env) is env
     True
     """
-    remake = None
     if is_maker(env):
-        remake = functools.partial(
-            make_vector_env,
-            env,
-            num_envs,
-            env_kwargs=env_kwargs,
-            wrappers=wrappers,
+        env = make_vector_env(
+            env, num_envs, env_kwargs=env_kwargs, wrappers=wrappers
         )
-        env = remake()
     elif env_kwargs or wrappers:
         raise ValueError(
             "Expected an id with `env_kwargs` and `wrappers`. "
@@ -106,11 +99,8 @@ def as_vector_env(
     if isinstance(env, VectorEnvAdapter):
         adapter = env
     elif adapter is None or adapter.env is not env:
-        # An adapter that has made its environment again leaves an old id.
         adapter = _adapt(env)
         _ADAPTERS[id(env)] = adapter
-    if remake is not None:
-        adapter.remake = remake
     if num_envs not in (1, adapter.num_envs):
         raise ValueError(
             f"Expected an id or a function, or {num_envs} environments. "

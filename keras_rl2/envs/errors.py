@@ -4,8 +4,7 @@
 class MismatchError(ValueError):
     """An environment returned a value that contradicts its spaces or the API.
 
-    The error is raised by a first reset or a first step. Since creating the
-    environment again would not help, `on_env_error="restart"` does not apply.
+    The error is raised by a first reset or a first step.
 
     Example:
 

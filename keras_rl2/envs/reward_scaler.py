@@ -110,7 +110,6 @@ class RewardScaler:
         rewards: np.ndarray,
         ended: np.ndarray,
         valid: np.ndarray | None = None,
-        anew: np.ndarray | None = None,
     ) -> np.ndarray:
         """Scales the rewards of T steps, just as T calls would.
 
@@ -120,8 +119,6 @@ class RewardScaler:
                 truncated in that step.
             valid: `[T, B]` bool. False for a mere reset, which changes
                 nothing. Defaults to `None`: all are valid.
-            anew: `[T, B]` bool. Steps after which the environment begins a new
-                episode, even if none ended. Defaults to `None`: none.
 
         Returns:
             Scaled rewards `[T, B]`, of the dtype of `rewards` if that is
@@ -137,12 +134,9 @@ class RewardScaler:
             valid = np.ones(rewards.shape, np.bool_)
         valid = np.asarray(valid, np.bool_)
         self._check(rewards, ended, valid)
-        over = valid & ended
-        if anew is not None:
-            over |= anew
         before = self.returns, copy.copy(self.moments)
         with np.errstate(over="ignore", invalid="ignore"):
-            returns = self._accumulate(rewards, over, valid)
+            returns = self._accumulate(rewards, valid & ended, valid)
             seen = self._merge(returns, valid)
         if not self.moments.is_finite:
             self.returns, self.moments = before
@@ -160,7 +154,7 @@ class RewardScaler:
         variance = seen[1, 1:]
         if (valid & (bounded != returns)).any():
             self.returns, self.moments = before
-            variance = self._merge_bounded(rewards, over, valid)
+            variance = self._merge_bounded(rewards, valid & ended, valid)
         scaled = rewards / np.sqrt(variance + self.epsilon)[:, None]
         dtype = rewards.dtype if rewards.dtype.kind == "f" else np.float32
         return np.clip(scaled, -self.clip, self.clip).astype(dtype)

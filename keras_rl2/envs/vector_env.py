@@ -75,8 +75,6 @@ class VectorEnvAdapter(abc.ABC):
         steps: int. Number of calls of `step`.
         failed: `[B]` bool. The environments that raised the last error; all of
             them if that is not known.
-        remake: function or None. Makes the environment again, if the library
-            made it.
 
     Raises:
         ValueError: If a space is not supported.
@@ -124,7 +122,6 @@ class VectorEnvAdapter(abc.ABC):
         self.resets = 0
         self.steps = 0
         self.failed = np.zeros(num_envs, np.bool_)
-        self.remake: Callable[[], Any] | None = None
         leading = (num_envs,) if self._is_batched else ()
         self._checks = EnvironmentChecks(self.name, observation_space, leading)
 
@@ -188,29 +185,6 @@ class VectorEnvAdapter(abc.ABC):
         except BaseException as error:
             self._fail(error, f"step {self.steps}")
             raise
-
-    def restart(self, seed: int | None = None) -> Any:
-        """Starts new episodes in every environment, after one has failed.
-
-        Environments that the library made are made again; others are reset.
-
-        Args:
-            seed: int or None. Seed for `reset` of environments that are made
-                again; the random states of others continue. Defaults to `None`.
-
-        Returns:
-            Observation `[B, ...]`, a tree of arrays.
-
-        Raises:
-            RuntimeError: If they can neither be made again nor reset.
-        """
-        if self.remake is None:
-            return self.reset()
-        # A failed environment may fail to close as well.
-        with contextlib.suppress(Exception):
-            self.env.close()
-        self.env = self.remake()
-        return self.reset(seed)
 
     def shielded(self) -> contextlib.AbstractContextManager[None]:
         """Protects processes of environments from signals to the whole job.

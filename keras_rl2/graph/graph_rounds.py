@@ -65,7 +65,18 @@ class GraphRounds(RoundsInGraph):
         carried: Mapping[str, Tensor],
         from_trajectory: bool,
     ) -> tuple[dict[str, Any], dict[str, Tensor], dict[str, Tensor]]:
-        """Makes a round, in the graph; see `RoundMaker`."""
+        """Makes a round, in the graph.
+
+        Args:
+            inputs: Mapping of tensors; see `RoundInputs`.
+            carried: Mapping of tensors; see `Carried`.
+            from_trajectory: bool. Whether the update takes the rollout itself.
+
+        Returns:
+            The round, see `round_dataset.minibatch`, with `usable`, a scalar
+            bool: whether all numbers are finite, so that the updates may be
+            made. Then the report, see `receive`, and what is passed on.
+        """
         agent, env = self._agent, self._env
         drawn = noise.draw_noise(
             self._noise_parts,

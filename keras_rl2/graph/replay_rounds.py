@@ -92,7 +92,18 @@ class ReplayRounds(RoundsInGraph):
         carried: Mapping[str, Any],
         from_trajectory: bool,
     ) -> tuple[dict[str, Any], dict[str, Tensor], dict[str, Any]]:
-        """Makes a round, in the graph; see `RoundMaker`."""
+        """Makes a round, in the graph.
+
+        Args:
+            inputs: Mapping of tensors; see `inputs`.
+            carried: Mapping of tensors; see `carried`.
+            from_trajectory: bool. Must be False.
+
+        Returns:
+            The round, see `round_dataset.minibatch`, with `usable`, a scalar
+            bool: whether all numbers are finite, so that the updates may be
+            made. Then the report, see `receive`, and what is passed on.
+        """
         assert not from_trajectory
         drawn = inputs["noise"]
         if self._drawn_parts is not None:

@@ -16,10 +16,10 @@ import tensorflow as tf
 
 from keras_rl2.basics.direct_call import direct_call
 from keras_rl2.collecting.checks import check_weights
-from keras_rl2.collecting.litert import LiteRTPolicy
 from keras_rl2.collecting.litert import LiteRTRunner
+from keras_rl2.collecting.policy_actor import LiteRTPolicy
 from keras_rl2.collecting.policy_actor import PolicyActor
-from keras_rl2.collecting.sent_policy import SentPolicy
+from keras_rl2.collecting.policy_actor import SentPolicy
 from keras_rl2.policies.policy import Policy
 from keras_rl2.policies.policy_function import actions_and_log_prob
 from keras_rl2.policies.policy_function import input_specs

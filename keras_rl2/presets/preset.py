@@ -15,7 +15,7 @@ SECTIONS = ("networks", "agent", "optimizer", "dataset")
 # Their names are written out, since constructors import TensorFlow; a test
 # compares the two. Values are checked by what is made of them.
 _NETWORKS = "hidden activation normalize_observations normalization"
-_BOTH = "batch_size rounds_per_epoch sequence_length on_env_error "
+_BOTH = "batch_size rounds_per_epoch sequence_length "
 _ROLLOUTS = _BOTH + "horizon passes scale_rewards"
 _REPLAY = _BOTH + (
     "capacity steps_per_round updates_per_round warm_up n_step prioritized "

@@ -10,16 +10,13 @@ import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
-from typing import Any
 from typing import BinaryIO
 
 import numpy as np
 
 from keras_rl2.saving.atomic_files import replacing
 
-# Of arrays, or of those with a method `chunks` that yields their rows.
-Arrays = Mapping[str, Any]
+Arrays = Mapping[str, np.ndarray]
 
 _SEAL = "keras_rl2 sha256 "
 
@@ -63,12 +60,12 @@ def is_sealed(file: BinaryIO) -> bool:
 
 
 def write_arrays(path: Path, arrays: Arrays) -> None:
-    """Writes a file like `numpy.savez`, of arrays or chunks, and seals it."""
+    """Writes a file like `numpy.savez`, and seals it."""
     with replacing(path) as unfinished:
         with zipfile.ZipFile(unfinished, "w") as file:
             for name, array in arrays.items():
                 with file.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    _write_array(member, array)
+                    np.lib.format.write_array(member, array, allow_pickle=False)
         seal(unfinished)
 
 
@@ -104,18 +101,3 @@ def _digest(file: BinaryIO, size: int) -> str:
         digest.update(block)
         size -= len(block)
     return digest.hexdigest()
-
-
-def _write_array(member: IO[bytes], array: Any) -> None:
-    """Writes one array, or its chunks, in the format of `numpy.save`."""
-    if isinstance(array, np.ndarray):
-        np.lib.format.write_array(member, array, allow_pickle=False)
-        return
-    header = {
-        "descr": np.lib.format.dtype_to_descr(array.dtype),
-        "fortran_order": False,
-        "shape": array.shape,
-    }
-    np.lib.format.write_array_header_1_0(member, header)
-    for chunk in array.chunks():
-        member.write(chunk.data)

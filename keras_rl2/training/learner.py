@@ -14,12 +14,10 @@ import tensorflow as tf
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.round_dataset import RoundDataset
-from keras_rl2.data.round_dataset import RoundMaker
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.training.compile_arguments import CompileArguments
 from keras_rl2.training.devices import Devices
 from keras_rl2.training.overriding import Overridden
-from keras_rl2.updates.observing import Observers
 from keras_rl2.updates.skipped_updates import SkippedUpdates
 from keras_rl2.updates.target_networks import TargetNetworks
 from keras_rl2.updates.updater import TrainedVariables
@@ -38,14 +36,14 @@ class RoundSize(NamedTuple):
         compiled: bool. Whether XLA compiles the loop over them.
         from_trajectory: bool. Whether the one update is made from the
             trajectory itself.
-        rounds: `RoundMaker` or None. Makes the rounds within the call; None,
-            the default, where they are made before it.
+        rounds: `GraphRounds`, `ReplayRounds` or None. Makes the rounds within
+            the call; None, the default, where they are made before it.
     """
 
     updates: int
     compiled: bool
     from_trajectory: bool
-    rounds: RoundMaker | None = None
+    rounds: Any = None
 
 
 class Learner(CollectingAgent, Protocol):
@@ -198,7 +196,7 @@ class Learner(CollectingAgent, Protocol):
         """Returns the means of the epoch so far."""
 
     @property
-    def observers(self) -> Observers[Trajectory]:
+    def observers(self) -> set[Callable[[Trajectory], object]]:
         """Functions that see each trajectory."""
 
     def begin_training(self, dataset: RoundDataset) -> None:

@@ -1,12 +1,8 @@
-"""Trajectories as an agent sees them: statistics, and observers."""
+"""Statistics of the observations that an agent sees."""
 
-import inspect
-import weakref
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
-from typing import Generic
-from typing import TypeVar
 
 import keras
 import numpy as np
@@ -225,8 +221,9 @@ def _describe(
     layer: ObservationNormalization, trajectory: Trajectory, row: int
 ) -> str:
     """Describes the number of a row that is furthest from the others."""
-    name, array = _normalized(layer, trajectory)
+    path, array = _input_of(layer, trajectory.observation)
     step, env = divmod(row, trajectory.valid.shape[1])
+    name = f"observation {path}".strip()
     values = np.ravel(array[step, env])
     deviation = np.sqrt(layer.running_variance.numpy().ravel())
     distance = np.abs(values - layer.running_mean.numpy().ravel())
@@ -238,21 +235,14 @@ def _describe(
     )
 
 
-def _normalized(
-    layer: ObservationNormalization, trajectory: Trajectory
-) -> tuple[str, np.ndarray]:
-    """Returns the name and the rows `[T, B, ...]` that a layer observes."""
-    path, array = _input_of(layer, trajectory.observation)
-    return f"observation {path}".strip(), array[:-1]
-
-
 def _refuse(
     layer: ObservationNormalization, trajectory: Trajectory | None
 ) -> None:
     """Raises for a number that is too large to be squared, with its place."""
     received = "larger ones from a rollout in the graph"
     if trajectory is not None:
-        name, array = _normalized(layer, trajectory)
+        path, array = _input_of(layer, trajectory.observation)
+        array, name = array[:-1], f"observation {path}".strip()
         valid = trajectory.valid.reshape(
             *trajectory.valid.shape, *[1] * (array.ndim - 2)
         )
@@ -267,70 +257,3 @@ def _refuse(
         "variance: their squares must be finite in float32. Received: "
         f"{received}. No statistic and no weight has been changed by it."
     )
-
-
-T = TypeVar("T")
-
-
-class Observers(Generic[T]):
-    """Functions that are called with each piece of news.
-
-    An agent calls its observers with each `Trajectory` that it receives.
-
-    A method is removed together with its object: a callback of a `fit` that
-    was interrupted leaves nothing behind.
-
-    Example:
-
-    >>> import keras_rl2 as rl
-    >>> rollouts = rl.RolloutDataset("CartPole-v1", horizon=64, seed=0)
-    >>> agent = rl.PPO.for_env("CartPole-v1", seed=0)
-    >>> agent.observers.add(lambda trajectory: print(trajectory.reward.shape))
-    >>> rollouts.bind(agent)
-    >>> rollouts.refresh()
-    (64, 1)
-    """
-
-    def __init__(self) -> None:
-        self._references: list[Callable[[], Callable[[T], object] | None]] = []
-
-    def add(self, observer: Callable[[T], object]) -> None:
-        """Adds a function, which is called once for each piece of news.
-
-        Args:
-            observer: Callable. Takes the news.
-        """
-        self.remove(observer)
-        self._references.append(
-            weakref.WeakMethod(observer)
-            if inspect.ismethod(observer)
-            # There may be no other reference to a function, e.g. a lambda.
-            else lambda: observer
-        )
-
-    def remove(self, observer: Callable[[T], object]) -> None:
-        """Removes a function, if it was added.
-
-        Args:
-            observer: Callable. The argument of `add`.
-        """
-        self._references = [
-            reference
-            for reference in self._references
-            if reference() not in (None, observer)
-        ]
-
-    def __call__(self, news: T) -> None:
-        """Calls all observers.
-
-        Args:
-            news: The news, e.g. a `Trajectory`.
-        """
-        for reference in self._references:
-            observer = reference()
-            if observer is not None:
-                observer(news)
-
-    def __len__(self) -> int:
-        """Returns the number of observers."""
-        return sum(reference() is not None for reference in self._references)

@@ -69,10 +69,7 @@ class RolloutSamples:
         sequence: dict[str, Tree[ArraySpec]] = map_leaves(
             lambda spec: ArraySpec((length, *spec.shape), spec.dtype), one
         )
-        sequence["state"] = tuple(
-            ArraySpec(each.shape[1:], each.dtype.name)
-            for each in agent.initial_state(1)
-        )
+        sequence["state"] = state_spec(agent)
         return sequence
 
     def prepare(
@@ -221,6 +218,14 @@ class RolloutSamples:
             )
             values.append(flat(value))
         return policy, ops.concatenate(values, axis=0)
+
+
+def state_spec(agent: Any) -> tuple[ArraySpec, ...]:
+    """Returns the specs of an agent's recurrent state of one environment."""
+    return tuple(
+        ArraySpec(each.shape[1:], each.dtype.name)
+        for each in agent.initial_state(1)
+    )
 
 
 def _in_sequences(

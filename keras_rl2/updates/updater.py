@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
-from typing import TypeVar
 from typing import cast
 
 import keras
@@ -22,7 +21,6 @@ from keras_rl2.updates.target_networks import TargetNetworks
 
 Batch = dict[str, Tensor]
 Terms = dict[str, Tensor]
-Gradients = TypeVar("Gradients")
 
 
 class Objective(NamedTuple):
@@ -92,10 +90,6 @@ class Updater:
         self, objectives: Mapping[str, Objective], batch: Batch
     ) -> Terms:
         """Makes one step along each objective, if all gradients are finite.
-
-        Args:
-            objectives: Mapping of `Objective` by name.
-            batch: dict of `[B, ...]`. The minibatch.
 
         Returns:
             dict: the terms of all objectives; `<name>_loss` of each, and their
@@ -337,7 +331,7 @@ def minibatch_of(data: Any) -> dict[str, Tensor]:
     return {**batch, "weight": ops.cast(weight, "float32") * factor}
 
 
-def all_computed(gradients: Gradients) -> Gradients:
+def all_computed(gradients: Any) -> Any:
     """Returns gradients that no optimizer receives before all are computed.
 
     It is called before anything is applied, once for a whole update. A
@@ -388,16 +382,10 @@ def apply_gradients(
 
 
 def added_losses(network: keras.Model) -> Tensor | float:
-    """Returns the losses that a network adds to its training loss.
+    """Returns the scalar sum of losses that a network adds to its own.
 
     They come from its `kernel_regularizer` and the like, its
-    `activity_regularizer`, and `add_loss` in its last call.
-
-    Args:
-        network: `keras.Model`. Must have been called just before.
-
-    Returns:
-        scalar float32, or 0.0 where it adds nothing.
+    `activity_regularizer`, and `add_loss` in its last call, just before.
     """
     losses = network.losses
     if not losses:
@@ -421,50 +409,20 @@ class TrainedVariables:
     def __init__(self, agent: keras.Model, targets: TargetNetworks) -> None:
         self._agent = agent
         self._targets = targets
-        self._optimized: frozenset[int] | None = None
         self._traced: frozenset[int] | None = None
 
-    def forget(self) -> None:
-        """Forgets the variables of the former optimizer."""
-        self._optimized = None
-
-    def keep_optimized(self) -> None:
-        """Keeps the variables that the optimizer has been built for."""
-        self._optimized = self._present
-
     def keep_traced(self) -> bool:
-        """Keeps the variables that updates are about to be run for.
-
-        Returns:
-            bool: whether they have been traced for other variables.
-        """
-        traced, self._traced = self._traced, self._present
-        return traced is not None and traced != self._traced
+        """Keeps the variables of the next updates; returns if they changed."""
+        present = frozenset(map(id, self._agent.trainable_variables))
+        traced, self._traced = self._traced, present
+        return traced is not None and traced != present
 
     def check(self) -> None:
-        """Raises if nothing is trained, or the optimizer lacks a variable.
-
-        Raises:
-            ValueError: If all variables are frozen, or one is no longer frozen.
-        """
+        """Raises a `ValueError` if nothing is trained."""
         # `trainable = True` of the agent is said to its target networks too.
         self._targets.freeze()
         if not self._agent.trainable_variables:
             raise nothing_to_train(self._agent.name)
-        if self._optimized is None:
-            return
-        for variable in self._agent.trainable_variables:
-            if id(variable) not in self._optimized:
-                raise ValueError(
-                    "Expected `compile` after something was made trainable "
-                    "that had been frozen: the optimizer knows nothing of it. "
-                    f"Received: {variable.path!r}"
-                )
-
-    @property
-    def _present(self) -> frozenset[int]:
-        """Identities of the variables that are trained at present."""
-        return frozenset(map(id, self._agent.trainable_variables))
 
 
 def nothing_to_train(name: str | None = None) -> ValueError:

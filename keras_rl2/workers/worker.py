@@ -13,13 +13,12 @@ import gymnasium
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from keras_rl2.collecting.broken_episodes import BrokenEpisodes
 from keras_rl2.collecting.collector import Collector
+from keras_rl2.collecting.collector import EpisodeCollector
 from keras_rl2.collecting.collector import StepNoise
-from keras_rl2.collecting.episode_collector import EpisodeCollector
 from keras_rl2.collecting.policy_actor import Actor
 from keras_rl2.collecting.policy_actor import PolicyActor
-from keras_rl2.collecting.sent_policy import SentPolicy
+from keras_rl2.collecting.policy_actor import SentPolicy
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.envs import making
 from keras_rl2.envs.adapt import as_vector_env
@@ -85,14 +84,13 @@ class Collected:
 
     Attributes:
         trajectory: `Trajectory`.
-        broken: `BrokenEpisodes` or None. Episodes that failures have cut.
-        env_restarts: int. Failures of environments so far.
+        lost: `[B]` bool. Environments whose unfinished episodes were lost with
+            their worker before the rollout.
         pending_reset: `[B]` bool. That of the adapter, after the rollout.
     """
 
     trajectory: Trajectory
-    broken: BrokenEpisodes | None
-    env_restarts: int
+    lost: np.ndarray
     pending_reset: np.ndarray
 
 
@@ -110,7 +108,6 @@ class Worker:
         self.first, num_envs = envs.start, envs.stop - envs.start
         self._seed = seed
         self.env = as_vector_env(maker(num_envs))
-        self.env.remake = lambda: maker(num_envs)
         self._collector: Collector | None = None
         self._actor: PolicyActor | None = None
         # Whether its environments have ever been reset.
@@ -128,7 +125,6 @@ class Worker:
         whole_episodes: bool,
         action: ActionFormat,
         sequence_length: int | None,
-        restarts: bool,
         policy: SentPolicy | None,
     ) -> None:
         """Prepares for rollouts."""
@@ -137,7 +133,6 @@ class Worker:
             self._collector = kind(self.env, horizon, action)
         collector = self._collector
         collector.sequence_length = sequence_length
-        collector.restart_seed = self._next_seed if restarts else None
         collector.keeps_log_prob = bool(policy and policy.with_log_prob)
         self._actor = policy.actor() if policy else None
 
@@ -170,13 +165,8 @@ class Worker:
             if self._actor is not None:
                 self._actor.begin(np.ones(self.env.num_envs, np.bool_))
         trajectory = collector.collect(actor, noise)
-        broken = collector.broken
-        if anew:
-            broken = broken or BrokenEpisodes(trajectory.reward.shape)
-            broken.cut_before[:] = True
-        return Collected(
-            trajectory, broken, collector.env_restarts, self.env.pending_reset
-        )
+        lost = np.full(self.env.num_envs, anew)
+        return Collected(trajectory, lost, self.env.pending_reset)
 
     def _seed_of(self, reset: tuple[int | None] | None) -> int | None:
         """Returns the seed of a reset: that asked for, or the worker's own.
@@ -186,11 +176,7 @@ class Worker:
         begun, self._begun = self._begun, True
         if reset is not None and reset[0] is not None:
             return reset[0] + self.first
-        return None if begun else self._next_seed(0)
-
-    def _next_seed(self, restarts: int) -> int:
-        """Returns the seed of environments that are restarted."""
-        return derived_seed(self._seed, restarts)
+        return None if begun else derived_seed(self._seed, 0)
 
     # Single steps, for other uses of a dataset's environments.
 

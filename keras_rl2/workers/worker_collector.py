@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from keras_rl2.collecting.broken_episodes import BrokenEpisodes
 from keras_rl2.collecting.collector import Collector
 from keras_rl2.collecting.collector import StepNoise
-from keras_rl2.collecting.policy_actor import Actor
-from keras_rl2.collecting.sent_policy import SendingActor
+from keras_rl2.collecting.policy_actor import SentPolicy
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.saving import plain_data
 from keras_rl2.spaces.action_format import ActionFormat
@@ -32,20 +30,18 @@ class WorkerCollector(Collector):
         env: `WorkerEnv`. The environments.
         horizon: int. Steps of one rollout, T.
         action: `ActionFormat` of the policy's own actions.
+
+    Attributes:
         whole_episodes: bool. Whether a rollout is one episode of each
             environment.
     """
 
     def __init__(
-        self,
-        env: WorkerEnv,
-        horizon: int,
-        action: ActionFormat,
-        whole_episodes: bool,
+        self, env: WorkerEnv, horizon: int, action: ActionFormat
     ) -> None:
         super().__init__(env, horizon, action)
         self.pool = env.pool
-        self._whole_episodes = whole_episodes
+        self.whole_episodes = False
         # Begun and not yet finished.
         self._rollouts: deque[list[Call] | Collected] = deque()
         self._planned: tuple[Any, ...] = ()
@@ -54,7 +50,7 @@ class WorkerCollector(Collector):
     @property
     def needs_reset(self) -> bool:
         """Whether the next rollout begins new episodes."""
-        return self._whole_episodes or super().needs_reset
+        return self.whole_episodes or super().needs_reset
 
     def reset(self, seed: int | None = None) -> None:
         """Begins new episodes with the next rollout; see `Collector`."""
@@ -69,21 +65,21 @@ class WorkerCollector(Collector):
         """Number of rollouts begun and not yet finished."""
         return len(self._rollouts)
 
-    def collect(
-        self, actor: Actor | SendingActor, noise: StepNoise
-    ) -> Trajectory:
+    def collect(self, actor: Any, noise: StepNoise) -> Trajectory:
         """Collects a rollout, and waits for it; see `Collector`."""
         self.begin(actor, noise)
         return self.finish()
 
-    def begin(self, actor: Actor | SendingActor, noise: StepNoise) -> None:
-        """Asks all workers for their share of a rollout."""
-        acting: Any = actor
-        if isinstance(actor, SendingActor):
-            self.plan(actor)
-            acting = self.pool.share(actor.weights)
-        else:
-            self.plan(None)
+    def begin(self, actor: Any, noise: StepNoise) -> None:
+        """Asks all workers for their share of a rollout.
+
+        Args:
+            actor: `SentActor`, or a function that acts in its place.
+            noise: See `collect`.
+        """
+        policy: SentPolicy | None = getattr(actor, "policy", None)
+        self.plan(policy)
+        acting = actor if policy is None else self.pool.share(actor.weights)
         arguments = [
             (acting, _own(noise, share), self._reset)
             for share in self.pool.shares
@@ -98,17 +94,16 @@ class WorkerCollector(Collector):
         self._reset = None
         self._rollouts.append(calls)
 
-    def plan(self, actor: SendingActor | None) -> None:
+    def plan(self, policy: SentPolicy | None) -> None:
         """Sends workers their plan, with a policy, if it has changed."""
         plan = (
             self.horizon,
-            self._whole_episodes,
+            self.whole_episodes,
             self.head,
             self.sequence_length,
-            self.restart_seed is not None,
-            None if actor is None else actor.policy,
+            policy,
         )
-        if not self._planned or (actor and plan != self._planned):
+        if not self._planned or (policy and plan != self._planned):
             self._planned = plan
             self.pool.plan(*plan)
 
@@ -121,11 +116,12 @@ class WorkerCollector(Collector):
             self.drop(error)
             raise
         self._rollouts.popleft()
-        self.broken = collected.broken
-        self.env_restarts = collected.env_restarts
+        self.lost = collected.lost if collected.lost.any() else None
+        if self.lost is not None:
+            self.episodes.begin(self.lost)
         self._adapter.pending_reset = collected.pending_reset
         self._adapter.steps += self.horizon
-        self.episodes.count(collected.trajectory, self.broken)
+        self.episodes.count(collected.trajectory)
         return collected.trajectory
 
     def _gathered(self, rollout: list[Call] | Collected) -> Collected:
@@ -197,42 +193,27 @@ def _own(noise: StepNoise, share: slice) -> StepNoise:
 
 def _state_of(collected: Collected) -> dict[str, Any]:
     """Returns a rollout as plain data."""
-    broken = collected.broken
-    return plain_data.copied(
+    copied: dict[str, Any] = plain_data.copied(
         {
             "trajectory": collected.trajectory.arrays(),
-            "broken": None if broken is None else vars(broken),
-            "env_restarts": collected.env_restarts,
+            "lost": collected.lost,
             "pending_reset": collected.pending_reset,
         }
     )
+    return copied
 
 
 def _of_state(state: dict[str, Any]) -> Collected:
     """Returns the rollout that `_state_of` was given."""
     trajectory = Trajectory(**state["trajectory"])
-    broken = None
-    if state["broken"] is not None:
-        broken = BrokenEpisodes(trajectory.reward.shape)
-        vars(broken).update(state["broken"])
-    restarts, pending = int(state["env_restarts"]), state["pending_reset"]
-    return Collected(trajectory, broken, restarts, pending)
+    return Collected(trajectory, state["lost"], state["pending_reset"])
 
 
 def _joined(parts: list[Collected], shares: Sequence[slice]) -> Collected:
     """Joins the workers' shares of a rollout."""
-    broken = None
-    if any(each.broken is not None for each in parts):
-        broken = BrokenEpisodes.joined(
-            [
-                each.broken or BrokenEpisodes(each.trajectory.reward.shape)
-                for each in parts
-            ]
-        )
     return Collected(
         _trajectory([each.trajectory for each in parts], shares),
-        broken,
-        sum(each.env_restarts for each in parts),
+        side_by_side([each.lost for each in parts]),
         side_by_side([each.pending_reset for each in parts]),
     )
 

@@ -71,7 +71,7 @@ USUAL = {
         ("temperature max_weight clip max_deviations", SCALE),
         ("timeout start_timeout seconds", SECONDS),
         (
-            "distributional initialization on_env_error format quantize reward "
+            "distributional initialization format quantize reward "
             "aggregate workers log_settings",
             CHOICE,
         ),

@@ -297,7 +297,7 @@ def test_what_is_thawed_is_compiled_anew(name):
     agent.fit(dataset, verbose=0)
     before = layer.get_weights()
     layer.trainable = True
-    with pytest.raises(ValueError, match=f"Expected `compile`.*{layer.name}"):
+    with pytest.raises(ValueError, match="Unknown variable"):
         agent.fit(dataset, verbose=0)
     agent.compile(run_eagerly=True)
     agent.fit(dataset, verbose=0)

@@ -39,7 +39,6 @@ def test_numbers_of_a_round():
         "minibatches": 4,
         "updates_per_round": 16,
         "num_envs": 3,
-        "on_env_error": "raise",
     }
     for name in ("steps_per_round", "minibatches", "updates_per_round"):
         assert getattr(rollouts, name) == expected[name]
@@ -167,10 +166,8 @@ def test_settings_are_unknown_before_an_agent_is_bound():
     assert repr(rollouts) == (
         "<RolloutDataset CartPole-v1: num_envs=1, rounds_per_epoch=1>"
     )
-    with pytest.raises(AttributeError, match="know its `horizon`"):
+    with pytest.raises(AttributeError, match="no attribute 'horizon'"):
         _ = rollouts.horizon
-    with pytest.raises(AttributeError, match="no attribute 'horizons'"):
-        _ = rollouts.horizons
     whole = rl.RolloutDataset("CartPole-v1", 512, 1, None)
     assert whole.batch_size == whole.steps_per_round == 512
     with raises("`batch_size`", "batch_size='all'"):
@@ -221,29 +218,6 @@ def test_arguments_and_wrappers_of_environments():
         for each in env.env.envs:
             assert each.unwrapped.g == 1.5
             assert isinstance(each, gymnasium.wrappers.ClipAction)
-
-
-@pytest.mark.parametrize("ends", [False, True])
-def test_training_without_the_end_of_an_episode_is_told_of_once(
-    ends, monkeypatch, recwarn
-):
-    monkeypatch.setattr("keras_rl2.data.collecting_dataset._MANY_STEPS", 24)
-
-    def make():
-        env = gymnasium.make("Pendulum-v1").unwrapped
-        return gymnasium.wrappers.TimeLimit(env, 5) if ends else env
-
-    rollouts = rl.RolloutDataset(
-        make, num_envs=2, horizon=8, passes=1, batch_size=16, seed=0
-    )
-    rollouts.bind(rl.PPO.for_env(rollouts.env, hidden=(4,), seed=0))
-    for _ in range(4):
-        rollouts.collect()
-    said = [each for each in recwarn if "No episode of" in str(each.message)]
-    assert len(said) == (0 if ends else 1)
-    if said:
-        assert "ended in 32 steps" in str(said[0].message)
-        assert "TimeLimit" in str(said[0].message)
 
 
 def test_a_refused_agent_leaves_a_dataset_as_it_was():

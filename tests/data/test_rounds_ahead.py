@@ -94,9 +94,8 @@ def test_a_state_goes_on_with_what_is_under_way():
 
 
 def test_rounds_ahead_that_cannot_be():
-    for workers, ahead in ((None, 1), (rl.LocalWorkers(2), -1)):
-        with pytest.raises(ValueError, match="Expected `rounds_ahead`"):
-            made(workers, rounds_ahead=ahead)
+    with pytest.raises(ValueError, match="Expected `rounds_ahead`"):
+        made(rl.LocalWorkers(2), rounds_ahead=-1)
 
 
 def test_environments_explore_as_in_ape_x():

@@ -89,7 +89,6 @@ def trained(name, log_dir):
     if name == "DDPG":
         decay = keras.optimizers.schedules.PolynomialDecay(0.5, 100, 0.1)
         settings["exploration"] = rl.exploration.GaussianNoise(decay)
-        data["on_env_error"] = "restart"
     # Long enough that units can be told dead.
     data |= {"horizon": 64} if case.on_policy else {"steps_per_round": 128}
     return fit(

@@ -77,7 +77,7 @@ def test_wrong_first_steps():
 def test_agents_learn_nothing_of_a_mismatch():
     env = Lying(step=step(np.array([0.0, 255.0])))
     agent = rl.PPO.for_env(env, hidden=(4,), seed=0)
-    rollouts = rl.RolloutDataset(env, horizon=8, seed=0, on_env_error="restart")
+    rollouts = rl.RolloutDataset(env, horizon=8, seed=0)
     with pytest.raises(MismatchError, match="in its space"):
         agent.fit(rollouts, epochs=1, verbose=0)
     assert agent.env_steps == 0

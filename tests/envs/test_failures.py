@@ -259,14 +259,3 @@ def test_evaluation_and_recording_name_the_environment():
     with pytest.raises(EnvCrash) as caught:
         rl.record("random", FailingEnv(at=5), 20)
     assert "step 5 of environment 0" in caught.value.__notes__[0]
-
-
-def test_an_environment_made_again_gets_a_new_adapter_by_its_id():
-    env = as_vector_env("CartPole-v1")
-    old = env.env
-    env.restart(seed=3)
-    assert env.env is not old
-    assert as_vector_env(old) is not env
-    np.testing.assert_array_equal(
-        env.reset(seed=3), as_vector_env("CartPole-v1").reset(seed=3)
-    )

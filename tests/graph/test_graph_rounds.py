@@ -80,7 +80,7 @@ def test_samples_equal_those_of_the_same_trajectory() -> None:
 def test_episodes_are_counted_as_python_counts_them() -> None:
     _, rollout = collected(num_envs=3, horizon=200)
     expected = EpisodeStatistics(3, window=100)
-    expected.count(as_trajectory(rollout), None)
+    expected.count(as_trajectory(rollout))
     count, returns, lengths = last_episodes(rollout)
     ended = len(expected.returns)
     assert 10 < ended < 100

@@ -463,7 +463,7 @@ REPLAY = [
     ),
     Mutant(
         "sum_tree_takes_the_item_before_a_boundary",
-        "data/sum_tree.py",
+        "data/prioritized_replay_buffer.py",
         "right = query >= left",
         "right = query > left",
         "replay/test_sum_tree.py",

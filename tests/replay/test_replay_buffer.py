@@ -113,16 +113,12 @@ def test_random_episodes(n_step, num_envs, next_step, longest):
         assert_holds(buffer, items, draws=2048)
 
 
-@pytest.mark.parametrize(
-    ("before", "discards"), [(0, False), (6, False), (50, False), (45, True)]
-)
-def test_draws_ahead_are_those_after_further_steps(before, discards):
+@pytest.mark.parametrize("before", [0, 6, 50])
+def test_draws_ahead_are_those_after_further_steps(before):
     trajectory, _ = stream(np.random.default_rng(0), 90, 2, False)
     alone, ahead = (make(40, 2, (2,)) for _ in range(2))
     for buffer in (alone, ahead):
         buffer.extend(part(trajectory, 0, before))
-        if discards:
-            buffer.discard_episodes(np.array([True, True]))
     expected, further = [], []
     for k in range(1, 5):
         stop = before + 10 * k
@@ -190,19 +186,6 @@ def test_an_episode_that_is_broken_off_counts_as_truncated(n_step, how):
         assert int(items[0]["next_observation"]) == 2
     assert int(items[2]["observation"]) == 50
     assert len(buffer) == (5 if n_step == 1 else 3)
-
-
-def test_only_the_episode_under_way_is_discarded():
-    buffer = make()
-    add_chain(buffer, [1, 2, 4, 8], terminated=[1])
-    buffer.discard_episodes(np.array([True]))
-    assert sorted(by_number(buffer)) == [0, 1]
-    add_chain(buffer, [16, 32], truncated=[5], first=4)
-    # Nothing is under way, and what comes next is another episode.
-    buffer.discard_episodes(np.array([True]))
-    add_chain(buffer, [64], first=6)
-    assert sorted(by_number(buffer)) == [0, 1, 4, 5, 6]
-    assert len(buffer) == 5
 
 
 def test_last_observations_outlive_a_reset_by_others():

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
+from keras_rl2.data.prioritized_replay_buffer import SumTree
 from keras_rl2.data.replay_buffer import ReplayBuffer
-from keras_rl2.data.sum_tree import SumTree
 from keras_rl2.spaces.array_spec import ArraySpec
 from support import golden
 

@@ -79,7 +79,7 @@ def same_transitions(one, other):
     ],
 )
 def test_saved_at_random_times(seed, n_step, next_step, spec, tmp_path):
-    """What is stored, cut and discarded between, in pieces of any length."""
+    """What is stored and cut between, in pieces of any length."""
     generator = np.random.default_rng(seed)
     trajectory = stream(generator, 300, NUM_ENVS, next_step)[0]
     if spec is SPEC:
@@ -94,7 +94,7 @@ def test_saved_at_random_times(seed, n_step, next_step, spec, tmp_path):
         if what < 0.1:
             ring.cut()
         elif what < 0.3:
-            ring.discard_episodes(generator.random(NUM_ENVS) < 0.5)
+            ring.cut(generator.random(NUM_ENVS) < 0.5)
         if generator.random() < 0.4:
             state = saved.save(ring)
             again = saved.restored(make(n_step, spec), state)
@@ -119,34 +119,6 @@ def part_of(trajectory, start, stop):
         final_observation=trajectory.final_observation["one"],
     )
     return as_trees(part(one, start, stop))
-
-
-def test_discarded_long_after_it_was_saved(tmp_path):
-    trajectory = stream(np.random.default_rng(0), 15, NUM_ENVS, False)[0]
-    # One episode, from the first step on.
-    never = np.zeros_like(trajectory.terminated)
-    trajectory = dataclasses.replace(
-        trajectory,
-        terminated=never,
-        truncated=never,
-        final_observation=trajectory.final_observation[:0],
-        final_index=trajectory.final_index[:0],
-    )
-    ring, saved = make(capacity=60), Saved(tmp_path)
-    ring.extend(part(trajectory, 0, 10))
-    saved.save(ring)
-    ring.extend(part(trajectory, 10, 15))
-    ring.discard_episodes(np.array([True, False]))
-    state = saved.save(ring)
-    again = saved.restored(make(capacity=60), state)
-    assert len(again) == len(ring) == 15
-    np.testing.assert_equal(again.get_state(), ring.get_state())
-    # What has been written needs not be written again and again.
-    for step in range(2):
-        ring.extend(part(trajectory, step, step + 1))
-        saved.save(ring)
-    last = saved.log.read(state["log"])[-1]
-    assert len(last["slot"]) == 3
 
 
 def test_what_could_not_be_written_is_added_again(tmp_path):

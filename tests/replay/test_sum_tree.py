@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_rl2.data.sum_tree import SumTree
+from keras_rl2.data.prioritized_replay_buffer import SumTree
 
 # One level, an odd number of items on several levels, and a few more.
 SIZES = [1, 7, 8193, 50_001]

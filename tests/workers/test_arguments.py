@@ -54,7 +54,6 @@ def test_environments_that_cannot_be_shared_or_sent():
         (lambda lock=LOCK: CountingEnv(lock), {}, lock),
         ("Acrobot-v1", {"wrappers": [lambda env: CountingEnv(LOCK)]}, lock),
         ("Acrobot-v1", {"horizon": 8, "sequence_length": 3}, "Received: "),
-        ("Acrobot-v1", {"on_env_error": "ignore"}, "Received: "),
     ]:
         with pytest.raises(ValueError, match="Received: ") as caught:
             rl.RolloutDataset(env, **{"workers": two, **arguments})

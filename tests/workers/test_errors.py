@@ -5,10 +5,7 @@ import functools
 import pytest
 
 import keras_rl2 as rl
-from support import failing_envs
 from support import worker_envs
-from support.datasets import episodes_of
-from support.failing_envs import FailingEnv
 from support.probe_envs import NonFiniteEnv
 from support.watched_workers import NUM_ENVS
 from support.watched_workers import Watch
@@ -114,24 +111,6 @@ def test_what_is_not_finite_is_named():
         agent.fit(data, epochs=1, verbose=0)
     assert "at step 7" in str(caught.value)
     assert "In worker 0" in " ".join(caught.value.__notes__)
-
-
-def test_environments_that_fail_begin_anew_within_a_worker():
-    def make():
-        return FailingEnv(probability=0.02, seed=1)
-
-    agent, data = made(make, WorkersHere(2), on_env_error="restart", horizon=48)
-    counts = []
-    agent.observers.add(
-        lambda each: counts.append(failing_envs.assert_trajectory(each))
-    )
-    data.bind(agent)
-    for _ in range(6):
-        data.refresh()
-    assert data.logs()["env_restarts"] >= 2
-    assert data.env.pool.losses == 0
-    assert agent.env_steps == sum(counts) < 6 * 48 * NUM_ENVS
-    assert {*episodes_of(data)["episode_lengths"]} == {failing_envs.LENGTH}
 
 
 def test_workers_of_settings_that_do_not_fit_are_ended():
