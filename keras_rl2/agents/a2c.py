@@ -9,7 +9,7 @@ from keras_rl2 import losses
 from keras_rl2.agents.on_policy_agent import OnPolicyAgent
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
-from keras_rl2.policies.own_round import OwnRollout
+from keras_rl2.policies.agent_protocols import OwnRollout
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -27,9 +27,6 @@ class A2C(OnPolicyAgent):
     is the one-step actor-critic of textbooks. With a whole rollout as the
     batch (`batch_size=None`, `passes=1`) one recorded forward pass serves the
     gradients of policy and value, and the targets.
-
-    Raises:
-        ValueError: If a number is out of range or a network does not fit.
 
     Example:
 

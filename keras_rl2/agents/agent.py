@@ -2,13 +2,13 @@
 
 import abc
 import contextlib
+import inspect
 import os
-import shutil
-import textwrap
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import MutableMapping
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from typing import Any
 from typing import Concatenate
 from typing import Literal
@@ -28,23 +28,35 @@ import tensorflow as tf
 from keras import ops
 
 from keras_rl2.agents import agent_config
-from keras_rl2.agents.acting_model import ActingModel
-from keras_rl2.agents.mean_of_each import MeanOfEach
 from keras_rl2.basics import arguments
+from keras_rl2.basics import inherited_arguments
 from keras_rl2.basics import replicas
 from keras_rl2.basics.inherited_arguments import making
 from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.basics.shapes import TensorLike
+from keras_rl2.collecting.policy_actor import LiteRTPolicy
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.round_dataset import RoundDataset
+from keras_rl2.distributions import Distribution
+from keras_rl2.distributions import PolicyHead
+from keras_rl2.distributions import policy_head
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.vector_env import GivenEnv
+from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.building import check_arguments
+from keras_rl2.networks.inputs import has_memory
 from keras_rl2.networks.model_layers import all_layers
+from keras_rl2.networks.task import Task
+from keras_rl2.policies.policy_function import Acting
+from keras_rl2.policies.policy_function import PolicyFunction
+from keras_rl2.policies.policy_function import policy_function
 from keras_rl2.presets import Preset
 from keras_rl2.spaces import space_configs
+from keras_rl2.spaces import supported as spaces
+from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.training import compile_arguments
@@ -52,6 +64,7 @@ from keras_rl2.training import overriding
 from keras_rl2.training import round_execution
 from keras_rl2.training.compile_arguments import CompileArguments
 from keras_rl2.training.compile_arguments import GivenOptimizer
+from keras_rl2.training.devices import Devices
 from keras_rl2.training.devices import default_device
 from keras_rl2.training.learner import GivenCallbacks
 from keras_rl2.training.learner import RoundSize
@@ -68,6 +81,9 @@ from keras_rl2.updates.updater import Terms
 from keras_rl2.updates.updater import TrainedVariables
 from keras_rl2.updates.updater import Updater
 from keras_rl2.updates.updater import minibatch_of
+
+if TYPE_CHECKING:
+    from keras_rl2.export.export_check import ExportCheck
 
 Made = TypeVar("Made")
 Given = ParamSpec("Given")
@@ -86,6 +102,22 @@ _NOT_FITTED = {
     "class_weight": "no weights of classes: there are none",
     "sample_weight": "`weight` of each minibatch, from the dataset",
 }
+
+
+# Callbacks ask an agent that is not bound yet.
+_NO_SPACE = cast(gymnasium.Space[Any], None)
+
+
+class _OfConstructor:
+    """Signature of a class: that of its constructor, which may be inherited.
+
+    `inspect` would take `__new__`. For an instance it takes `__call__`.
+    """
+
+    def __get__(self, instance: object, owner: type) -> inspect.Signature:
+        if instance is not None:
+            raise AttributeError("__signature__")
+        return inherited_arguments.constructor(owner)
 
 
 class AgentArguments(TypedDict, total=False):
@@ -111,7 +143,7 @@ class AgentArguments(TypedDict, total=False):
     device: str | None
 
 
-class Agent(ActingModel):
+class Agent(keras.Model, abc.ABC):
     """Base class of agents.
 
     An agent processes batches and never steps an environment. A subclass
@@ -146,6 +178,13 @@ class Agent(ActingModel):
     True
     """
 
+    #: Supported classes of action spaces; `gymnasium.Space` for all that the
+    #: library supports. Otherwise a Box must have finite bounds.
+    action_kinds: tuple[type[gymnasium.Space[Any]], ...] = (gymnasium.Space,)
+    #: Whether the policy's own actions of a Box are within -1 ... 1.
+    squashes = False
+    #: Units of a Gaussian's actions, `"half_range"` or `"environment"`.
+    action_units = "environment"
     #: Whether it learns from rollouts of its current policy, not from replay.
     on_policy = True
     #: Whether rollouts consist of whole episodes, started in each round.
@@ -210,7 +249,19 @@ class Agent(ActingModel):
                 max_gradient_norm=(max_gradient_norm, 1e-12, np.inf)
             )
         compile_arguments.check_model(name, dtype)
-        super().__init__(observation_space, action_space, seed, name, dtype)
+        learners = Devices()
+        # Observations must not lose precision before they are normalised;
+        # each network casts its own inputs.
+        with learners.unseen():
+            super().__init__(name=name, dtype=dtype, autocast=False)
+        self.devices = learners
+        self.seed = seed
+        self._task: Task | None = None
+        self._requested_spaces = (
+            space_configs.as_space(observation_space),
+            space_configs.as_space(action_space),
+        )
+        self._acting = Acting(self, seed)
         self.gamma = gamma
         self.max_gradient_norm = max_gradient_norm
         self.rollouts: Any = None
@@ -302,17 +353,14 @@ class Agent(ActingModel):
                 PyTorch's layers; None for the algorithm's default. Defaults to
                 `None`.
             memory: RNN cell of Keras or None, e.g.
-                `keras.layers.LSTMCell(128)`. Makes the network recurrent: all
-                outputs share the cell, and each has its own hidden layers
-                after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
-                `None`.
+                `keras.layers.LSTMCell(128)`. Makes the network recurrent; see
+                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
             shared: bool or None. Whether policy and value share all layers
-                but their outputs, as published for images; None where the
-                observation contains an image. Defaults to `None`.
-            device: str or None. Device that holds the agent and makes its
-                updates, e.g. `"cpu:0"` or `"gpu:0"`; None for the CPU if there
-                is a GPU and the networks are small, and otherwise for the
-                default of TensorFlow. Defaults to `None`.
+                but their outputs; None where the observation contains an
+                image. Defaults to `None`.
+            device: str or None. Device of the agent and its updates, e.g.
+                `"cpu:0"`; None for the CPU where networks are small, and
+                otherwise for TensorFlow's default. Defaults to `None`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
             name: str or None. Name of the model. Defaults to `None`.
@@ -326,8 +374,8 @@ class Agent(ActingModel):
             observations by an MLP.
 
         Raises:
-            ValueError: If a space of the environment is not supported, or an
-                argument is out of range.
+            ValueError: If a space is not supported, or an argument is out of
+                range.
             TypeError: If the algorithm does not take an argument.
         """
         settings |= arguments.present(name=name, dtype=dtype)
@@ -336,41 +384,28 @@ class Agent(ActingModel):
             cls.__name__, settings, taken - cls.made_arguments
         )
         arguments.check_seed(seed)
-        check_arguments(
-            activation=activation,
-            normalize_observations=normalize_observations,
-            normalization=normalization or cls.default_normalization,
-            initialization=initialization or cls.default_initialization,
-            **arguments.present(hidden=hidden),
-        )
         # Whoever gives networks and spaces needs no environment.
         from keras_rl2.envs.adapt import as_vector_env
 
         adapter = as_vector_env(env)
         kind = cls.for_action_space(adapter.action_space)
-        kind.refuse_arguments(settings)
-        _check(kind, memory, shared, dtype)
-        options = {
-            "hidden": hidden,
-            "activation": activation or kind.default_activation,
-            "normalize_observations": normalize_observations,
-            "normalization": normalization or kind.default_normalization,
-            "initialization": initialization or kind.default_initialization,
-        }
+        build = _network_builder(
+            kind,
+            adapter,
+            memory,
+            shared,
+            seed,
+            dtype,
+            hidden=hidden,
+            activation=activation,
+            normalize_observations=normalize_observations,
+            normalization=normalization,
+            initialization=initialization,
+        )
         device = device or default_device(
             adapter.observation_space, hidden or kind.default_hidden
         )
         with keras.device(device) if device else contextlib.nullcontext():
-            build = NetworkBuilder(
-                adapter.observation_space,
-                kind.make_policy_head(adapter.action_space),
-                options,
-                kind.default_hidden,
-                memory,
-                seed,
-                dtype,
-                shared,
-            )
             # A subclass takes networks, the base none.
             agent = cast("Callable[..., Agent]", kind)(
                 *kind.default_networks(build, **settings),
@@ -427,6 +462,45 @@ class Agent(ActingModel):
 
     # Defined by subclasses.
 
+    @abc.abstractmethod
+    def sample_action(self, observation: Tree[Tensor], noise: Tensor) -> Tensor:
+        """Draws actions of the policy `[B, ...]` from standard noise."""
+
+    @abc.abstractmethod
+    def greedy_action(self, observation: Tree[Tensor]) -> Tensor:
+        """Returns the policy's most probable actions `[B, ...]`."""
+
+    @abc.abstractmethod
+    def given_networks(self) -> dict[str, Any]:
+        """Returns the networks, keyed by constructor argument."""
+
+    @property
+    def acting_networks(self) -> list[keras.Model]:
+        """Networks of the policy: by default, the first that is given."""
+        return [next(iter(self.given_networks().values()))]
+
+    @property
+    def acting_variables(self) -> list[keras.Variable]:
+        """Variables that acting depends on."""
+        return [
+            v for network in self.acting_networks for v in network.variables
+        ]
+
+    @abc.abstractmethod
+    def _check_and_build(self) -> None:
+        """Checks networks against the spaces and makes all variables."""
+
+    @classmethod
+    def make_policy_head(
+        cls, action_space: gymnasium.Space[Any], scaled: bool = False
+    ) -> PolicyHead:
+        """Returns the policy head of an action space, if it is supported."""
+        if gymnasium.Space not in cls.action_kinds:
+            network_checks.check_action_kind(
+                cls, action_space, cls.action_kinds
+            )
+        return policy_head(action_space, squash=cls.squashes, scaled=scaled)
+
     @classmethod
     @abc.abstractmethod
     def default_networks(
@@ -481,6 +555,412 @@ class Agent(ActingModel):
             f"Expected {type(self).__name__} to define `objectives`, or a "
             "`train_step` of its own. Received: a class with neither"
         )
+
+    # The spaces.
+
+    def _bind_requested(self) -> None:
+        """Checks the networks, and binds to the constructor's spaces."""
+        taken = inherited_arguments.constructor(type(self)).parameters
+        for name, given in self.given_networks().items():
+            if given is None and name in taken and taken[name].default is None:
+                continue
+            for network in given if isinstance(given, list) else [given]:
+                network_checks.check_is_network(name, network)
+        observation_space, action_space = self._requested_spaces
+        if observation_space is not None and action_space is not None:
+            self.bind(observation_space, action_space)
+
+    def bind(
+        self,
+        observation_space: gymnasium.Space[Any],
+        action_space: gymnasium.Space[Any],
+    ) -> None:
+        """Binds the agent to the spaces of an environment.
+
+        Args:
+            observation_space: `gymnasium.Space`. Of a single environment.
+            action_space: `gymnasium.Space`. Of a single environment.
+
+        Raises:
+            ValueError: If a space is not supported, differs from the one that
+                the agent is bound to, or does not fit its networks.
+        """
+        if self._task is not None:
+            spaces.check_same(
+                type(self).__name__,
+                observation=(self.observation_space, observation_space),
+                action=(self.action_space, action_space),
+            )
+            return
+        spaces.check_observation_space(observation_space)
+        spaces.check_action_space(action_space)
+        scaled = self.action_units == "half_range"
+        head = self.make_policy_head(action_space, scaled)
+        self._task = Task(observation_space, action_space, head)
+        try:
+            self._build()
+        except Exception:
+            self._task = None
+            raise
+        self.built = True
+
+    @property
+    def task(self) -> Task:
+        """The task of the agent: its spaces, encoder and policy head.
+
+        Raises:
+            ValueError: If it is not bound to an environment's spaces yet.
+        """
+        self._require_bound()
+        return cast(Task, self._task)
+
+    def _require_bound(self) -> None:
+        """Raises an error unless the agent is bound to spaces."""
+        if self._task is None:
+            raise ValueError(
+                f"Expected a {type(self).__name__} that knows its spaces: "
+                "pass `observation_space` and `action_space` to the "
+                "constructor, use `for_env`, or call `fit` first. "
+                "Received: an agent bound to no environment"
+            )
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the agent is bound to an environment's spaces."""
+        return self._task is not None
+
+    @property
+    def observation_space(self) -> gymnasium.Space[Any]:
+        """The space of one environment's observations; None until bound."""
+        return self._task.observation_space if self._task else _NO_SPACE
+
+    @property
+    def action_space(self) -> gymnasium.Space[Any]:
+        """The space of one environment's actions; None until bound."""
+        return self._task.action_space if self._task else _NO_SPACE
+
+    @property
+    def policy_head(self) -> PolicyHead:
+        """The policy head of the action space; None until bound."""
+        return self._task.head if self._task else cast(PolicyHead, None)
+
+    @property
+    def observation_spec(self) -> Tree[ArraySpec]:
+        """Shapes and dtypes of one observation as it is stored."""
+        return self.task.observation_spec
+
+    @property
+    def is_masked(self) -> bool:
+        """Whether observations contain a mask of the allowed actions."""
+        return self.task.is_masked
+
+    # Acting.
+
+    @arguments.refusing_unknown
+    def act(
+        self,
+        observation: Tree[npt.ArrayLike],
+        state: Sequence[Any] | bool | None = None,
+        deterministic: bool = False,
+        *,
+        return_log_prob: bool = False,
+    ) -> Any:
+        """Chooses an action, or a batch of actions.
+
+        Args:
+            observation: `[...]` or `[B, ...]`. One raw observation or a batch;
+                for a Dict or Tuple space a dict or tuple of these.
+            state: tuple of `[B, ...]` or None. State of a recurrent policy: at
+                first `initial_state(B)`, then the state returned by the last
+                call. Defaults to `None`: the initial state. (A bool is taken
+                as `deterministic`, as in version 0.1.0.)
+            deterministic: bool. Whether to take the most probable action
+                instead of a sample. Defaults to `False`.
+            return_log_prob: bool. Whether to return the log-probability of
+                the action too, after it was clipped to the bounds. Defaults to
+                `False`.
+
+        Returns:
+            np.ndarray: the action in the environment's format, or `[B, ...]`;
+            with `return_log_prob` a tuple of that and `[]` or `[B]` float32;
+            with `state` a tuple of that and, last, the state after the step.
+
+        Raises:
+            ValueError: If the observation does not have the shape of the
+                space, the policy has no probabilities, or an action would not
+                be finite.
+        """
+        self._require_bound()
+        self.check_loaded()
+        if isinstance(state, bool):
+            deterministic, state = state, None
+        with self.devices.placement():
+            return self._acting.act(
+                observation, state, deterministic, return_log_prob
+            )
+
+    def policy_function(
+        self,
+        deterministic: bool = True,
+        *,
+        num_envs: int | None = None,
+        variables: Sequence[keras.Variable] = (),
+    ) -> PolicyFunction:
+        """Returns the policy as a `tf.function`, as actors and files run it.
+
+        Args:
+            deterministic: bool. Whether it returns the most probable action.
+                Defaults to `True`.
+            num_envs: int or None. Observations of each call, B; None for any
+                number. Defaults to `None`.
+            variables: Sequence of `keras.Variable`. Variables to be passed as
+                values with each call, after the other arguments. Defaults to
+                `()`.
+
+        Returns:
+            `tf.function` from raw observations `[B, ...]` (one argument for
+            each array, in the order of `trees.leaves`), and unless
+            `deterministic` noise `[B, *noise_shape]` of `draw_noise`, to a
+            list: the policy's own actions and, where they differ, those for
+            the environment.
+        """
+        self._require_bound()
+        return policy_function(self, deterministic, num_envs, variables)
+
+    # Recurrent networks.
+
+    @property
+    def memory(self) -> keras.Model | None:
+        """The recurrent network of the policy, or None."""
+        for network in self.acting_networks:
+            if has_memory(network):
+                return network
+        return None
+
+    def initial_state(self, batch_size: int) -> tuple[np.ndarray, ...]:
+        """Returns the recurrent state at the beginning of an episode.
+
+        Args:
+            batch_size: int. Episodes, B; 1 for a single observation.
+
+        Returns:
+            tuple of `[B, ...]`, for `act`; empty without recurrent networks.
+        """
+        memory = self.memory
+        if memory is None:
+            return ()
+        return tuple(map(np.asarray, memory.initial_state(batch_size)))
+
+    def policy_step(
+        self, observation: Tree[Tensor], begins: Tensor, state: Sequence[Tensor]
+    ) -> tuple[Distribution, Sequence[Tensor]]:
+        """Returns the policy of one step and the state after it, in a graph.
+
+        Recurrent agents return the distribution of actions, and a sequence
+        with the structure of `state`. `begins` `[B]` is 1 where an episode
+        begins.
+        """
+        raise ValueError(
+            "Expected an agent that supports recurrent networks; others have "
+            "`sample_action` and `greedy_action`. "
+            f"Received: {type(self).__name__}"
+        )
+
+    @property
+    def noise_shape(self) -> tuple[int, ...]:
+        """Shape of the noise of one action."""
+        return self.task.head.noise_shape
+
+    @property
+    def noise_parts(self) -> list[dict[str, Any]]:
+        """Description of an action's noise, as plain data.
+
+        Programs that draw the noise themselves need the kind and the width of
+        each part, in the order in which they are concatenated.
+        """
+        return self.task.head.noise_parts
+
+    def draw_noise(
+        self,
+        generator: np.random.Generator,
+        shape: tuple[int, ...],
+        state: object = None,
+    ) -> tuple[np.ndarray, Any]:
+        """Draws the noise that `sample_action` turns into actions.
+
+        Args:
+            generator: NumPy generator.
+            shape: Leading shape, `(T, B)` or `(B,)`.
+            state: State returned by the last call, for noise that is
+                correlated over time. Defaults to `None`.
+
+        Returns:
+            `[*shape, *noise_shape]` float32, and the state, plain data.
+        """
+        return self.task.head.draw_noise(generator, shape), state
+
+    @arguments.refusing_unknown
+    def export(
+        self,
+        filepath: str | os.PathLike[str],
+        format: str = "tf_saved_model",
+        *,
+        deterministic: bool = True,
+        quantize: Literal["float16", "int8"] | None = None,
+        representative: Tree[npt.ArrayLike] | None = None,
+        batch_size: int | None = None,
+        verbose: bool | None = None,
+        input_signature: Any = None,
+        opset_version: int | None = None,
+        optimizations: Sequence[Any] | None = None,
+        representative_dataset: Callable[[], Any] | None = None,
+        target_spec: Mapping[str, Any] | None = None,
+        inference_input_type: Any = None,
+        inference_output_type: Any = None,
+    ) -> None:
+        """Exports the policy: raw observations in, actions out.
+
+        Args:
+            filepath: str or path. Where to write.
+            format: str. `"tf_saved_model"`, `"onnx"`, `"litert"`, or another
+                format of `keras.Model.export`. The first three hold a
+                manifest; see `keras_rl2.read_manifest`. Defaults to
+                `"tf_saved_model"`.
+            deterministic: bool. Whether the file returns the most probable
+                action. If not, standard noise `[B, *noise_shape]` of
+                `draw_noise` is its second input. Defaults to `True`.
+            quantize: str or None. For `"litert"`: `"float16"` keeps weights in
+                16 bits; `"int8"` keeps weights and computes in 8 bits, which
+                costs some of the return. Defaults to `None`.
+            representative: `[N, ...]` or None. For `"int8"`, some hundreds of
+                observations, by which ranges are chosen, e.g. of
+                `keras_rl2.record`. Defaults to `None`.
+            batch_size: int or None. Number of observations per call; 1 for
+                microcontrollers and browsers, where LiteRT requires a fixed
+                number. Defaults to `None`: any number.
+            verbose: bool or None. See [`keras.Model.export`](
+                https://keras.io/api/models/model_saving_apis/export/). None
+                for no output. Defaults to `None`.
+            input_signature: See `keras.Model.export`; None for the policy's
+                own inputs. Defaults to `None`.
+            opset_version: int or None. For `"onnx"`: version of its operator
+                set. Defaults to `None`.
+            optimizations: Sequence of `tf.lite.Optimize` or None. For
+                `"litert"`, as are the following arguments; see
+                `tf.lite.TFLiteConverter`. Defaults to `None`.
+            representative_dataset: Callable or None. Defaults to `None`.
+            target_spec: dict or None. Defaults to `None`.
+            inference_input_type: dtype or None. Defaults to `None`.
+            inference_output_type: dtype or None. Defaults to `None`.
+
+        Raises:
+            ImportError: If a package that writes the format is not installed.
+            OSError: If the file cannot be written.
+            TypeError: If the format does not take an argument.
+            ValueError: If a weight of the policy is not finite, arguments
+                contradict each other, or the format lacks an operation of the
+                policy; nothing is written then.
+        """
+        self._require_bound()
+        arguments.check_path(filepath=filepath)
+        skipped_updates.refuse_non_finite(self, "export", self.acting_variables)
+        from keras_rl2.export import exporting
+
+        exporting.export(
+            self,
+            filepath,
+            format,
+            deterministic,
+            quantize,
+            representative,
+            batch_size,
+            **arguments.present(
+                verbose=verbose,
+                input_signature=input_signature,
+                opset_version=opset_version,
+                optimizations=optimizations,
+                representative_dataset=representative_dataset,
+                target_spec=target_spec,
+                inference_input_type=inference_input_type,
+                inference_output_type=inference_output_type,
+            ),
+        )
+
+    @arguments.refusing_unknown
+    def check_export(
+        self,
+        filepath: str | os.PathLike[str],
+        env: GivenEnv,
+        *,
+        tolerance: float | None = None,
+        loss: float = 0.1,
+        episodes: int = 10,
+        num_envs: int = 1,
+        seed: int | None = 0,
+        env_kwargs: Mapping[str, Any] | None = None,
+    ) -> "ExportCheck":
+        """Compares an exported policy with this agent.
+
+        Both choose an action for each observation of the agent's episodes;
+        then the file plays the same number of episodes itself, in environments
+        with the same seeds.
+
+        Args:
+            filepath: str or path. A file written by `export`; it is run, so
+                check files that you trust.
+            env: An environment or id string.
+            tolerance: float or None. Maximum difference between numbers of an
+                action, and maximum share of observations with another choice;
+                None for 1e-4, or 1e-2 of a `"float16"` file. An `"int8"` file
+                is then judged by its return. Defaults to `None`.
+            loss: float. Maximum relative drop of the return of an `"int8"`
+                file, as a share of the agent's return. Defaults to `0.1`.
+            episodes: int. Episodes to play. Defaults to `10`.
+            num_envs: int. Environments to make when `env` is an id or a
+                function. Defaults to `1`.
+            seed: int or None. Seeds environments and sampling, the same for
+                every evaluation; None for other episodes each time. Defaults
+                to `0`.
+            env_kwargs: dict or None. Arguments of the environments that are
+                made of an id, as `gymnasium.make` takes them. Defaults to
+                `None`.
+
+        Returns:
+            `keras_rl2.agents.ExportCheck`: the measured differences, and
+            `passed`.
+
+        Raises:
+            ValueError: If the file belongs to another agent or environment, or
+                an argument is out of range.
+        """
+        self._require_bound()
+        self.check_loaded()
+        arguments.check_path(filepath=filepath)
+        from keras_rl2.export.export_check import check_export
+
+        return check_export(
+            self,
+            filepath,
+            env,
+            tolerance=tolerance,
+            loss=loss,
+            episodes=episodes,
+            num_envs=num_envs,
+            seed=seed,
+            env_kwargs=env_kwargs,
+        )
+
+    def litert_policy(self) -> LiteRTPolicy | None:
+        """Returns the greedy policy for processes without TensorFlow.
+
+        Returns:
+            `LiteRTPolicy` with the current weights; None where the policy
+            cannot be converted.
+        """
+        self._require_bound()
+        from keras_rl2.policies.actors import litert_policy
+
+        return litert_policy(self)
 
     # Learning.
 
@@ -557,7 +1037,8 @@ class Agent(ActingModel):
                 f"Received: {self.acting_networks[0].name!r}, which has an "
                 "`initial_state`"
             )
-        super()._build()
+        with self.devices.scope():
+            self._check_and_build()
         network_checks.refuse_stateful(self)
         targets = {
             id(layer)
@@ -897,57 +1378,6 @@ class Agent(ActingModel):
                 updates=updates,
             )
 
-    def summary(
-        self,
-        line_length: int | None = None,
-        positions: Sequence[float] | None = None,
-        print_fn: Callable[[str], object] | None = None,
-        expand_nested: bool = False,
-        show_trainable: bool = False,
-        layer_range: Sequence[str] | None = None,
-    ) -> None:
-        """Prints a description of the agent, and Keras' table of its layers.
-
-        Algorithm, spaces, hyper-parameters and optimizers come first.
-
-        Args:
-            line_length: int or None. See `keras.Model.summary`; lines of the
-                description are wrapped at it, too. Defaults to `None`.
-            positions: See `keras.Model.summary`. Defaults to `None`.
-            print_fn: Callable or None. Called with the text of each part; None
-                to print it. Defaults to `None`.
-            expand_nested: bool. See [`keras.Model.summary`](
-                https://keras.io/api/models/model/#summary-method). Defaults to
-                `False`.
-            show_trainable: bool. See `keras.Model.summary`. Defaults to
-                `False`.
-            layer_range: Sequence of two str or None. See
-                `keras.Model.summary`. Defaults to `None`.
-
-        Example:
-
-        >>> import keras_rl2 as rl
-        >>> agent = rl.A2C.for_env("CartPole-v1", seed=0)
-        >>> agent.summary(line_length=60)
-        Agent: A2C (on-policy)
-        Observation space: Box(...
-        Action space: Discrete(2)
-        Hyper-parameters: seed=0, gamma=0.99, ...
-        Optimizer: ... (learning_rate=...)
-        Environment steps: 0
-        Model: "a2c...
-        ...
-        """
-        (print_fn or print)(_described(self, line_length))
-        super().summary(
-            line_length=line_length,
-            positions=positions,
-            print_fn=print_fn,
-            expand_nested=expand_nested,
-            show_trainable=show_trainable,
-            layer_range=layer_range,
-        )
-
     # Saving and loading.
 
     def save(
@@ -1083,13 +1513,7 @@ class Agent(ActingModel):
         """Loads the variables of `save_own_variables`."""
         # The store of Keras has `keys` but cannot be iterated over.
         values = {key: store[key] for key in list(store.keys())}
-        env_steps = int(np.array(values.pop("env_steps", 0)))
-        if env_steps < 0:
-            raise ValueError(
-                "Expected a count of environment steps. "
-                f"Received: env_steps={env_steps}"
-            )
-        self.env_steps = env_steps
+        self.env_steps = int(np.array(values.pop("env_steps", 0)))
         self._is_loaded = True
         super().load_own_variables(values)
 
@@ -1131,11 +1555,6 @@ class Agent(ActingModel):
         self._acting.set_state(state["acting"])
 
     # Weights that must not be used.
-
-    def _check_can_act(self) -> None:
-        """Raises an error if the agent is not ready to act."""
-        super()._check_can_act()
-        self.check_loaded()
 
     def check_loaded(self) -> None:
         """Raises an error for loaded weights that are not finite.
@@ -1199,7 +1618,8 @@ class Agent(ActingModel):
         Q-values; `act` returns actions. Recurrent networks raise an error, as
         rows are not episodes.
         """
-        self._check_can_act()
+        self._require_bound()
+        self.check_loaded()
         if self.memory is not None:
             raise NotImplementedError(
                 "Expected `act(observation, state)` of an agent with recurrent "
@@ -1207,31 +1627,49 @@ class Agent(ActingModel):
             )
         return super().make_predict_function(force)
 
+    __signature__ = _OfConstructor()
 
-def _check(
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Lets the docstring describe all arguments of the constructor."""
+        super().__init_subclass__(**kwargs)
+        if cls.__doc__ is not None:
+            cls.__doc__ = inherited_arguments.Docstring(cls.__doc__)  # type: ignore[assignment]
+
+    def __new__(cls, *networks: Any, **given: Any) -> Self:
+        """Raises an error for unknown arguments."""
+        cls.refuse_arguments(given)
+        return super().__new__(cls)
+
+    @classmethod
+    def argument_names(cls) -> list[str]:
+        """Returns the constructor's arguments, including those of bases."""
+        return sorted(inherited_arguments.argument_names(cls))
+
+    @classmethod
+    def refuse_arguments(cls, given: Mapping[str, Any]) -> None:
+        """Raises an error for arguments that the algorithm does not take."""
+        arguments.refuse_unknown(cls.__name__, given, cls.argument_names())
+
+
+def _network_builder(
     kind: type[Agent],
+    env: VectorEnvAdapter,
     memory: keras.layers.Layer | None,
     shared: bool | None,
+    seed: int | None,
     dtype: str | None,
-) -> None:
-    """Raises an error for invalid properties before a network is made."""
-    arguments.check_flag(**arguments.present(shared=shared))
-    arguments.check_has(
-        "an RNN cell of Keras, e.g. `keras.layers.LSTMCell(128)`, or None",
-        "state_size",
-        "call",
-        **arguments.present(memory=memory),
-    )
-    if memory is not None and not kind.takes_memory:
-        raise ValueError(
-            f"Expected `memory=None` for {kind.__name__}, which cannot be "
-            f"trained with memory. Received: memory={memory}"
-        )
-    if shared is not None and not kind.takes_shared:
-        raise ValueError(
-            f"Expected `shared=None` for {kind.__name__}, which does not have "
-            f"a policy beside a value. Received: shared={shared}"
-        )
+    **options: Any,
+) -> NetworkBuilder:
+    """Makes a builder of networks, or raises if the class cannot use them."""
+    for name, value, taken in (
+        ("memory", memory, kind.takes_memory),
+        ("shared", shared, kind.takes_shared),
+    ):
+        if value is not None and not taken:
+            raise ValueError(
+                f"Expected `{name}=None` for {kind.__name__}, which does not "
+                f"support it. Received: {name}={value}"
+            )
     policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
     if policy.variable_dtype == "bfloat16":
         # Its decay of 0.999 is 1 in bfloat16, and so all updates are 0.
@@ -1239,62 +1677,76 @@ def _check(
             "Expected weights that Adam can train, as with "
             "dtype='mixed_bfloat16'. Received: weights in bfloat16"
         )
-
-
-# Entries of `get_config` that are printed elsewhere, or of no interest.
-_SAID = frozenset({"name", "dtype", "observation_space", "action_space"})
-
-
-def _described(agent: Agent, line_length: int | None) -> str:
-    """Describes an agent, for the lines above the table of its layers."""
-    width = line_length or min(shutil.get_terminal_size().columns, 80)
-    unknown = "not known before `fit`"
-    said = {*_SAID, *agent.given_networks()}
-    settings = [
-        f"{name}={_short(value)}"
-        for name, value in agent.get_config().items()
-        if name not in said
-    ]
-    given: Any = agent.compile_arguments
-    used = [given.optimizer, given.critic_optimizer] if given else []
-    optimizers = [
-        f"{type(each).__name__} "
-        f"(learning_rate={_short(each.get_config()['learning_rate'])})"
-        for each in used
-        if each is not None
-    ]
-    learns = "on-policy" if agent.on_policy else "off-policy"
-    rows = {
-        "Agent": f"{type(agent).__name__} ({learns})",
-        "Observation space": agent.observation_space or unknown,
-        "Action space": agent.action_space or unknown,
-        "Hyper-parameters": ", ".join(settings),
-        "Optimizer": ", ".join(optimizers) or "none before `compile`",
-        "Environment steps": f"{agent.env_steps:,}",
-    }
-    return "\n".join(
-        textwrap.fill(
-            f"{name}: {' '.join(str(text).split())}",
-            max(width, 20),
-            subsequent_indent="    ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        for name, text in rows.items()
+    for name in ("activation", "normalization", "initialization"):
+        options[name] = options[name] or getattr(kind, f"default_{name}")
+    check_arguments(**arguments.present(**options))
+    return NetworkBuilder(
+        env.observation_space,
+        kind.make_policy_head(env.action_space),
+        options,
+        kind.default_hidden,
+        memory,
+        seed,
+        dtype,
+        shared,
     )
 
 
-def _short(value: object) -> str:
-    """Formats a setting; a serialised object as `Name(argument=value)`."""
-    if isinstance(value, Mapping) and "class_name" in value:
-        settings = value.get("config") or {}
-        given = ", ".join(
-            f"{key}={_short(each)}"
-            for key, each in settings.items()
-            if key != "name"
+class MeanOfEach(keras.metrics.Metric):
+    """Means of several named scalars, kept in one variable.
+
+    A `keras.metrics.Mean` per scalar costs two assignments each on every
+    update; here all scalars of an update are one assignment.
+
+    Args:
+        names: Sequence of str. Names of the scalars, in order.
+        totals: Sequence of str. Names of scalars that are added up instead,
+            whatever an update weighs. Defaults to `()`.
+        name: str. Name of the metric. Defaults to `"means"`.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        totals: Sequence[str] = (),
+        name: str = "means",
+    ) -> None:
+        super().__init__(name=name)
+        self.names = tuple(names)
+        self.totals = tuple(totals)
+        self.sums = self.add_variable(
+            shape=(len(self.totals) + len(self.names) + 1,),
+            initializer="zeros",
+            # Replicas have the same numbers.
+            aggregation="only_first_replica",
+            name="sums",
         )
-        return f"{value['class_name']}({given})"
-    if isinstance(value, float | np.floating):
-        # Those of an optimizer are float32, with all their digits.
-        return f"{float(value):.6g}"
-    return repr(value)
+
+    def update_state(
+        self, values: dict[str, Tensor], sample_weight: TensorLike = 1.0
+    ) -> None:
+        """Adds one value of each scalar; a weight of 0 leaves it out."""
+        weight = ops.cast(sample_weight, self.dtype)
+        row = ops.stack(  # [names + 1], the last a count
+            [ops.cast(values[key], self.dtype) for key in self.names]
+            + [ops.ones((), self.dtype)]
+        )
+        # 0 * NaN is NaN: a skipped update must not reach the sums.
+        row = ops.where(weight > 0, row * weight, ops.zeros_like(row))
+        if self.totals:
+            totals = [ops.cast(values[key], self.dtype) for key in self.totals]
+            row = ops.concatenate([ops.stack(totals), row])
+        self.sums.assign_add(row)
+
+    def result(self) -> dict[str, Tensor]:
+        """Returns the mean of each scalar by its name, NaN of no updates."""
+        # Slicing eagerly costs a call of TensorFlow for each name.
+        eager = tf.executing_eagerly()
+        sums = self.sums.numpy() if eager else ops.convert_to_tensor(self.sums)
+        count = len(self.totals)
+        with np.errstate(invalid="ignore"):
+            means = sums[count:-1] / sums[-1]
+        return {
+            **{key: means[i] for i, key in enumerate(self.names)},
+            **{key: sums[i] for i, key in enumerate(self.totals)},
+        }

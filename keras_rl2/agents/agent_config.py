@@ -1,7 +1,6 @@
 """The constructor arguments of an agent as plain data."""
 
 import contextlib
-import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,19 +16,11 @@ def to_config(
 ) -> dict[str, Any]:
     """Returns the constructor arguments of an agent as plain data.
 
-    Arguments are read from attributes of the same name, or of the name in
-    `argument_attributes`. Those without an attribute, or with a value that
-    Keras cannot serialize, are left out.
-
-    Args:
-        agent: `keras_rl2.Agent`.
-        base: class. The class whose `get_config` calls this function.
-        given: Mapping. Arguments that are not read from attributes: networks,
-            each a `keras.Model`, a list of them or None, and plain data.
-
-    Returns:
-        dict. Copies of networks that the agent itself makes are left out of
-        lists.
+    `given` are networks and plain data. Others are read from attributes of the
+    same name, or of the name in `argument_attributes`; those without one, or
+    with a value that Keras cannot serialize, are left out, as are copies of
+    networks that the agent itself makes. `base` is the class whose
+    `get_config` calls this function.
     """
     names, _ = _names(type(agent), base)
     config = {
@@ -37,7 +28,7 @@ def to_config(
         for name, value in given.items()
         if name in names
     }
-    for name in names:
+    for name in sorted(names):
         attribute = agent.argument_attributes.get(name, name)
         # Any error of a property, or of an object's own `get_config`.
         with contextlib.suppress(Exception):
@@ -47,16 +38,9 @@ def to_config(
 
 
 def check_is_complete(agent: keras.Model, base: type) -> None:
-    """Checks that `to_config` has found all arguments of an agent.
+    """Raises a `ValueError` unless `to_config` has found all arguments.
 
     A class with a `get_config` of its own answers for its arguments itself.
-
-    Args:
-        agent: `keras_rl2.Agent`.
-        base: class. See `to_config`.
-
-    Raises:
-        ValueError: If an argument is missing.
     """
     _, required = _names(type(agent), base)
     missing = sorted(required - agent.get_config().keys())
@@ -69,7 +53,7 @@ def check_is_complete(agent: keras.Model, base: type) -> None:
         )
 
 
-def _names(kind: type, base: type) -> tuple[list[str], set[str]]:
+def _names(kind: type, base: type) -> tuple[set[str], set[str]]:
     """Returns the arguments in the config of a base, and those it vouches for.
 
     A `get_config` between the class and the base adds the arguments of its own
@@ -83,29 +67,13 @@ def _names(kind: type, base: type) -> tuple[list[str], set[str]]:
     if own:
         required -= argument_names(kinds[own[0]])
         found = required | argument_names(kind.__mro__[own[-1] + 1])
-    # In the order of the constructors, those of bases first.
-    ordered = [
-        name
-        for each in reversed(kind.__mro__)
-        for name in inspect.signature(vars(each).get("__init__", id)).parameters
-    ]
-    return [name for name in dict.fromkeys(ordered) if name in found], required
+    return found, required
 
 
 def from_config(
     config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Returns the constructor arguments of an agent from its config.
-
-    Args:
-        config: Mapping. The result of `get_config`.
-        custom_objects: dict or None. See
-            `keras.saving.deserialize_keras_object`. Defaults to `None`.
-
-    Returns:
-        dict: networks, schedules and the like as objects, other values
-        unchanged.
-    """
+    """Returns the constructor arguments of an agent from its config."""
 
     def made(value: object) -> Any:
         if isinstance(value, dict) and "class_name" in value:
@@ -132,14 +100,7 @@ def _described(value: object) -> Any:
 
 
 def check_can_be_loaded(networks: Mapping[str, Any]) -> None:
-    """Checks that loading would restore the same networks.
-
-    Args:
-        networks: Mapping; see `to_config`.
-
-    Raises:
-        ValueError: If Keras could not make a network from its config.
-    """
+    """Raises a `ValueError` unless loading would restore the same networks."""
     for network in keras.tree.flatten(dict(networks)):
         is_copy = isinstance(network, NetworkCopy)
         if network is None or is_copy or is_wholly_described(network):
@@ -164,12 +125,9 @@ def _difference_when_made_again(network: keras.Model) -> str | None:
         if not made.built:
             # Its shapes are unknown until the first call.
             return None
-        ours, theirs = (
-            [tuple(each.shape) for each in model.weights]
-            for model in (network, made)
-        )
+        ours = [tuple(each.shape) for each in network.weights]
+        theirs = [tuple(each.shape) for each in made.weights]
     except Exception as error:
         return f"{type(error).__name__}: {error}"
-    if ours == theirs:
-        return None
-    return f"with weights of {ours}, restored as {theirs}"
+    different = f"with weights of {ours}, restored as {theirs}"
+    return None if ours == theirs else different

@@ -44,9 +44,6 @@ class APPO(PPO):
         clip_rho: float. Upper bound of w in the TD errors. Defaults to `1.0`.
         clip_c: float. Upper bound of w in the trace. Defaults to `1.0`.
 
-    Raises:
-        ValueError: If a number is out of range or a network does not fit.
-
     Example:
 
     >>> import keras_rl2 as rl
@@ -94,11 +91,10 @@ class APPO(PPO):
         log_ratios = ops.zeros_like(values)
         if log_prob is not None:
             log_ratios = log_prob - arrays["log_prob"]
-        going_on = 1.0 - ops.cast(arrays["terminated"], "float32")
         targets, advantages = returns.vtrace(
             log_ratios,
             arrays["reward"],
-            self.gamma * going_on,
+            self.discounts(arrays),
             values,
             next_values,
             lambda_=self.gae_lambda,

@@ -5,7 +5,6 @@ from typing import Literal
 from typing import Unpack
 
 import keras
-import tensorflow as tf
 from keras import ops
 
 from keras_rl2.agents.off_policy_agent import LearningArguments
@@ -15,7 +14,6 @@ from keras_rl2.agents.stochastic_policy import BOUNDS_FOR_DATA
 from keras_rl2.agents.stochastic_policy import StochasticPolicy
 from keras_rl2.basics.arguments import check_choice
 from keras_rl2.basics.arguments import check_in_range
-from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.updates.updater import Batch
 from keras_rl2.updates.updater import Objective
@@ -50,9 +48,6 @@ class BehaviorCloning(StochasticPolicy, OffPolicyAgent):
             which finite bounds are -1 and 1, or `"environment"`. Defaults to
             `"half_range"`.
 
-    Raises:
-        ValueError: If a number is out of range or the network does not fit.
-
     Example:
 
     >>> import numpy as np
@@ -85,7 +80,6 @@ class BehaviorCloning(StochasticPolicy, OffPolicyAgent):
     ) -> None:
         check_choice(action_units=(action_units, ACTION_UNITS))
         check_in_range(initial_log_std=(initial_log_std, *BOUNDS_FOR_DATA))
-        network_checks.check_is_network("actor", actor)
         super().__init__(**kwargs)
         self.actor = actor
         self.initial_log_std = initial_log_std
@@ -131,12 +125,3 @@ class BehaviorCloning(StochasticPolicy, OffPolicyAgent):
             "log_prob": ops.mean(log_prob),
             "entropy": ops.mean(policy.entropy()),
         }
-
-    def keep_td_errors(self, td_errors: tf.Variable | None) -> None:
-        """Raises an error for priorities, as there are no TD errors."""
-        if td_errors is not None:
-            raise ValueError(
-                "Expected a dataset without priorities for BehaviorCloning, "
-                "which has no TD errors. Received: prioritized=True"
-            )
-        super().keep_td_errors(td_errors)

@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 from typing import ClassVar
-from typing import Self
 from typing import Unpack
 from typing import cast
 
@@ -17,7 +16,6 @@ from keras_rl2.agents.dqn import DQN
 from keras_rl2.agents.dqn import DQNArguments
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.agents.sac import SAC
-from keras_rl2.agents.sac import CrossQArguments
 from keras_rl2.agents.sac import SACArguments
 from keras_rl2.basics import arguments
 from keras_rl2.basics.shapes import Tensor
@@ -31,7 +29,7 @@ from keras_rl2.updates.updater import Batch
 from keras_rl2.updates.updater import Terms
 
 
-class CQLArguments(DQNArguments, CrossQArguments, total=False):
+class CQLArguments(DQNArguments, SACArguments, total=False):
     """Arguments of `DQN` and `SAC`; see there."""
 
 
@@ -47,25 +45,13 @@ class CQL(OffPolicyAgent):
         α mean(log Σ_a exp Q(s, a) - Q(s, a_data))
 
     `CQL.for_env` makes a `keras_rl2.agents.DiscreteCQL`, based on `DQN`, or a
-    `BoxCQL`, based on `SAC`; so does `CQL(q_network)` or `CQL(actor, critic)`.
-    Both also take the arguments of their base, and can continue online from a
+    `BoxCQL`, based on `SAC`; your own networks go to one of these. Both also
+    take the arguments of their base, and can continue online from a
     `ReplayDataset`.
 
     Args:
-        *networks: `keras.Model`. Networks of `DQN` or of `SAC`, in the order
-            of their arguments.
-        q_network: `keras.Model` or None. Network of `DQN`, as a keyword.
-            Defaults to `None`.
-        actor: `keras.Model` or None. Actor of `SAC`, as a keyword. Defaults to
-            `None`.
-        critic: `keras.Model`, a pair of them, or None. Critics of `SAC`, as a
-            keyword. Defaults to `None`.
-        alpha: float. α, weight of the penalty; with a `threshold` its initial
-            value, above 0. The default for Box actions is 2.5. Defaults to
-            `1.0`.
-        threshold: float or None. Target of the penalty, where α is learned: α
-            grows while the penalty is larger, and falls while it is smaller.
-            None for a constant α. Defaults to `None`.
+        alpha: float. α, weight of the penalty. The default for Box actions is
+            2.5. Defaults to `1.0`.
         num_samples: int. For Box actions, number of samples from each of the
             three distributions. Defaults to `10`.
         max_gradient_norm: float or None. Global norm to which gradients are
@@ -75,9 +61,6 @@ class CQL(OffPolicyAgent):
             moves by this fraction towards the network that it follows; 1
             copies it. The default for Box actions is 0.005. Defaults to
             `0.01`.
-
-    Raises:
-        ValueError: If a number is out of range or a network does not fit.
 
     Example:
 
@@ -100,42 +83,16 @@ class CQL(OffPolicyAgent):
     def __init__(
         self,
         *networks: GivenCritics,
-        q_network: keras.Model | None = None,
-        actor: keras.Model | None = None,
-        critic: GivenCritics | None = None,
         alpha: float = 1.0,
-        threshold: float | None = None,
         num_samples: int = 10,
         **kwargs: Unpack[CQLArguments],
     ) -> None:
-        lowest = 0.0 if threshold is None else 1e-12
-        arguments.check_in_range(alpha=(alpha, lowest, 1e12))
-        if threshold is not None:
-            arguments.check_in_range(threshold=(threshold, -1e12, 1e12))
+        arguments.check_in_range(alpha=(alpha, 0.0, 1e12))
         arguments.check_positive(num_samples=num_samples)
-        named = arguments.present(
-            q_network=q_network, actor=actor, critic=critic
-        )
         # Each kind has the networks' class as its second base.
-        super().__init__(*networks, **named, **kwargs)  # type: ignore[misc]
+        super().__init__(*networks, **kwargs)  # type: ignore[misc]
         self.alpha = alpha
-        self.threshold = threshold
         self.num_samples = num_samples
-        self.log_alpha: keras.Variable | None = None
-        if threshold is not None:
-            self.log_alpha = self.add_weight(
-                shape=(),
-                initializer=keras.initializers.Constant(math.log(alpha)),
-                name="log_alpha",
-            )
-
-    def __new__(cls, *networks: Any, **given: Any) -> Self:
-        """Makes an agent of the class that takes these networks."""
-        pair = len(networks) > 1 or "actor" in given or "critic" in given
-        spaces = gymnasium.spaces
-        kind = cls.kinds[spaces.Box if pair else spaces.Discrete]
-        made = kind if cls is CQL else cls
-        return OffPolicyAgent.__new__(made, *networks, **given)
 
     @classmethod
     def argument_chains(cls) -> list[Sequence[type]]:
@@ -144,10 +101,8 @@ class CQL(OffPolicyAgent):
         `CQL` takes those of its kinds, which do not call its constructor.
         """
         if cls is not CQL:
-            return [[each for each in cls.__mro__ if each is not CQL]]
-        spaces = gymnasium.spaces
-        kinds = cls.kinds[spaces.Discrete], cls.kinds[spaces.Box]
-        return [[CQL], *(kind.argument_chains()[0] for kind in kinds)]
+            return [cls.__mro__]
+        return [[CQL], *(kind.__mro__ for kind in cls.kinds.values())]
 
     @classmethod
     def for_action_space(
@@ -160,11 +115,6 @@ class CQL(OffPolicyAgent):
         kinds = cls.kinds.items()
         return next(kind for s, kind in kinds if isinstance(action_space, s))
 
-    @property
-    def _critic_variables(self) -> list[keras.Variable]:
-        """Variables of the critics' loss that are in no network."""
-        return [] if self.log_alpha is None else [self.log_alpha]
-
     def conservative_terms(
         self, terms: Terms, penalties: Sequence[Tensor], weight: Tensor
     ) -> Terms:
@@ -176,26 +126,16 @@ class CQL(OffPolicyAgent):
             weight: `[B]`. Weight of each transition.
 
         Returns:
-            dict: `loss`, a scalar, with α times the penalties and the loss of
-            α itself; `cql_penalty`, their mean; `alpha`; and the other terms.
+            dict: `loss`, a scalar, with α times the penalties; `cql_penalty`,
+            their mean; `alpha`; and the other terms.
         """
         total = cast(Tensor, sum(penalties))
-        mean = total / len(penalties)
-        loss, alpha = terms["loss"], ops.convert_to_tensor(self.alpha)
-        if self.log_alpha is not None:
-            log_alpha = ops.convert_to_tensor(self.log_alpha)
-            alpha = ops.stop_gradient(ops.exp(log_alpha))
-            # Like a temperature, it grows while the penalty exceeds its target.
-            loss += ops.mean(
-                losses.temperature_loss(
-                    log_alpha, -mean, -cast(float, self.threshold)
-                )
-            )
+        penalty = self.alpha * ops.mean(weight * total)
         return {
             **terms,
-            "loss": loss + alpha * ops.mean(weight * total),
-            "cql_penalty": ops.mean(mean),
-            "alpha": alpha,
+            "loss": terms["loss"] + penalty,
+            "cql_penalty": ops.mean(total / len(penalties)),
+            "alpha": ops.convert_to_tensor(self.alpha),
         }
 
 
@@ -208,13 +148,6 @@ class DiscreteCQL(CQL, DQN):
 
     Args:
         alpha: float. Weight of the penalty. Defaults to `1.0`.
-        threshold: float or None. Target of the penalty, where α is learned: α
-            grows while the penalty is larger, and falls while it is smaller.
-            None for a constant α. Defaults to `None`.
-
-    Raises:
-        ValueError: If an argument is out of range or the network does not
-            fit.
 
     Example:
 
@@ -238,10 +171,9 @@ class DiscreteCQL(CQL, DQN):
         q_network: keras.Model,
         *,
         alpha: float = 1.0,
-        threshold: float | None = None,
         **kwargs: Unpack[DQNArguments],
     ) -> None:
-        super().__init__(q_network, alpha=alpha, threshold=threshold, **kwargs)
+        super().__init__(q_network, alpha=alpha, **kwargs)
 
     def loss_terms(self, outputs: Tensor, batch: Batch) -> Terms:
         """Computes the loss of a minibatch: TD errors and the penalty."""
@@ -267,19 +199,13 @@ class BoxCQL(CQL, SAC):
             of finding better actions. Defaults to `2.5`.
         num_samples: int. For Box actions, number of samples from each of the
             three distributions. Defaults to `10`.
-        threshold: float or None. See `CQL`; published values for MuJoCo are 5
-            and 10. Defaults to `None`.
-
-    Raises:
-        ValueError: If a number is out of range or a network does not fit.
 
     Example:
 
     >>> import keras_rl2 as rl
-    >>> agent = rl.agents.BoxCQL.for_env("Pendulum-v1", hidden=(32,),
-    ...                                  threshold=5.0, seed=0)
-    >>> agent.alpha, agent.threshold, agent.num_samples
-    (2.5, 5.0, 10)
+    >>> agent = rl.agents.BoxCQL.for_env("Pendulum-v1", hidden=(32,), seed=0)
+    >>> agent.alpha, agent.num_samples
+    (2.5, 10)
     >>> agent.act([1.0, 0.0, 0.5], deterministic=True).shape
     (1,)
 
@@ -297,16 +223,10 @@ class BoxCQL(CQL, SAC):
         *,
         alpha: float = 2.5,
         num_samples: int = 10,
-        threshold: float | None = None,
         **kwargs: Unpack[SACArguments],
     ) -> None:
         super().__init__(
-            actor,
-            critic,
-            alpha=alpha,
-            threshold=threshold,
-            num_samples=num_samples,
-            **kwargs,
+            actor, critic, alpha=alpha, num_samples=num_samples, **kwargs
         )
 
     def critic_terms(self, values: list[Tensor], batch: Batch) -> Terms:
@@ -377,6 +297,6 @@ class BoxCQL(CQL, SAC):
 
 
 CQL.kinds = {
-    gymnasium.spaces.Box: BoxCQL,
     gymnasium.spaces.Discrete: DiscreteCQL,
+    gymnasium.spaces.Box: BoxCQL,
 }

@@ -9,7 +9,6 @@ from keras import ops
 from keras_rl2 import losses
 from keras_rl2.agents.sac import SAC
 from keras_rl2.agents.sac import CrossQArguments
-from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.updates import critics
@@ -54,9 +53,6 @@ class CrossQ(SAC):
         policy_delay: int. Number of updates of the critics per update of
             policy and temperature. Defaults to `3`.
 
-    Raises:
-        ValueError: If a number is out of range or a network does not fit.
-
     Example:
 
     >>> import keras_rl2 as rl
@@ -87,7 +83,6 @@ class CrossQ(SAC):
         policy_delay: int = 3,
         **kwargs: Unpack[CrossQArguments],
     ) -> None:
-        check_positive(policy_delay=policy_delay)
         super().__init__(actor, critic, **kwargs)
         self._delay_policy(policy_delay)
 

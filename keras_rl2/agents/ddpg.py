@@ -32,9 +32,6 @@ class DDPG(TD3):
         target_every: int. Number of updates per move of the target networks.
             Defaults to `1`.
 
-    Raises:
-        ValueError: If a number is out of range or a network does not fit.
-
     Example:
 
     >>> import keras_rl2 as rl

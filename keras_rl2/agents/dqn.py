@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 from typing import Literal
 from typing import Unpack
-from typing import cast
 
 import keras
 import tensorflow as tf
@@ -18,9 +17,7 @@ from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.losses.value_distributions import as_support
 from keras_rl2.losses.value_distributions import value_distribution
-from keras_rl2.networks import checks as network_checks
-from keras_rl2.networks.inputs import flat
-from keras_rl2.networks.inputs import sequences_like
+from keras_rl2.networks import inputs
 from keras_rl2.networks.network_copies import copy_of
 from keras_rl2.policies.epsilon_greedy import EpsilonGreedy
 from keras_rl2.spaces.trees import Tree
@@ -40,7 +37,6 @@ class DQNArguments(OffPolicyArguments, total=False):
     support: Sequence[float]
     loss: Literal["huber", "mse"]
     epsilon: float | keras.optimizers.schedules.LearningRateSchedule | None
-    epsilon_spread: float
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -88,9 +84,6 @@ class DQN(ValuePolicy, OffPolicyAgent):
             over environment steps. Probability of a random action; it changes
             from round to round. None for a linear decay from 1 to 0.05 over
             10,000 steps. Defaults to `None`.
-        epsilon_spread: float. α of Ape-X: environment i of B explores with
-            ε^(1 + α i / (B - 1)), so that some of many environments hardly
-            explore; 7 as published. Defaults to `0.0`: the same ε in all.
         max_gradient_norm: float or None. Global norm to which gradients are
             clipped; None for no clipping. Defaults to `10.0`.
         tau: float. Polyak coefficient, above 0 and at most 1: the target
@@ -102,10 +95,6 @@ class DQN(ValuePolicy, OffPolicyAgent):
         target_every: int. Number of updates per move of the target network;
             `tau=1.0, target_every=1000` copies it every 1000 updates. Defaults
             to `1`.
-
-    Raises:
-        ValueError: If an argument is out of range or the network does not
-            fit.
 
     Example:
 
@@ -129,6 +118,7 @@ class DQN(ValuePolicy, OffPolicyAgent):
           R2D2.
     """
 
+    target_network: keras.Model
     takes_memory = True
     # `loss` is an attribute of Keras.
     argument_attributes = {"loss": "loss_name"}
@@ -151,17 +141,15 @@ class DQN(ValuePolicy, OffPolicyAgent):
         epsilon: float
         | keras.optimizers.schedules.LearningRateSchedule
         | None = None,
-        epsilon_spread: float = 0.0,
         max_gradient_norm: float | None = 10.0,
         tau: float = 0.01,
         target_every: int = 1,
         **kwargs: Unpack[AgentArguments],
     ) -> None:
-        network_checks.check_is_network("q_network", q_network)
         check_flag(double=double, dueling=dueling)
         support = as_support(support)
         values = value_distribution(distributional, atoms, support, loss)
-        exploring = EpsilonGreedy(epsilon, epsilon_spread)
+        exploring = EpsilonGreedy(epsilon)
         super().__init__(
             max_gradient_norm=max_gradient_norm,
             tau=tau,
@@ -169,8 +157,6 @@ class DQN(ValuePolicy, OffPolicyAgent):
             **kwargs,
         )
         self.q_network = q_network
-        # Until the agent is bound.
-        self.target_network = cast(keras.Model, None)
         self.double = double
         self.dueling = dueling
         self.distributional = distributional
@@ -178,7 +164,6 @@ class DQN(ValuePolicy, OffPolicyAgent):
         self.support = support
         self.loss_name = loss
         self.epsilon = exploring.epsilon
-        self.epsilon_spread = exploring.spread
         self.values = values
         self.exploring = exploring
         self._bind_requested()
@@ -199,8 +184,7 @@ class DQN(ValuePolicy, OffPolicyAgent):
 
     def objectives(self) -> dict[str, Objective]:
         """Returns the only loss, that of the network."""
-        own = self._critic_variables
-        return {"q": Objective(self._terms, [self.q_network], own)}
+        return {"q": Objective(self._terms, [self.q_network])}
 
     def _terms(self, batch: Batch) -> Terms:
         """Runs the network once, and returns `loss_terms`."""
@@ -237,19 +221,21 @@ class DQN(ValuePolicy, OffPolicyAgent):
         outputs = outputs_of(self.q_network, training=True)
         next_outputs = outputs_of(self.target_network, training=False)
         choosing = ops.stop_gradient(outputs) if self.double else next_outputs
-        values = self.allowed_values(map_leaves(flat, seen), flat(choosing))
-        selector = sequences_like(begins)(values)
+        values = self.allowed_values(
+            map_leaves(inputs.flat, seen), inputs.flat(choosing)
+        )
+        selector = inputs.sequences_like(begins)(values)
         # The steps from which each step bootstraps.
         places = ops.arange(learned, dtype="int32") + span
 
         def following(array: Tensor) -> Tensor:
             # [M, L + n, ...] -> [M * L, ...]
-            return flat(tf.gather(array, places, axis=1, batch_dims=1))
+            return inputs.flat(tf.gather(array, places, axis=1, batch_dims=1))
 
-        return flat(outputs[:, :learned]), {
-            **map_leaves(flat, steps),
+        return inputs.flat(outputs[:, :learned]), {
+            **map_leaves(inputs.flat, steps),
             "observation": map_leaves(
-                lambda each: flat(each[:, :learned]), seen
+                lambda each: inputs.flat(each[:, :learned]), seen
             ),
             "next_outputs": following(next_outputs),
             "selector": following(selector),

@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from keras_rl2 import losses
-from keras_rl2.agents.critic_agent import CriticAgent
+from keras_rl2.agents.off_policy_agent import CriticAgent
 from keras_rl2.agents.off_policy_agent import OffPolicyArguments
 from keras_rl2.agents.stochastic_policy import BOUNDS_FOR_DATA
 from keras_rl2.agents.stochastic_policy import StochasticPolicy
@@ -16,7 +16,6 @@ from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import DiagonalGaussian
 from keras_rl2.distributions import Distribution
-from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.inputs import one_value_each
 from keras_rl2.networks.inputs import run_network
@@ -66,9 +65,6 @@ class IQL(StochasticPolicy, CriticAgent):
         initial_log_std: float. Initial log standard deviation of a Box policy;
             it stays within -5 ... 2. Defaults to `0.0`.
 
-    Raises:
-        ValueError: If a number is out of range or a network does not fit.
-
     Example:
 
     >>> import keras_rl2 as rl
@@ -110,7 +106,6 @@ class IQL(StochasticPolicy, CriticAgent):
             max_weight=(max_weight, 1e-12, 1e12),
             initial_log_std=(initial_log_std, *BOUNDS_FOR_DATA),
         )
-        network_checks.check_is_network("value_network", value_network)
         super().__init__(actor, critic, value_network, **kwargs)
         self.expectile = expectile
         self.inverse_temperature = inverse_temperature
@@ -163,10 +158,7 @@ class IQL(StochasticPolicy, CriticAgent):
 
     # Learning.
 
-    @property
-    def _actor_variables(self) -> list[keras.Variable]:
-        """Variables of the policy's loss that are in no network."""
-        return self._policy_variables
+    _actor_variables = StochasticPolicy._policy_variables
 
     def objectives(self) -> dict[str, Objective]:
         """Returns the losses of critics, value network and policy."""

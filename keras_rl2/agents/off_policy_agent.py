@@ -1,8 +1,11 @@
-"""Agents that learn from replay."""
+"""Agents that learn from replay, and those of them with critics."""
 
+import abc
+from typing import Any
 from typing import Unpack
 from typing import cast
 
+import gymnasium
 import keras
 import tensorflow as tf
 from keras import ops
@@ -10,10 +13,22 @@ from keras import ops
 from keras_rl2.agents.agent import Agent
 from keras_rl2.agents.agent import AgentArguments
 from keras_rl2.basics import seeds
+from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.exploration import ExplorationNoise
+from keras_rl2.networks import checks as network_checks
+from keras_rl2.networks.builder import NetworkBuilder
+from keras_rl2.networks.inputs import inputs_for
+from keras_rl2.networks.network_copies import copy_of
+from keras_rl2.networks.network_copies import sibling
+from keras_rl2.spaces.supported import check_critic_space
+from keras_rl2.spaces.trees import Tree
+from keras_rl2.updates import critics
+from keras_rl2.updates.critics import GivenCritics
 from keras_rl2.updates.target_networks import TargetUpdate
 from keras_rl2.updates.target_networks import check_sync
 from keras_rl2.updates.updater import Batch
+from keras_rl2.updates.updater import Objective
 from keras_rl2.updates.updater import Terms
 
 # Draws of one update that differ from each other.
@@ -115,11 +130,6 @@ class OffPolicyAgent(Agent):
     # Learning.
 
     @property
-    def _critic_variables(self) -> list[keras.Variable]:
-        """Variables of the critics' loss that are in no network."""
-        return []
-
-    @property
     def updates_made(self) -> keras.Variable:
         """Number of updates, by any optimizer."""
         return self.updates
@@ -185,3 +195,264 @@ class OffPolicyAgent(Agent):
     def exploration_logs(self) -> dict[str, float]:
         """Returns the current parameters of exploration, for the logs."""
         return {}
+
+
+class CriticAgent(OffPolicyAgent):
+    """Base of agents with an actor and critics, each with a target network.
+
+    A subclass defines the policy, `next_value` of the critics' targets, and
+    the loss of the policy, `actor_terms`.
+
+    Args:
+        actor: `keras.Model` from observations to the parameters of the policy.
+        critic: `keras.Model` from a list of observations and actions (within
+            -1 ... 1) to values `[B, 1]`; for Discrete actions, where they are
+            supported, from observations to `[B, n]`. Or a pair of such models;
+            for a single model, the agent makes a second one of the same
+            architecture, with its own weights.
+        value_network: `keras.Model` from observations to values `[B, 1]`, or
+            None. Defaults to `None`.
+    """
+
+    action_kinds: tuple[type[gymnasium.Space[Any]], ...] = (
+        *(gymnasium.spaces.Box, gymnasium.spaces.Discrete),
+    )
+    squashes = True
+    actor: keras.Model
+    critics: list[keras.Model]
+    target_critics: list[keras.Model]
+    value_network: keras.Model | None = None
+    statistics_names: tuple[str, ...] = (
+        *("loss", "actor_loss", "critic_loss", "q_value", "gradient_norm"),
+    )
+    number_of_critics = 2
+    #: Which width of the policy head the actor's output has: 0 for means, -1
+    #: for means and log standard deviations.
+    actor_width = 0
+    #: Updates of the critics per update of the policy.
+    policy_delay = 1
+    last_actor_loss: keras.Variable | None = None
+    #: Noise added to actions, or None.
+    exploration: ExplorationNoise | None = None
+
+    def __init__(
+        self,
+        actor: keras.Model,
+        critic: GivenCritics,
+        value_network: keras.Model | None = None,
+        **kwargs: Unpack[OffPolicyArguments],
+    ) -> None:
+        given = list(critic) if isinstance(critic, list | tuple) else [critic]
+        if len(given) not in (1, self.number_of_critics):
+            raise ValueError(
+                f"Expected one `critic` or {self.number_of_critics} of them. "
+                f"Received: {len(given)}"
+            )
+        super().__init__(**kwargs)
+        self.actor = actor
+        if value_network is not None:
+            # Before the critics, as the second one may be made later: variables
+            # must have the same order as when both are given, as in loading.
+            self.value_network = value_network
+        self.critics = given
+        self.target_critics = []
+
+    @classmethod
+    def default_networks(
+        cls, build: NetworkBuilder, **settings: Any
+    ) -> tuple[Any, ...]:
+        """Makes an actor and critics."""
+        head, number = build.head, cls.number_of_critics
+        actor_seed, *seeds = build.seeds(1 + number)
+        actor = build.actor(head.parameter_sizes[cls.actor_width], actor_seed)
+        made = [
+            build.critic_of_actions(f"critic_{index}", seed)
+            if head.log_std_size
+            else build.network(f"critic_{index}", head.parameter_sizes[0], seed)
+            for index, seed in enumerate(seeds)
+        ]
+        return actor, made
+
+    def given_networks(self) -> dict[str, Any]:
+        """Returns the networks, keyed by constructor argument."""
+        return {"actor": self.actor, "critic": self.critics}
+
+    def _delay_policy(self, policy_delay: int) -> None:
+        """Sets `policy_delay`, and keeps the loss of updates between."""
+        check_positive(policy_delay=policy_delay)
+        self.policy_delay = policy_delay
+        if policy_delay > 1:
+            self.last_actor_loss = self.add_weight(
+                shape=(),
+                initializer="zeros",
+                dtype="float32",
+                trainable=False,
+                name="last_actor_loss",
+            )
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether actions are Discrete, and critics value all of them."""
+        return isinstance(self.action_space, gymnasium.spaces.Discrete)
+
+    # Networks.
+
+    @abc.abstractmethod
+    def _build_actor(self, *sizes: int, squash: bool = False) -> None:
+        """Checks the actor, whose output has one of the given widths."""
+
+    def _check_and_build(self) -> None:
+        """Checks the networks against the spaces and makes all variables."""
+        head = self.policy_head
+        self._build_actor(head.parameter_sizes[self.actor_width], squash=True)
+        networks = [self.actor]
+        if self.value_network is not None:
+            self._check_values("value_network", self.value_network, None, 1)
+            networks.append(self.value_network)
+        action, units = None, 1
+        if self.is_discrete:
+            units = head.parameter_sizes[0]
+        else:
+            check_critic_space(self.observation_space)
+            action = keras.KerasTensor((None, *head.action_shape), "float32")
+        for critic in self.critics:
+            self._check_values("critic", critic, action, units)
+        made = list(self.critics)
+        for index in range(len(made), self.number_of_critics):
+            made.append(sibling(made[0], index))
+            network_checks.check_width(
+                "critic", made[-1], self.task, units, action=action
+            )
+        self.critics = made
+        critics.check_apart([*networks, *made])
+        self.make_targets()
+
+    def _check_values(
+        self,
+        name: str,
+        network: keras.Model,
+        action: keras.KerasTensor | None,
+        units: int,
+    ) -> None:
+        """Checks the inputs and outputs of a network of values."""
+        network_checks.check_width(
+            name, network, self.task, units, action=action
+        )
+        inputs = inputs_for(network, self.task.encode.network_input, action)
+        network_checks.check_value_ending(network, inputs)
+
+    def make_targets(self) -> None:
+        """Makes the target networks, copies of the critics."""
+        self.target_critics = [
+            copy_of(critic, f"target_{critic.name}") for critic in self.critics
+        ]
+
+    @property
+    def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
+        """Pairs of a target network and the network that it follows."""
+        # There may be none.
+        return list(zip(self.target_critics, self.critics, strict=False))
+
+    def critic_variables(self) -> list[keras.Variable]:
+        """Trainable variables that a `critic_optimizer` updates."""
+        networks = [*self.critics]
+        if self.value_network is not None:
+            networks.append(self.value_network)
+        return [v for each in networks for v in each.trainable_variables]
+
+    def values_of_taken(
+        self, observation: Tree[Tensor], action: Tensor, training: bool = False
+    ) -> list[Tensor]:
+        """Returns each critic's Q-values of given actions, `[B]` float32."""
+        return critics.values_of_taken(
+            self.critics,
+            self.task.encode(observation),
+            action,
+            self.is_discrete,
+            training,
+        )
+
+    # Acting.
+
+    def exploration_logs(self) -> dict[str, float]:
+        """Returns the scale of the exploration noise, where it changes."""
+        scale = getattr(self.exploration, "scale", None)
+        if not callable(scale):
+            return {}
+        value = float(ops.convert_to_numpy(scale(self.env_steps)))
+        return {"exploration_scale": value}
+
+    # Learning.
+
+    @property
+    def _actor_variables(self) -> list[keras.Variable]:
+        """Variables of the policy's loss that are in no network."""
+        return []
+
+    def objectives(self) -> dict[str, Objective]:
+        """Returns the losses of the critics and, after the delay, of the actor.
+
+        Where both always have an optimizer of their own, each is applied
+        directly, as `MultiOptimizer.apply` takes all gradients at once. This
+        bypasses Keras' loss scaling too: float16 networks learn from unscaled
+        gradients.
+        """
+        optimizer = critic_optimizer = None
+        if self.has_critic_optimizer:
+            given: Any = self.compile_arguments
+            optimizer = given.optimizer
+            critic_optimizer = given.critic_optimizer
+        return {
+            "critic": Objective(
+                self._critic_terms, self.critics, optimizer=critic_optimizer
+            ),
+            "actor": Objective(
+                self.actor_terms,
+                [self.actor],
+                self._actor_variables,
+                optimizer=optimizer,
+                every=self.policy_delay,
+                last_loss=self.last_actor_loss,
+            ),
+        }
+
+    def _critic_terms(self, batch: Batch) -> Terms:
+        """Runs the critics once, and returns `critic_terms`."""
+        values = self.values_of_taken(
+            batch["observation"], batch["action"], training=True
+        )
+        return self.critic_terms(values, batch)
+
+    def critic_terms(self, values: list[Tensor], batch: Batch) -> Terms:
+        """Computes the loss of the critics on a minibatch.
+
+        Args:
+            values: list of `[B]` float32. Each critic's Q-values of the
+                actions taken, from the forward pass.
+            batch: dict of `[B, ...]`; see `train_step`.
+
+        Returns:
+            dict: `loss`, a scalar, which is minimised; `td_error` `[B]`; other
+            scalars for the logs.
+        """
+        return critics.td_terms(values, self.targets(batch), batch["weight"])
+
+    def targets(self, batch: Batch) -> Tensor:
+        """Returns the targets of the critics `[B]`, by `next_value`."""
+        return batch["reward"] + batch["discount"] * self.next_value(batch)
+
+    @abc.abstractmethod
+    def next_value(self, batch: Batch) -> Tensor:
+        """Returns the values of the next states, `[B]` float32."""
+
+    @abc.abstractmethod
+    def actor_terms(self, batch: Batch) -> Terms:
+        """Computes the loss of the policy on a minibatch.
+
+        Args:
+            batch: dict of `[B, ...]`; see `train_step`.
+
+        Returns:
+            dict: `loss`, a scalar, which is minimised; other scalars for the
+            logs.
+        """

@@ -14,6 +14,7 @@ from keras import ops
 
 from keras_rl2 import losses
 from keras_rl2 import returns
+from keras_rl2.agents.agent import Agent
 from keras_rl2.agents.agent import AgentArguments
 from keras_rl2.agents.stochastic_policy import ACTION_UNITS
 from keras_rl2.agents.stochastic_policy import StochasticPolicy
@@ -26,8 +27,7 @@ from keras_rl2.losses import statistics
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks import inputs
 from keras_rl2.networks.builder import NetworkBuilder
-from keras_rl2.networks.checks import check_value_ending
-from keras_rl2.policies.own_round import OwnRollout
+from keras_rl2.policies.agent_protocols import OwnRollout
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.supported import is_image
 from keras_rl2.spaces.supported import space_tree
@@ -50,7 +50,52 @@ class OnPolicyArguments(AgentArguments, total=False):
     action_units: Literal["half_range", "environment"]
 
 
-class OnPolicyAgent(StochasticPolicy):
+class RolloutLearner(Agent):
+    """Base of agents that learn from samples of new rollouts."""
+
+    #: Makes the samples of a rollout.
+    rollout_samples: RolloutSamples
+
+    def prepare(
+        self, trajectory: Trajectory
+    ) -> tuple[dict[str, Any], dict[str, float]]:
+        """Computes the samples of a rollout, in one compiled call.
+
+        Args:
+            trajectory: `Trajectory` of T steps of B environments.
+
+        Returns:
+            Samples, a dict of arrays `[T * B, ...]` (see `sample_spec`), and
+            statistics, a dict of floats.
+        """
+        with self.devices.placement():
+            return self.rollout_samples.prepare(trajectory)
+
+    def sample_spec(
+        self, length: int | None = None
+    ) -> dict[str, Tree[ArraySpec]]:
+        """Returns shape and dtype of each entry of one sample.
+
+        Args:
+            length: int or None. Length L of sequences, for recurrent agents:
+                all entries then have L steps, and there are `begins` and the
+                `state` before the first step. Defaults to `None`.
+
+        Returns:
+            dict: `observation` and `action` as collected; `returns`, the value
+            target, and `value` under the weights that acted; and where there
+            is a policy, its `log_prob` and `advantage`. All but the first two
+            are float32 scalars.
+        """
+        return self.rollout_samples.spec(length)
+
+    def discounts(self, arrays: dict[str, Any]) -> Tensor:
+        """Returns the discount factor of each step `[T, B]`; 0 at the end."""
+        going_on = 1.0 - ops.cast(arrays["terminated"], "float32")
+        return self.gamma * going_on
+
+
+class OnPolicyAgent(RolloutLearner, StochasticPolicy):
     """Base of actor-critics that learn from rollouts of their current policy.
 
     There are either two networks, or one with two outputs (policy, value) on a
@@ -104,6 +149,8 @@ class OnPolicyAgent(StochasticPolicy):
     )
     #: Whether a single network must have a value output.
     needs_value = True
+    #: Whether an update is made, by its terms; None for always.
+    update_condition: Callable[[Terms], Tensor] | None = None
 
     def __init__(
         self,
@@ -130,9 +177,6 @@ class OnPolicyAgent(StochasticPolicy):
         super().__init__(  # type: ignore[misc]
             max_gradient_norm=max_gradient_norm, **kwargs
         )
-        network_checks.check_is_network("actor", actor)
-        if critic is not None:
-            network_checks.check_is_network("critic", critic)
         self.actor = actor
         self.critic = critic
         self.initial_log_std = initial_log_std
@@ -151,12 +195,6 @@ class OnPolicyAgent(StochasticPolicy):
         They are those of Stable-Baselines3 for PPO, or where images are
         observed, those of Schulman et al., 2017, for Atari; rewards are
         scaled.
-
-        Args:
-            observation_space: `gymnasium.Space`. Of one environment.
-
-        Returns:
-            `keras_rl2.data.OwnRollout`.
         """
         if any(map(is_image, leaves(space_tree(observation_space)))):
             return OwnRollout(steps=1024, passes=4, batch_size=256)
@@ -222,11 +260,6 @@ class OnPolicyAgent(StochasticPolicy):
             "value_loss": value_loss,
             "entropy": entropy,
         }
-
-    @property
-    def update_condition(self) -> Callable[[Terms], Tensor] | None:
-        """Whether an update is made, by its terms; None for always."""
-        return None
 
     def objectives(self) -> dict[str, Objective]:
         """Returns the loss of a minibatch of samples; see `loss_terms`."""
@@ -310,47 +343,14 @@ class OnPolicyAgent(StochasticPolicy):
             Advantages and value targets, `[T, B]` each.
         """
         del log_prob
-        going_on = 1.0 - ops.cast(arrays["terminated"], "float32")
         return returns.generalized_advantage_estimation(
             arrays["reward"],
-            self.gamma * going_on,
+            self.discounts(arrays),
             values,
             next_values,
             self.gae_lambda,
             truncated=arrays["truncated"],
         )
-
-    def prepare(
-        self, trajectory: Trajectory
-    ) -> tuple[dict[str, Any], dict[str, float]]:
-        """Computes the samples of a rollout, in one compiled call.
-
-        Args:
-            trajectory: `Trajectory` of T steps of B environments.
-
-        Returns:
-            Samples, a dict of arrays `[T * B, ...]` (see `sample_spec`), and
-            statistics, a dict of floats.
-        """
-        with self.devices.placement():
-            return self.rollout_samples.prepare(trajectory)
-
-    def sample_spec(
-        self, length: int | None = None
-    ) -> dict[str, Tree[ArraySpec]]:
-        """Returns shape and dtype of each entry of one sample.
-
-        Args:
-            length: int or None. Length L of sequences, for recurrent agents:
-                all entries then have L steps, and there are `begins` and the
-                `state` before the first step. Defaults to `None`.
-
-        Returns:
-            dict: `observation` and `action` as collected; `log_prob` and
-            `value` under the weights that acted; `advantage`; `returns`, the
-            value target. All but the first two are float32 scalars.
-        """
-        return self.rollout_samples.spec(length)
 
     # Networks.
 
@@ -386,7 +386,7 @@ class OnPolicyAgent(StochasticPolicy):
         valuing, output = self.critic or self.actor, int(self.critic is None)
         if self.critic is not None or self.needs_value:
             seen = self.task.encode.network_input
-            check_value_ending(
+            network_checks.check_value_ending(
                 valuing, inputs.inputs_for(valuing, seen), output
             )
 
@@ -455,20 +455,17 @@ class OnPolicyAgent(StochasticPolicy):
         state: Sequence[Tensor],
         training: bool = False,
     ) -> tuple[Tensor, Tensor, Sequence[Tensor]]:
-        """Runs a recurrent network on sequences.
+        """Runs a recurrent network on sequences `[B, T, ...]`.
 
-        Args:
-            observation: tree of `[B, T, ...]`. Raw observations.
-            begins: `[B, T]`. 1 where a step is the first of an episode.
-            state: Sequence of `[B, ...]`. State before the first step.
-            training: bool. Passed on to the network. Defaults to `False`.
+        `begins` `[B, T]` is 1 where a step is the first of an episode, and
+        `state` is that before the first step.
 
         Returns:
             The parameters of the policy `[B, T, P]`, values `[B, T]`, and the
             state after the last step.
         """
-        outputs, after = self._unrolled(
-            self.actor, observation, begins, state, training
+        outputs, after = inputs.unroll(
+            self.actor, self.task.encode, observation, begins, state, training
         )
         parameters, value = self._parts(outputs)
         sequences = inputs.sequences_like(begins)

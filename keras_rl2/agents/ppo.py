@@ -1,7 +1,7 @@
 """Proximal policy optimisation."""
 
-from collections.abc import Callable
 from typing import Unpack
+from typing import cast
 
 import keras
 import tensorflow as tf
@@ -54,9 +54,6 @@ class PPO(OnPolicyAgent):
         target_kl: float or None. Once the approximate KL divergence exceeds
             1.5 times this number, the remaining updates of the round are
             skipped. Defaults to `None`.
-
-    Raises:
-        ValueError: If a number is out of range or a network does not fit.
 
     Example:
 
@@ -113,18 +110,13 @@ class PPO(OnPolicyAgent):
         self.clip_ratio = clip_ratio
         self.value_clip_range = value_clip_range
         self.target_kl = target_kl
+        self.update_condition = None if target_kl is None else self._is_near
         self._round_stopped = tf.Variable(False, trainable=False)
-
-    @property
-    def update_condition(self) -> Callable[[Terms], Tensor] | None:
-        """Whether an update is made: until `target_kl` is exceeded."""
-        return None if self.target_kl is None else self._is_near
 
     def _is_near(self, terms: Terms) -> Tensor:
         """Returns whether the policy is still near the one that acted."""
         stopped = self._round_stopped
-        assert self.target_kl is not None
-        exceeded = terms["approx_kl"] > 1.5 * self.target_kl
+        exceeded = terms["approx_kl"] > 1.5 * cast(float, self.target_kl)
         was_stopped = tf.identity(stopped)
         stopped.assign(tf.logical_or(was_stopped, exceeded))
         # The update that exceeds `target_kl` is the last one in the logs.

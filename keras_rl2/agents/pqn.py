@@ -9,16 +9,14 @@ from keras import ops
 
 from keras_rl2 import returns
 from keras_rl2.agents.agent import AgentArguments
+from keras_rl2.agents.on_policy_agent import RolloutLearner
 from keras_rl2.agents.value_policy import ValuePolicy
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.losses import statistics
 from keras_rl2.losses.value_distributions import ScalarValues
-from keras_rl2.networks import checks as network_checks
+from keras_rl2.policies.agent_protocols import OwnRollout
 from keras_rl2.policies.epsilon_greedy import EpsilonGreedy
-from keras_rl2.policies.own_round import OwnRollout
-from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.updates.rollout_samples import RolloutSamples
 from keras_rl2.updates.updater import Batch
@@ -27,7 +25,7 @@ from keras_rl2.updates.updater import Terms
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
-class PQN(ValuePolicy):
+class PQN(RolloutLearner, ValuePolicy):
     """Q-learning from new rollouts of many environments, without a replay.
 
     Layer normalization makes a target network unnecessary. The targets are
@@ -79,7 +77,6 @@ class PQN(ValuePolicy):
         max_gradient_norm: float | None = 10.0,
         **kwargs: Unpack[AgentArguments],
     ) -> None:
-        network_checks.check_is_network("q_network", q_network)
         check_in_range(q_lambda=(q_lambda, 0.0, 1.0))
         exploring = EpsilonGreedy(epsilon)
         super().__init__(  # type: ignore[misc]
@@ -118,45 +115,14 @@ class PQN(ValuePolicy):
     ) -> tuple[Tensor, Tensor]:
         """Returns advantages and λ-returns `[T, B]`; see `OnPolicyAgent`."""
         del log_prob
-        going_on = 1.0 - ops.cast(arrays["terminated"], "float32")
         targets = returns.lambda_returns(
             arrays["reward"],
-            self.gamma * going_on,
+            self.discounts(arrays),
             next_values,
             self.q_lambda,
             truncated=arrays["truncated"],
         )
         return targets - values, targets
-
-    def prepare(
-        self, trajectory: Trajectory
-    ) -> tuple[dict[str, Any], dict[str, float]]:
-        """Computes the targets of a rollout, in one compiled call.
-
-        Args:
-            trajectory: `Trajectory` of T steps of B environments.
-
-        Returns:
-            Samples, a dict of arrays `[T * B, ...]`; see `sample_spec`. And
-            statistics, a dict of floats.
-        """
-        with self.devices.placement():
-            return self.rollout_samples.prepare(trajectory)
-
-    def sample_spec(
-        self, length: int | None = None
-    ) -> dict[str, Tree[ArraySpec]]:
-        """Returns shape and dtype of each entry of one sample.
-
-        Args:
-            length: int or None. Without effect: the agent has no memory.
-                Defaults to `None`.
-
-        Returns:
-            dict: `observation` and `action` as collected; `returns`, the
-            target, and `value`, that of the best action.
-        """
-        return self.rollout_samples.spec(length)
 
     def objectives(self) -> dict[str, Objective]:
         """Returns the only loss, that of the network."""

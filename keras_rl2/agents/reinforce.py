@@ -8,7 +8,7 @@ import keras
 
 from keras_rl2.agents.on_policy_agent import OnPolicyAgent
 from keras_rl2.agents.on_policy_agent import OnPolicyArguments
-from keras_rl2.policies.own_round import OwnRollout
+from keras_rl2.policies.agent_protocols import OwnRollout
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -27,9 +27,6 @@ class REINFORCE(OnPolicyAgent):
     Args:
         critic: `keras.Model` from observations to values `[B, 1]`, the
             baseline; or None. Defaults to `None`.
-
-    Raises:
-        ValueError: If a number is out of range or a network does not fit.
 
     Example:
 

@@ -11,24 +11,22 @@ import numpy as np
 from keras import ops
 
 from keras_rl2 import losses
-from keras_rl2.agents.critic_agent import CriticAgent
+from keras_rl2.agents.off_policy_agent import CriticAgent
 from keras_rl2.agents.off_policy_agent import LearningArguments
 from keras_rl2.agents.off_policy_agent import OffPolicyArguments
 from keras_rl2.agents.stochastic_policy import StochasticPolicy
 from keras_rl2.basics import arguments
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Categorical
-from keras_rl2.distributions import Distribution
-from keras_rl2.exploration import PinkNoise
-from keras_rl2.exploration.action_noise import ActionNoise
-from keras_rl2.exploration.action_noise import GivenNoise
-from keras_rl2.networks.inputs import run_network
+from keras_rl2.exploration import noises
 from keras_rl2.spaces.supported import ACTION_MASK
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.updates import critics
 from keras_rl2.updates.critics import GivenCritics
 from keras_rl2.updates.updater import Batch
 from keras_rl2.updates.updater import Terms
+
+_PINK = noises.PinkNoise(1.0)
 
 
 class CrossQArguments(LearningArguments, total=False):
@@ -38,7 +36,7 @@ class CrossQArguments(LearningArguments, total=False):
     learn_temperature: bool
     target_entropy: float | None
     noise_color: Literal["pink", "white"]
-    exploration: GivenNoise | None
+    exploration: noises.GivenNoise | None
 
 
 class SACArguments(CrossQArguments, OffPolicyArguments, total=False):
@@ -85,9 +83,6 @@ class SAC(StochasticPolicy, CriticAgent):
             sampling from the policy does not explore enough; see `TD3`.
             Defaults to `None`.
 
-    Raises:
-        ValueError: If a number is out of range or a network does not fit.
-
     Example:
 
     >>> import keras_rl2 as rl
@@ -121,7 +116,7 @@ class SAC(StochasticPolicy, CriticAgent):
         learn_temperature: bool = True,
         target_entropy: float | None = None,
         noise_color: Literal["pink", "white"] = "pink",
-        exploration: GivenNoise | None = None,
+        exploration: noises.GivenNoise | None = None,
         **kwargs: Unpack[OffPolicyArguments],
     ) -> None:
         arguments.check_choice(noise_color=(noise_color, ("pink", "white")))
@@ -131,10 +126,8 @@ class SAC(StochasticPolicy, CriticAgent):
             arguments.check_in_range(
                 target_entropy=(target_entropy, -1e12, 1e12)
             )
-        noise = ActionNoise(exploration)
         super().__init__(actor, critic, **kwargs)
-        self._noise = noise
-        self._policy_noise = ActionNoise(PinkNoise(1.0))
+        self.exploration = noises.exploration_noise(exploration)
         self.noise_color = noise_color
         self.temperature = temperature
         self.learn_temperature = learn_temperature
@@ -170,8 +163,11 @@ class SAC(StochasticPolicy, CriticAgent):
         parts = super().noise_parts
         if self.exploration is None:
             return parts
-        added = self._noise.described(parts[0]["size"], self.env_steps)
-        return [*parts, added]
+        size = parts[0]["size"]
+        return [
+            *parts,
+            noises.describe_noise(self.exploration, size, self.env_steps),
+        ]
 
     def draw_noise(
         self,
@@ -180,19 +176,16 @@ class SAC(StochasticPolicy, CriticAgent):
         state: Any = None,
     ) -> tuple[np.ndarray, Any]:
         """Draws the policy's noise and the added noise, concatenated."""
-        # In earlier releases, the state is that of the added noise.
-        both = isinstance(state, tuple | list)
-        own, adding = state if both else (None, state)
+        own, adding = state or (None, None)
         if self.noise_color == "white" or self.is_discrete:
             noise, _ = super().draw_noise(generator, shape)
         else:
-            size = super().noise_shape[0]
-            noise, own = self._policy_noise.draw(
-                generator, shape, size, self.env_steps, own
+            noise, own = noises.draw_action_noise(
+                _PINK, generator, (*shape, *super().noise_shape), 0, own
             )
         if self.exploration is not None:
-            added, adding = self._noise.draw(
-                generator, shape, noise.shape[-1], self.env_steps, adding
+            added, adding = noises.draw_action_noise(
+                self.exploration, generator, noise.shape, self.env_steps, adding
             )
             noise = np.concatenate([noise, added], axis=-1)
         return noise, (own, adding)
@@ -229,7 +222,7 @@ class SAC(StochasticPolicy, CriticAgent):
             each = losses.temperature_loss(
                 ops.convert_to_tensor(self.log_temperature),
                 entropy,
-                self._target_entropy_of(observation),
+                self._target_entropy(observation),
             )
             loss = loss + ops.mean(weight * each)
         return {
@@ -252,15 +245,11 @@ class SAC(StochasticPolicy, CriticAgent):
             networks: list of `keras.Model`. Critics; the smaller value counts.
             observation: `[B, ...]`. Raw observations.
             stream: int. Index of the draw in this update.
-            training: bool. Whether the policy is being trained. Defaults to
-                `False`.
-
-        Returns:
-            `[B]` and `[B]` float32.
+            training: bool. Whether the policy is trained. Defaults to `False`.
         """
         encoded = self.task.encode(observation)
         if self.is_discrete:
-            policy = self._policy(observation, training)
+            policy = self.distribution(observation, training)
             values = critics.all_values(networks, encoded)
             value = losses.expected_soft_value(
                 cast(Categorical, policy).log_probs, values, self._alpha
@@ -275,47 +264,32 @@ class SAC(StochasticPolicy, CriticAgent):
     def sample_with_log_prob(
         self, observation: Any, stream: int, training: bool = False
     ) -> tuple[Tensor, Tensor]:
-        """Draws an action of a Box policy for each state, in the graph.
+        """Draws actions `[B, A]` of a Box policy, in the unit box.
 
-        Args:
-            observation: `[B, ...]`. Raw observations.
-            stream: int. Index of the draw in this update.
-            training: bool. Whether the policy is being trained. Defaults to
-                `False`.
-
-        Returns:
-            Actions `[B, A]` in the unit box and their log-probabilities `[B]`,
-            float32, through which gradients reach the policy.
+        `stream` distinguishes several draws of one update; see `draw_normal`.
+        Gradients reach the policy through the actions and their
+        log-probabilities `[B]`.
         """
         # The last batch of a user's own dataset may be smaller.
         count = ops.shape(leaves(observation)[0])[:1]
         noise = self.draw_normal(count + self.policy_head.noise_shape, stream)
-        return self._policy(observation, training).sample_and_log_prob(noise)
-
-    def _policy(self, observation: Any, training: bool) -> Distribution:
-        """Returns the policy, by a pass that keeps the critics' own losses."""
-        encoded = self.task.encode(observation)
-        parameters = run_network(self.actor, encoded, training)
-        return self.policy_of(parameters, observation)
+        return self.distribution(observation, training).sample_and_log_prob(
+            noise
+        )
 
     @property
     def _alpha(self) -> Tensor:
         """The temperature as a constant: it has its own loss."""
         return ops.stop_gradient(ops.exp(self.log_temperature))
 
-    @property
-    def _target_entropy(self) -> float:
-        """Target entropy where no action is masked."""
+    def _target_entropy(self, observation: Any) -> float | Tensor:
+        """Returns the target entropy, `[B]` where actions are masked."""
         if self.target_entropy is not None:
             return self.target_entropy
-        if self.is_discrete:
+        if not self.is_discrete:
+            return -float(np.prod(self.policy_head.action_shape))
+        if not self.is_masked:
             return 0.89 * math.log(self.policy_head.parameter_sizes[0])
-        return -float(np.prod(self.policy_head.action_shape))
-
-    def _target_entropy_of(self, observation: Any) -> float | Tensor:
-        """Returns the target entropy, `[B]` where actions are masked."""
-        if self.target_entropy is not None or not self.is_masked:
-            return self._target_entropy
         mask = ops.cast(observation[ACTION_MASK], "float32")
         # The last observation of an episode may allow no action.
         return 0.89 * ops.log(ops.maximum(ops.sum(mask, axis=-1), 1.0))

@@ -11,10 +11,7 @@ from keras_rl2.agents.agent import Agent
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
 from keras_rl2.networks import checks as network_checks
-from keras_rl2.networks.checks import check_policy_ending
-from keras_rl2.networks.inputs import as_logits
-from keras_rl2.networks.inputs import inputs_for
-from keras_rl2.networks.inputs import run_network
+from keras_rl2.networks import inputs
 from keras_rl2.spaces.trees import Tree
 
 ACTION_UNITS = ("half_range", "environment")
@@ -48,9 +45,9 @@ class StochasticPolicy(Agent):
 
     def _check_actor_ending(self, squash: bool = False) -> None:
         """Checks the final activation, before tanh where it squashes a Box."""
-        self._gives_probabilities = check_policy_ending(
+        self._gives_probabilities = network_checks.check_policy_ending(
             self.actor,
-            inputs_for(self.actor, self.task.encode.network_input),
+            inputs.inputs_for(self.actor, self.task.encode.network_input),
             self.action_space,
             squash=squash,
         )
@@ -102,13 +99,14 @@ class StochasticPolicy(Agent):
     def call(self, observation: Tree[Tensor], training: bool = False) -> Any:
         """Returns the output of the actor, parameters `[B, P]`."""
         encoded = self.task.encode(observation)
-        return run_network(self.actor, encoded, training)
+        return inputs.run_network(self.actor, encoded, training)
 
     def distribution(
         self, observation: Tree[Tensor], training: bool = False
     ) -> Distribution:
         """Returns the distribution of actions for raw observations."""
-        return self.policy_of(self(observation, training=training), observation)
+        # By `self(observation)`, Keras would forget losses that critics added.
+        return self.policy_of(self.call(observation, training), observation)
 
     def policy_of(
         self, parameters: Tensor, observation: Tree[Tensor]
@@ -123,7 +121,7 @@ class StochasticPolicy(Agent):
             `Distribution` of `[B]` actions.
         """
         if self._gives_probabilities:
-            parameters = as_logits(parameters)
+            parameters = inputs.as_logits(parameters)
         parameters = self.task.allowed(observation, parameters)
         return self.policy_head(parameters, self._present_log_std())
 

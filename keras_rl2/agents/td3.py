@@ -4,24 +4,20 @@ import functools
 from collections.abc import MutableMapping
 from typing import Any
 from typing import Unpack
-from typing import cast
 
 import gymnasium
 import keras
 import numpy as np
 from keras import ops
 
-from keras_rl2.agents.critic_agent import CriticAgent
+from keras_rl2.agents.off_policy_agent import CriticAgent
 from keras_rl2.agents.off_policy_agent import LearningArguments
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.exploration.action_noise import ActionNoise
-from keras_rl2.exploration.action_noise import GivenNoise
+from keras_rl2.exploration import noises
 from keras_rl2.networks import checks as network_checks
-from keras_rl2.networks.checks import check_action_ending
-from keras_rl2.networks.inputs import inputs_for
-from keras_rl2.networks.inputs import run_network
+from keras_rl2.networks import inputs
 from keras_rl2.networks.network_copies import copy_of
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.updates import critics
@@ -33,7 +29,7 @@ from keras_rl2.updates.updater import Terms
 class DDPGArguments(LearningArguments, total=False):
     """Arguments of `TD3` that `DDPG` takes, too; see there."""
 
-    exploration: GivenNoise | None
+    exploration: noises.GivenNoise | None
     tau: float
 
 
@@ -90,9 +86,6 @@ class TD3(CriticAgent):
             clipped, those of the actor and of the critics separately; None for
             no clipping. Defaults to `None`.
 
-    Raises:
-        ValueError: If a number is out of range or a network does not fit.
-
     Example:
 
     >>> import keras_rl2 as rl
@@ -111,6 +104,7 @@ class TD3(CriticAgent):
     action_kinds = (gymnasium.spaces.Box,)
     has_critic_optimizer = True
     default_adam = {"learning_rate": 1e-3, "name": "actor"}
+    target_actor: keras.Model
     _gives_actions = False
 
     def __init__(
@@ -121,7 +115,7 @@ class TD3(CriticAgent):
         policy_delay: int = 2,
         target_noise: float = 0.2,
         target_noise_clip: float = 0.5,
-        exploration: GivenNoise | None = 0.1,
+        exploration: noises.GivenNoise | None = 0.1,
         target_every: int | None = None,
         tau: float = 0.005,
         **kwargs: Unpack[LearningArguments],
@@ -131,7 +125,6 @@ class TD3(CriticAgent):
             target_noise=(target_noise, 0.0, 1e12),
             target_noise_clip=(target_noise_clip, 0.0, 1e12),
         )
-        noise = ActionNoise(exploration)
         super().__init__(
             actor,
             critic,
@@ -139,12 +132,10 @@ class TD3(CriticAgent):
             tau=tau,
             **kwargs,
         )
-        # Until the agent is bound.
-        self.target_actor = cast(keras.Model, None)
         self.target_noise = target_noise
         self.target_noise_clip = target_noise_clip
         self._delay_policy(policy_delay)
-        self._noise = noise
+        self.exploration = noises.exploration_noise(exploration)
         self._bind_requested()
 
     # Networks.
@@ -152,8 +143,9 @@ class TD3(CriticAgent):
     def _build_actor(self, *sizes: int, squash: bool = False) -> None:
         """Checks the actor, whose output has one of the given widths."""
         network_checks.check_width("actor", self.actor, self.task, *sizes)
-        self._gives_actions = check_action_ending(
-            self.actor, inputs_for(self.actor, self.task.encode.network_input)
+        seen = self.task.encode.network_input
+        self._gives_actions = network_checks.check_action_ending(
+            self.actor, inputs.inputs_for(self.actor, seen)
         )
 
     def make_targets(self) -> None:
@@ -169,7 +161,7 @@ class TD3(CriticAgent):
     def call(self, observation: Tree[Tensor], training: bool = False) -> Tensor:
         """Returns the output of the actor `[B, A]`."""
         encoded = self.task.encode(observation)
-        return run_network(self.actor, encoded, training)
+        return inputs.run_network(self.actor, encoded, training)
 
     # Acting.
 
@@ -190,7 +182,7 @@ class TD3(CriticAgent):
     def noise_parts(self) -> list[dict[str, Any]]:
         """Description of the added noise, with its current scale."""
         [size] = self.policy_head.noise_shape
-        return [self._noise.described(size, self.env_steps)]
+        return [noises.describe_noise(self.exploration, size, self.env_steps)]
 
     def draw_noise(
         self,
@@ -199,8 +191,10 @@ class TD3(CriticAgent):
         state: object = None,
     ) -> tuple[np.ndarray, Any]:
         """Draws the noise that `sample_action` adds, with its current scale."""
-        [size] = self.policy_head.noise_shape
-        return self._noise.draw(generator, shape, size, self.env_steps, state)
+        shape = (*shape, *self.noise_shape)
+        return noises.draw_action_noise(
+            self.exploration, generator, shape, self.env_steps, state
+        )
 
     def values(
         self,
@@ -243,7 +237,7 @@ class TD3(CriticAgent):
             `[B, A]` float32 in the unit box, with noise if `target_noise` is
             not 0.
         """
-        action = self._action(run_network(self.target_actor, encoded))
+        action = self._action(inputs.run_network(self.target_actor, encoded))
         if not self.target_noise:
             return action
         noise = self.target_noise * self.draw_normal(ops.shape(action), 0)
@@ -253,7 +247,9 @@ class TD3(CriticAgent):
     def actor_terms(self, batch: Batch) -> Terms:
         """Computes the loss of the actor on a minibatch."""
         encoded = self.task.encode(batch["observation"])
-        action = self._action(run_network(self.actor, encoded, training=True))
+        action = self._action(
+            inputs.run_network(self.actor, encoded, training=True)
+        )
         [value] = critics.action_values(self.critics[:1], encoded, action)
         each = self.actor_losses(value, action, batch)
         return {"loss": ops.mean(batch["weight"] * each)}

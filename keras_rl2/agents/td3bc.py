@@ -32,9 +32,6 @@ class TD3BC(TD3):
         alpha: float. α, weight of the Q-values relative to cloning; 0 is
             cloning alone. Defaults to `2.5`.
 
-    Raises:
-        ValueError: If a number is out of range or a network does not fit.
-
     Example:
 
     >>> import keras_rl2 as rl

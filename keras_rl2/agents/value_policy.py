@@ -17,7 +17,6 @@ from keras_rl2.losses.value_distributions import value_distribution
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks import inputs
 from keras_rl2.networks.builder import NetworkBuilder
-from keras_rl2.networks.checks import check_value_ending
 from keras_rl2.policies.epsilon_greedy import EpsilonGreedy
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
@@ -80,7 +79,7 @@ class ValuePolicy(Agent):
         )
         if self.memory is None:
             seen = self.task.encode.network_input
-            check_value_ending(
+            network_checks.check_value_ending(
                 self.q_network, inputs.inputs_for(self.q_network, seen)
             )
 
@@ -149,21 +148,17 @@ class ValuePolicy(Agent):
         state: Sequence[Tensor],
         training: bool = False,
     ) -> tuple[Tensor, Sequence[Tensor]]:
-        """Runs a recurrent network on sequences.
+        """Runs a recurrent network, or its target, on sequences `[B, T, ...]`.
 
-        Args:
-            network: `keras.Model`. The Q-network or its target.
-            observation: tree of `[B, T, ...]`. Raw observations.
-            begins: `[B, T]`. 1 where a step is the first of an episode.
-            state: Sequence of `[B, ...]`. State before the first step.
-            training: bool. Passed on to the network. Defaults to `False`.
+        `begins` `[B, T]` is 1 where a step is the first of an episode, and
+        `state` is that before the first step.
 
         Returns:
             Its outputs by action, `[B, T, n, N]`, and the state after the last
             step.
         """
-        outputs, after = self._unrolled(
-            network, observation, begins, state, training
+        outputs, after = inputs.unroll(
+            network, self.task.encode, observation, begins, state, training
         )
         return inputs.sequences_like(begins)(self._of_actions(outputs)), after
 

@@ -15,7 +15,7 @@ import numpy as np
 from keras_rl2.cli.parser import require_module
 from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.cli.run_folder import require_path
-from keras_rl2.presets.loading import read_object
+from keras_rl2.presets.preset import read_object
 from keras_rl2.saving.atomic_files import replacing
 
 _INCHES = (6.4, 4.2)

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from keras_rl2.presets.loading import read_object
+from keras_rl2.presets.preset import read_object
 from keras_rl2.saving.atomic_files import replacing
 
 

@@ -23,7 +23,7 @@ from keras_rl2.cli.training import Training
 from keras_rl2.data.evaluation import EvaluationDataset
 from keras_rl2.offline.offline import OfflineDataset
 from keras_rl2.presets import Preset
-from keras_rl2.presets.loading import read_object
+from keras_rl2.presets.preset import read_object
 from keras_rl2.saving.atomic_files import replacing
 
 EVALUATION_EPISODES = 20

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from keras_rl2.offline.mixed import MixedDataset
     from keras_rl2.offline.offline import OfflineDataset
     from keras_rl2.policies.actors import ActorSnapshot
-    from keras_rl2.policies.own_round import OwnRollout
+    from keras_rl2.policies.agent_protocols import OwnRollout
 
 __all__ = [
     "ActorSnapshot",
@@ -49,7 +49,7 @@ __getattr__, __dir__ = lazy(
         "MixedDataset": "keras_rl2.offline.mixed",
         "OfflineDataset": "keras_rl2.offline.offline",
         "ActorSnapshot": "keras_rl2.policies.actors",
-        "OwnRollout": "keras_rl2.policies.own_round",
+        "OwnRollout": "keras_rl2.policies.agent_protocols",
         "PrioritizedReplayBuffer": "keras_rl2.data.prioritized_replay_buffer",
         "ReplayBuffer": "keras_rl2.data.replay_buffer",
         "SequenceReplayBuffer": "keras_rl2.data.sequence_replay_buffer",

@@ -17,7 +17,7 @@ from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.policies.actors import ActorSnapshot
-from keras_rl2.policies.policy import Policy
+from keras_rl2.policies.agent_protocols import Policy
 from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves

@@ -20,8 +20,8 @@ from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.envs.reward_scaler import RewardScaler
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.policies.agent_protocols import CollectingAgent
+from keras_rl2.policies.agent_protocols import OwnRollout
 from keras_rl2.policies.agent_protocols import RolloutAgent
-from keras_rl2.policies.own_round import OwnRollout
 from keras_rl2.saving.checkpoint_folder import SegmentLog
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.workers.workers import WorkerEnv

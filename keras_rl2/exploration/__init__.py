@@ -8,11 +8,11 @@ correlated process is an argument and a return value.
 Letters: T is time, B the environments, A the number of action dimensions.
 """
 
-from keras_rl2.exploration.action_noise import exploration_noise
 from keras_rl2.exploration.noises import ExplorationNoise
 from keras_rl2.exploration.noises import GaussianNoise
 from keras_rl2.exploration.noises import OrnsteinUhlenbeckNoise
 from keras_rl2.exploration.noises import PinkNoise
+from keras_rl2.exploration.noises import exploration_noise
 
 __all__ = [
     "ExplorationNoise",

@@ -1,4 +1,4 @@
-"""Exploration noise: the interface, and three kinds."""
+"""Exploration noise: the interface, three kinds, and their short forms."""
 
 import abc
 import math
@@ -31,10 +31,7 @@ class ExplorationNoise(abc.ABC):
     Args:
         scale: float or `keras.optimizers.schedules.LearningRateSchedule`. 0
             or more and finite, in half the range of an action; a schedule is
-            over the steps of the environments.
-
-    Raises:
-        ValueError: If the scale is neither, or below 0.
+            over the steps of the environments. Defaults to `0.1`.
 
     Example:
 
@@ -46,16 +43,12 @@ class ExplorationNoise(abc.ABC):
     [[0.5], [0.5]]
     """
 
-    def __init__(self, scale: Scale) -> None:
+    def __init__(self, scale: Scale = 0.1) -> None:
         if not isinstance(
             scale, keras.optimizers.schedules.LearningRateSchedule
         ):
-            is_number = isinstance(scale, numbers.Real)
-            if (
-                isinstance(scale, bool)
-                or not is_number
-                or not (0 <= scale < math.inf)
-            ):
+            number = isinstance(scale, numbers.Real)
+            if not number or scale is True or not 0 <= scale < math.inf:
                 raise ValueError(
                     "Expected scale to be a finite number of 0 or more, or a "
                     f"schedule. Received: scale={scale!r}"
@@ -85,8 +78,7 @@ class ExplorationNoise(abc.ABC):
 
         Returns:
             tuple: the noise `[T, B, A]` float32, in half the range of an
-            action, not clipped; and the state after it, which is None where
-            the noise remembers nothing.
+            action, not clipped; and the state after it, or None.
         """
 
     def get_config(self) -> dict[str, Any]:
@@ -128,11 +120,8 @@ class GaussianNoise(ExplorationNoise):
 
     Args:
         scale: float or `keras.optimizers.schedules.LearningRateSchedule`.
-            Standard deviation, 0 or more, in half the range of an action; a
-            schedule is over the steps of the environments. Defaults to `0.1`.
-
-    Raises:
-        ValueError: If the scale is neither, or below 0.
+            Standard deviation, in half the range of an action. Defaults to
+            `0.1`.
 
     Example:
 
@@ -149,9 +138,6 @@ class GaussianNoise(ExplorationNoise):
     Reference:
         - [Fujimoto et al., 2018, TD3](https://arxiv.org/abs/1802.09477)
     """
-
-    def __init__(self, scale: Scale = 0.1) -> None:
-        super().__init__(scale)
 
     def draw(
         self,
@@ -183,14 +169,9 @@ class OrnsteinUhlenbeckNoise(ExplorationNoise):
 
     Args:
         scale: float or `keras.optimizers.schedules.LearningRateSchedule`.
-            Volatility, 0 or more, in half the range of an action; a schedule
-            is over the steps of the environments. Defaults to `0.2`.
+            Volatility, in half the range of an action. Defaults to `0.2`.
         theta: float. Rate of the return to 0, above 0. Defaults to `0.15`.
         dt: float. Time of one step, above 0. Defaults to `0.01`.
-
-    Raises:
-        ValueError: If a setting is out of its bounds, or theta * dt is not
-            below 2: the noise would grow for ever.
 
     Example:
 
@@ -225,11 +206,7 @@ class OrnsteinUhlenbeckNoise(ExplorationNoise):
         step: int = 0,
         state: State = None,
     ) -> tuple[Noise, State]:
-        """Draws the next T steps: `[T, B, A]` float32, and the state `[B, A]`.
-
-        The state is the last noise, in float64; a row of zeros starts again in
-        that environment.
-        """
+        """Draws `[T, B, A]`; the state `[B, A]` is the last noise."""
         position = np.zeros(shape[1:]) if state is None else np.asarray(state)
         kept = 1.0 - self.theta * self.dt
         volatility = self._scale_at(step) * math.sqrt(self.dt)
@@ -261,11 +238,8 @@ class PinkNoise(ExplorationNoise):
 
     Args:
         scale: float or `keras.optimizers.schedules.LearningRateSchedule`.
-            Standard deviation, 0 or more, in half the range of an action; a
-            schedule is over the steps of the environments. Defaults to `0.1`.
-
-    Raises:
-        ValueError: If the scale is neither, or below 0.
+            Standard deviation, in half the range of an action. Defaults to
+            `0.1`.
 
     Example:
 
@@ -278,9 +252,6 @@ class PinkNoise(ExplorationNoise):
         - [Eberhard et al., 2023](https://openreview.net/forum?id=hQ9V5QN27eS)
     """
 
-    def __init__(self, scale: Scale = 0.1) -> None:
-        super().__init__(scale)
-
     def draw(
         self,
         generator: np.random.Generator,
@@ -288,11 +259,7 @@ class PinkNoise(ExplorationNoise):
         step: int = 0,
         state: State = None,
     ) -> tuple[Noise, State]:
-        """Draws the next T steps: `[T, B, A]` float32.
-
-        The state `[B, A, 5]` is each part at the last step, of a standard
-        deviation of 1.
-        """
+        """Draws `[T, B, A]`; the state `[B, A, 5]` is the last parts."""
         count = len(_KEPT)
         parts = state
         if parts is None:
@@ -303,3 +270,80 @@ class PinkNoise(ExplorationNoise):
             parts = moved
         scale = self._scale_at(step) / np.sqrt(count)
         return (scale * path.sum(axis=-1)).astype("float32"), parts.copy()
+
+
+GivenNoise = ExplorationNoise | float | str | dict[str, Any]
+"""Exploration noise, or a short form of one."""
+
+_KINDS: dict[Any, type[ExplorationNoise]] = {
+    "gaussian": GaussianNoise,
+    "ornstein_uhlenbeck": OrnsteinUhlenbeckNoise,
+    "pink": PinkNoise,
+}
+
+
+def exploration_noise(x: GivenNoise | None) -> ExplorationNoise | None:
+    """Makes exploration noise from a short form.
+
+    Args:
+        x: None for no noise; float, the scale of a `GaussianNoise`; str, the
+            name `"gaussian"`, `"ornstein_uhlenbeck"` or `"pink"`; dict, a
+            config such as `{"class_name": "gaussian", "config": {"scale":
+            0.2}}` or one by `keras.saving.serialize_keras_object`; or an
+            `ExplorationNoise`.
+
+    Returns:
+        `ExplorationNoise` or None.
+
+    Example:
+
+    >>> exploration_noise(0.2)
+    GaussianNoise(scale=0.2)
+    >>> exploration_noise("ornstein_uhlenbeck")
+    OrnsteinUhlenbeckNoise(scale=0.2, theta=0.15, dt=0.01)
+    """
+    noise: Any = x
+    if isinstance(x, numbers.Real):
+        noise = GaussianNoise(x)
+    elif isinstance(x, dict) and "registered_name" in x:
+        noise = keras.saving.deserialize_keras_object(x)
+    elif isinstance(x, str | dict):
+        config: Any = {"class_name": x} if isinstance(x, str) else x
+        kind = _KINDS.get(config.get("class_name"))
+        noise = kind.from_config(config.get("config", {})) if kind else x
+    if noise is not None and not isinstance(noise, ExplorationNoise):
+        raise ValueError(
+            f"Expected exploration noise: None, a number, one of {[*_KINDS]}, "
+            f"a config or an ExplorationNoise. Received: {x!r}"
+        )
+    return noise
+
+
+def draw_action_noise(
+    noise: ExplorationNoise | None,
+    generator: np.random.Generator,
+    shape: tuple[int, ...],
+    step: int,
+    state: Any = None,
+) -> tuple[np.ndarray, Any]:
+    """Draws noise `[T, B, A]` or `[B, A]`, zeros of None, and its state."""
+    if noise is None:
+        return np.zeros(shape, np.float32), state
+    # Noise is drawn over time, of which `(B, A)` is one step.
+    drawn, state = noise.draw(
+        generator, (1, *shape)[-3:], step=step, state=state
+    )
+    return drawn.reshape(shape), state
+
+
+def describe_noise(
+    noise: ExplorationNoise | None, size: int, step: int
+) -> dict[str, Any]:
+    """Describes noise of A dimensions, for programs that draw it."""
+    if noise is None:
+        return {"kind": "zeros", "size": size}
+    return {
+        "kind": type(noise).__name__,
+        "size": size,
+        "scale": noise._scale_at(step),
+    }

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
+import keras
 import numpy as np
 import numpy.typing as npt
 
@@ -16,7 +17,6 @@ from keras_rl2.data.evaluation import EvaluationDataset
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.export.policy_file import PolicyFile
 from keras_rl2.policies.actors import ActorSnapshot
-from keras_rl2.policies.policy import ModelPolicy
 from keras_rl2.spaces.supported import action_spec
 from keras_rl2.spaces.supported import check_same
 from keras_rl2.spaces.supported import space_tree
@@ -83,7 +83,7 @@ class ExportCheck:
 
 
 def check_export(
-    agent: ModelPolicy,
+    agent: keras.Model,
     filepath: str | os.PathLike[str],
     env: GivenEnv,
     *,
@@ -158,7 +158,7 @@ class _Compared(ActorSnapshot):
     """Acts by the agent, and compares each action with that of the file."""
 
     def __init__(
-        self, agent: ModelPolicy, file: PolicyActor, deterministic: bool
+        self, agent: keras.Model, file: PolicyActor, deterministic: bool
     ) -> None:
         super().__init__(agent, file.num_envs, deterministic)
         self._file = file

@@ -18,7 +18,6 @@ from keras_rl2.basics import arguments
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.litert import for_environment
 from keras_rl2.export import policy_file as formats
-from keras_rl2.policies.policy import ModelPolicy
 from keras_rl2.policies.policy_function import input_specs
 from keras_rl2.saving.atomic_files import replacing
 from keras_rl2.saving.saving import require_replaceable
@@ -55,7 +54,7 @@ _MOST = 2048
 class ExportedPolicy(keras.Model):
     """Maps raw observations, and noise if any, to the environment's actions."""
 
-    def __init__(self, agent: ModelPolicy, deterministic: bool) -> None:
+    def __init__(self, agent: keras.Model, deterministic: bool) -> None:
         super().__init__(name=f"{agent.name}_policy")
         # Its networks are tracked by name, the agent's optimizer is not.
         for index, network in enumerate(agent.acting_networks):
@@ -98,7 +97,7 @@ class ExportedPolicy(keras.Model):
 
 
 def export(
-    agent: ModelPolicy,
+    agent: keras.Model,
     filepath: str | os.PathLike[str],
     format: str,
     deterministic: bool,
@@ -186,7 +185,7 @@ def _check_arguments(
 
 @contextlib.contextmanager
 def _explained(
-    agent: ModelPolicy, filepath: str | os.PathLike[str], format: str
+    agent: keras.Model, filepath: str | os.PathLike[str], format: str
 ) -> Iterator[None]:
     """Turns an error of a converter or the disk into one line."""
     try:
@@ -210,7 +209,7 @@ def _explained(
 
 
 def _description(
-    agent: ModelPolicy,
+    agent: keras.Model,
     deterministic: bool,
     quantize: str | None,
     inputs: list[dict[str, Any]],
@@ -237,7 +236,7 @@ def _description(
 
 
 def _inputs(
-    agent: ModelPolicy, deterministic: bool, batch_size: int | None
+    agent: keras.Model, deterministic: bool, batch_size: int | None
 ) -> list[dict[str, Any]]:
     """Returns the inputs of a policy: observations, noise, and its state."""
     specs = input_specs(agent.observation_spec)
@@ -256,7 +255,7 @@ def _inputs(
 
 
 def _outputs(
-    agent: ModelPolicy, deterministic: bool, batch_size: int | None
+    agent: keras.Model, deterministic: bool, batch_size: int | None
 ) -> list[dict[str, Any]]:
     """Returns the outputs of a policy: actions, and the state after them."""
     function = agent.policy_function(deterministic).get_concrete_function()
@@ -362,7 +361,7 @@ def _run_once(path: Path, format: str, inputs: list[dict[str, Any]]) -> None:
 
 
 def _quantization(
-    agent: ModelPolicy,
+    agent: keras.Model,
     deterministic: bool,
     quantize: str | None,
     representative: Tree[npt.ArrayLike] | None,
@@ -395,7 +394,7 @@ def _quantization(
     return options
 
 
-def _check_fits_8_bits(agent: ModelPolicy, deterministic: bool) -> None:
+def _check_fits_8_bits(agent: keras.Model, deterministic: bool) -> None:
     """Raises an error for a policy that 8 bits cannot represent.
 
     The values of invalid actions, and the values that noise assigns to random

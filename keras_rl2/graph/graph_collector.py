@@ -18,7 +18,7 @@ from keras_rl2.graph.graph_rollout import Totals
 from keras_rl2.graph.graph_rollout import roll_out
 from keras_rl2.graph.graph_vector_env import GraphVectorEnv
 from keras_rl2.policies.actors import weights_of
-from keras_rl2.policies.policy import Policy
+from keras_rl2.policies.agent_protocols import Policy
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 

@@ -14,7 +14,7 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.graph.graph_vector_env import Episodes
 from keras_rl2.graph.graph_vector_env import GraphVectorEnv
 from keras_rl2.graph.graph_vector_env import Transition
-from keras_rl2.policies.policy import Policy
+from keras_rl2.policies.agent_protocols import Policy
 from keras_rl2.policies.policy_function import actions
 from keras_rl2.spaces.supported import action_spec
 from keras_rl2.spaces.trees import leaves

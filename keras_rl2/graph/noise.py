@@ -106,10 +106,6 @@ def _epsilon_greedy(
 ) -> Any:
     """See `EpsilonGreedy.draw`."""
     seeds = ops.unstack(random_numbers.split(seed, 2))
-    if part.get("spread") and len(shape) > 1:
-        # [B], in a rollout [T, B]
-        rank = ops.linspace(0.0, 1.0, shape[1], dtype="float32")
-        epsilon = epsilon ** (1.0 + part["spread"] * rank)
     explores = random_numbers.uniform(seeds[0], shape) < epsilon
     explores = ops.cast(explores, "float32")[..., None]
     if part["ranked"]:

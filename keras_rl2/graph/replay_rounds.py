@@ -18,7 +18,6 @@ from keras_rl2.graph.graph_rollout import RoundsInGraph
 from keras_rl2.graph.graph_rollout import overrides
 from keras_rl2.graph.graph_vector_env import GraphVectorEnv
 from keras_rl2.policies.agent_protocols import ReplayAgent
-from keras_rl2.policies.policy import ModelPolicy
 from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
@@ -60,7 +59,7 @@ class ReplayRounds(RoundsInGraph):
         receive: Callable[[Trajectory, np.ndarray, np.ndarray], None],
     ) -> None:
         super().__init__(agent, env, horizon, receive)
-        parts = cast(ModelPolicy, agent).noise_parts
+        parts = cast(Any, agent).noise_parts
         in_python = overrides(agent, "draw_noise") or any(
             each["kind"] != "epsilon_greedy" for each in parts
         )
@@ -163,7 +162,7 @@ class ReplayRounds(RoundsInGraph):
         """
         if self._drawn_parts is not None:
             numbers = [
-                noise.noise_inputs(cast(ModelPolicy, agent).noise_parts)
+                noise.noise_inputs(cast(Any, agent).noise_parts)
                 for agent in beginnings
             ]
             seeds = generator.integers(

@@ -19,7 +19,6 @@ from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.network_copies import copy_of
 from keras_rl2.offline.episodes import TransitionBlock
 from keras_rl2.offline.offline import OfflineDataset
-from keras_rl2.policies.policy import ModelPolicy
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
@@ -196,7 +195,7 @@ class FittedQ:
     """
 
     def __init__(
-        self, agent: ModelPolicy, deterministic: bool, seed: int | None
+        self, agent: keras.Model, deterministic: bool, seed: int | None
     ) -> None:
         space, head = agent.action_space, agent.policy_head
         if not isinstance(space, Box | Discrete):

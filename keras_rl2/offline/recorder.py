@@ -33,7 +33,7 @@ from keras_rl2.offline.offline import OfflineDataset
 from keras_rl2.offline.sources import check_new
 from keras_rl2.offline.sources import write_minari
 from keras_rl2.policies.actors import ActorSnapshot
-from keras_rl2.policies.policy import Policy
+from keras_rl2.policies.agent_protocols import Policy
 from keras_rl2.spaces.supported import action_spec
 from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import Tree

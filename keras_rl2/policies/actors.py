@@ -20,7 +20,7 @@ from keras_rl2.collecting.litert import LiteRTRunner
 from keras_rl2.collecting.policy_actor import LiteRTPolicy
 from keras_rl2.collecting.policy_actor import PolicyActor
 from keras_rl2.collecting.policy_actor import SentPolicy
-from keras_rl2.policies.policy import Policy
+from keras_rl2.policies.agent_protocols import Policy
 from keras_rl2.policies.policy_function import actions_and_log_prob
 from keras_rl2.policies.policy_function import input_specs
 from keras_rl2.policies.policy_function import policy_function
@@ -34,8 +34,6 @@ logger = logging.getLogger(__name__)
 
 # Number of actions that are compared to check a conversion.
 _COMPARED_ACTIONS = 16
-# Bytes, of which addresses of tensors are multiples.
-_ALIGNMENT = 64
 # Multiplications of a call's convolutions from which TensorFlow is faster:
 # 8.6 per nanosecond by the interpreter, about 40 after 0.1 ms by TensorFlow.
 _MOST_CONVOLVED = 1_000_000
@@ -91,7 +89,7 @@ class ActorSnapshot(PolicyActor):
             action_spec(agent.action_space),
             agent.initial_state(num_envs),
             num_envs,
-            gives_numbers(agent),
+            _gives_numbers(agent),
         )
         self.sync()
 
@@ -105,17 +103,10 @@ class ActorSnapshot(PolicyActor):
 
 
 def weights_of(variables: list[Any]) -> list[tf.Tensor]:
-    """Returns the values of the variables that actions depend on.
+    """Returns the values of variables; raises if they are not finite.
 
-    Args:
-        variables: list of `keras.Variable`.
-
-    Returns:
-        list of tensors, not copied: as long as one is kept, the next update of
-        its variable writes to new memory.
-
-    Raises:
-        ValueError: If they are not finite.
+    They are not copied: as long as one is kept, the next update of its
+    variable writes to new memory.
     """
     values = []
     for variable in variables:
@@ -135,11 +126,8 @@ def _copies(variables: list[Any]) -> list[np.ndarray]:
     return [*map(np.array, weights_of(variables))]
 
 
-def gives_numbers(agent: Policy) -> bool:
-    """Returns whether an agent's actions are floats, which could be NaN.
-
-    Choices are indices, which are never NaN.
-    """
+def _gives_numbers(agent: Policy) -> bool:
+    """Returns whether actions are floats, which could be NaN."""
     return np.dtype(agent.policy_head.action_dtype).kind == "f"
 
 
@@ -151,7 +139,7 @@ class SentActor:
 
     Args:
         agent: `Policy`, bound to its spaces.
-        num_envs: int. Environments of each worker.
+        num_envs: int. Environments of each worker, B.
         with_log_prob: bool. Whether log-probabilities are returned. Defaults to
             `False`.
 
@@ -167,69 +155,40 @@ class SentActor:
         self, agent: Policy, num_envs: int, with_log_prob: bool = False
     ) -> None:
         self.variables = list(agent.acting_variables)
-        self.weights = _copies(self.variables)
-        self.policy = sent_policy(agent, num_envs, with_log_prob)
+        self.sync()
+        # The interpreter's results for a single row differ in the last bit.
+        batch = num_envs if _sees_pictures(agent) else max(num_envs, 2)
+        runner = _make_runner(
+            agent, batch, False, self.variables, with_log_prob, tensorflow=False
+        )
+        if not isinstance(runner, LiteRTRunner):
+            raise ValueError(
+                "Expected a policy that converts to LiteRT: workers act "
+                "without TensorFlow. Received: the policy of "
+                f"{type(agent).__name__}, which does not; the log has the "
+                "reason"
+            )
+        self.policy = SentPolicy(
+            converted=runner.converted,
+            weights=len(self.variables),
+            inputs=runner.observations,
+            action=action_spec(agent.action_space),
+            initial_state=agent.initial_state(num_envs),
+            num_envs=num_envs,
+            batch=batch,
+            gives_numbers=_gives_numbers(agent),
+            with_log_prob=with_log_prob,
+        )
 
     def sync(self) -> None:
-        """Takes over the agent's present weights.
-
-        Raises:
-            ValueError: If they are not finite.
-        """
+        """Takes over the agent's present weights, which must be finite."""
         self.weights = _copies(self.variables)
-
-
-def sent_policy(
-    agent: Policy, num_envs: int, with_log_prob: bool = False
-) -> SentPolicy:
-    """Returns an agent's policy for processes that step environments.
-
-    Args:
-        agent: `Policy`, bound to its spaces.
-        num_envs: int. Environments of one process, B.
-        with_log_prob: bool. Whether log-probabilities are returned. Defaults to
-            `False`.
-
-    Returns:
-        `SentPolicy`, without weights.
-
-    Raises:
-        ValueError: If the policy does not convert to LiteRT.
-    """
-    # The interpreter's results for a single row differ in the last bit.
-    batch = num_envs if sees_pictures(agent) else max(num_envs, 2)
-    variables = list(agent.acting_variables)
-    runner = _make_runner(
-        agent, batch, False, variables, with_log_prob, tensorflow=False
-    )
-    if not isinstance(runner, LiteRTRunner):
-        raise ValueError(
-            "Expected a policy that converts to LiteRT: workers act without "
-            "TensorFlow. Received: the policy of "
-            f"{type(agent).__name__}, which does not; the log has the reason"
-        )
-    return SentPolicy(
-        converted=runner.converted,
-        weights=len(variables),
-        inputs=runner.observations,
-        action=action_spec(agent.action_space),
-        initial_state=agent.initial_state(num_envs),
-        num_envs=num_envs,
-        batch=batch,
-        gives_numbers=gives_numbers(agent),
-        with_log_prob=with_log_prob,
-    )
 
 
 def litert_policy(agent: Policy) -> LiteRTPolicy | None:
-    """Returns an agent's greedy policy for processes without TensorFlow.
+    """Returns the greedy policy for processes without TensorFlow.
 
-    Args:
-        agent: `Policy`, bound to its spaces.
-
-    Returns:
-        `LiteRTPolicy` with the present weights; None where the policy does
-        not convert.
+    It has the present weights. It is None where the policy does not convert.
     """
     variables = list(agent.acting_variables)
     runner = _make_runner(agent, 1, True, variables, tensorflow=False)
@@ -254,25 +213,10 @@ class _TensorFlowRunner:
     def __init__(self, function: Any) -> None:
         self._call = direct_call(function.get_concrete_function())
         self._weights: list[tf.Tensor] = []
-        self._memory: list[np.ndarray] = []
 
     def set_weights(self, weights: list[tf.Tensor]) -> None:
-        """Copies the weights into memory that is used again each time.
-
-        The tensors given to the function are views of it. To keep the tensors
-        of the variables would make the next update allocate their memory anew.
-        """
-        arrays = [*map(np.asarray, weights)]
-        if not self._memory:
-            self._memory = [*map(_aligned_like, arrays)]
-            self._weights = [
-                tf.raw_ops.Identity(input=each) for each in self._memory
-            ]
-        for memory, array in zip(self._memory, arrays, strict=True):
-            np.copyto(memory, array)
-        if not all(map(_is_view, self._weights, self._memory)):
-            # On a GPU they are copies.
-            self._weights = weights
+        """Takes weights, which are inputs of each call."""
+        self._weights = weights
 
     def __call__(
         self,
@@ -286,19 +230,6 @@ class _TensorFlowRunner:
             given.append(noise)
         given += memory
         return [output.numpy() for output in self._call(given + self._weights)]
-
-
-def _aligned_like(array: np.ndarray) -> np.ndarray:
-    """Returns memory at an address that TensorFlow takes without a copy."""
-    memory = np.empty(array.nbytes + _ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % _ALIGNMENT
-    memory = memory[start : start + array.nbytes]
-    return memory.view(array.dtype).reshape(array.shape)
-
-
-def _is_view(tensor: tf.Tensor, memory: np.ndarray) -> bool:
-    """Returns whether a tensor lies in the memory of an array."""
-    return np.may_share_memory(np.asarray(tensor), memory)
 
 
 def _make_runner(
@@ -326,18 +257,16 @@ def _make_runner(
             "convolutions than LiteRT."
         )
         return _TensorFlowRunner(function)
-    seen = input_specs(agent.observation_spec)
-    names = [str(spec.name) for spec in seen]
-    threads = os.cpu_count() if sees_pictures(agent) else 1
-    states = len(agent.initial_state(1))
+    names = [str(spec.name) for spec in input_specs(agent.observation_spec)]
+    threads = os.cpu_count() if _sees_pictures(agent) else 1
+    given = len(variables), threads, names, len(agent.initial_state(1))
     key = fingerprint(function)
-    converted = find(key)
-    if converted is not None:
-        return LiteRTRunner(converted, len(variables), threads, names, states)
+    if key in _kept:
+        return LiteRTRunner(_kept[key], *given)
     fallback = _TensorFlowRunner(function)
     try:
         converted = convert(function)
-        runner = LiteRTRunner(converted, len(variables), threads, names, states)
+        runner = LiteRTRunner(converted, *given)
     except Exception as error:
         # TensorFlow itself can still run a policy that does not convert.
         reason = str(error).strip().splitlines() or [type(error).__name__]
@@ -360,7 +289,10 @@ def _make_runner(
                 "conversion returned other actions than TensorFlow."
             )
             return fallback
-    keep(key, converted)
+    if key is not None:
+        if len(_kept) >= _MOST_KEPT:
+            del _kept[next(iter(_kept))]
+        _kept[key] = converted
     return runner
 
 
@@ -375,12 +307,8 @@ def _convolved(function: Any) -> int:
     return total
 
 
-def sees_pictures(agent: Policy) -> bool:
-    """Returns whether acting is worth a thread per core, as for pictures.
-
-    Args:
-        agent: `Policy`. The agent with the observations.
-    """
+def _sees_pictures(agent: Policy) -> bool:
+    """Returns whether acting is worth a thread per core, as for pictures."""
     seen = input_specs(agent.observation_spec)
     return any(len(spec.shape) > 2 for spec in seen)
 
@@ -412,12 +340,15 @@ def _example_inputs(
 def _example_observation(
     agent: Policy, num_envs: int, generator: np.random.Generator
 ) -> Any:
-    """Draws observations that the networks can be run on."""
+    """Draws moderate observations, as an Embedding needs them."""
 
     def drawn(space: gymnasium.Space[Any], spec: ArraySpec) -> np.ndarray:
         shape, dtype = (num_envs, *spec.shape), np.dtype(spec.dtype)
         if isinstance(space, gymnasium.spaces.Box):
-            return _example_of_box(space, shape, generator).astype(dtype)
+            numbers = generator.standard_normal(shape)
+            if dtype.kind != "f":
+                numbers = np.minimum(np.abs(numbers) * 40, 127)
+            return np.clip(numbers, space.low, space.high).astype(dtype)
         if isinstance(space, gymnasium.spaces.MultiBinary):
             # `n` is a shape where the space has several axes.
             return generator.integers(2, size=shape).astype(dtype)
@@ -430,23 +361,6 @@ def _example_observation(
     )
 
 
-def _example_of_box(
-    space: gymnasium.spaces.Box,
-    shape: tuple[int, ...],
-    generator: np.random.Generator,
-) -> np.ndarray:
-    """Draws moderate numbers within a Box, as an Embedding needs them."""
-    if np.issubdtype(space.dtype, np.floating):
-        return np.clip(generator.standard_normal(shape), space.low, space.high)
-    # Flags cannot be subtracted.
-    low, high = (bound.astype("float64") for bound in (space.low, space.high))
-    first = np.clip(0.0, low, high)
-    room = np.minimum(high - first, 127.0).astype(np.int64)
-    first = first.astype(np.int64)
-    drawn: np.ndarray = generator.integers(first, first + room + 1, shape)
-    return drawn
-
-
 def _agree(actions: list[np.ndarray], expected: list[np.ndarray]) -> bool:
     """Returns whether two runners chose the same actions."""
     return all(
@@ -455,9 +369,11 @@ def _agree(actions: list[np.ndarray], expected: list[np.ndarray]) -> bool:
     )
 
 
-# Weights are inputs, so that one is a few kilobytes.
+# Conversions that act like their graphs, by fingerprint. To convert and check
+# one takes a third of the time of a short `fit`. Weights are inputs, so that
+# one is a few kilobytes.
 _MOST_KEPT = 64
-_kept: dict[str, bytes] = {}
+_kept: dict[str | None, bytes] = {}
 
 # Floats that the interpreter can hold and turn into others, but not compute
 # with. The converter finds that out after writing pages of errors to stderr,
@@ -471,12 +387,6 @@ _COMPUTING_NOTHING = {"Cast", "Const", "Placeholder"}
 
 def convert(function: Any) -> bytes:
     """Converts a traced function.
-
-    Args:
-        function: `tf.function` with an input signature.
-
-    Returns:
-        bytes. The model, for an interpreter.
 
     Raises:
         ValueError: If it computes in a dtype that the interpreter has no
@@ -505,48 +415,12 @@ def _dtype_not_computed(graph: Any) -> str | None:
     return None
 
 
-def find(key: str | None) -> bytes | None:
-    """Returns the cached conversion of an equal graph, if any.
-
-    Args:
-        key: str or None. See `fingerprint`.
-
-    Returns:
-        bytes, or None where there is none.
-    """
-    return None if key is None else _kept.get(key)
-
-
-def keep(key: str | None, converted: bytes) -> None:
-    """Keeps a conversion that was checked to act like its graph.
-
-    Converting takes a tenth of a second and checking it up to as long, a third
-    of the time of a short `fit`. A search over hyper-parameters, several seeds
-    in one process or a second agent would need it each time.
-
-    Args:
-        key: str or None. See `fingerprint`; with None it is not kept.
-        converted: bytes. The model.
-    """
-    if key is None:
-        return
-    while len(_kept) >= _MOST_KEPT:
-        del _kept[next(iter(_kept))]
-    _kept[key] = converted
-
-
 def fingerprint(function: Any) -> str | None:
     """Returns a key that is the same for graphs with the same computation.
 
     It covers the whole graph except for the names of operations, which come
-    from the agent and differ between agents.
-
-    Args:
-        function: `tf.function` with an input signature.
-
-    Returns:
-        str; or None where the graph reads a value that is not among its
-        inputs, e.g. a variable: the value is part of the conversion.
+    from the agent. It is None where the graph reads a value that is not among
+    its inputs, e.g. a variable: the value is part of the conversion.
 
     Example:
 

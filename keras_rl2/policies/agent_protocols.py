@@ -1,22 +1,148 @@
-"""Interfaces of agents for datasets.
+"""What acting and datasets ask of an agent, and the default round of one."""
 
-Any object with these members can be passed to a dataset, whether or not it is
-a `keras_rl2.Agent`. In shapes T are steps, B environments, and further axes
-belong to one observation, action or draw of noise.
-"""
-
+from collections.abc import Sequence
 from typing import Any
+from typing import NamedTuple
 from typing import NoReturn
 from typing import Protocol
 from typing import SupportsInt
 
 import gymnasium
+import numpy as np
+import numpy.typing as npt
 
+from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.trajectory import Trajectory
-from keras_rl2.policies.own_round import OwnRollout
-from keras_rl2.policies.policy import Policy
+from keras_rl2.distributions import Distribution
+from keras_rl2.distributions import PolicyHead
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
+
+
+class OwnRollout(NamedTuple):
+    """The rollouts that an on-policy algorithm learns from by default.
+
+    Attributes:
+        steps: int. Steps of a round, of all environments together.
+        passes: int. Times that every step is trained on.
+        batch_size: int or None. Steps of one minibatch; None for the whole
+            rollout. It grows with the round where many environments make that
+            longer, so that the number of updates stays.
+        shortest: int. Steps that each environment takes at least. Defaults to
+            `32`.
+        scale_rewards: bool. Whether rewards are divided by the running
+            deviation of the discounted return. Defaults to `True`.
+        rounds_per_epoch: int. Rounds of one Keras epoch. Defaults to `1`.
+
+    Example:
+
+    >>> own = OwnRollout(steps=2048, passes=10, batch_size=64)
+    >>> own.horizon(1), own.horizon(8), own.horizon(100)
+    (2048, 256, 32)
+    >>> own.minibatch(2048, num_envs=1), own.minibatch(8192, num_envs=256)
+    (64, 256)
+    """
+
+    steps: int
+    passes: int
+    batch_size: int | None
+    shortest: int = 32
+    scale_rewards: bool = True
+    rounds_per_epoch: int = 1
+
+    def horizon(self, num_envs: int) -> int:
+        """Returns the steps of each environment, a multiple of `shortest`."""
+        times = -(-self.steps // (num_envs * self.shortest))
+        return times * self.shortest
+
+    def minibatch(self, steps: int, num_envs: int) -> int:
+        """Returns the steps of one minibatch of a round.
+
+        Args:
+            steps: int. Steps of the round, which may be the user's setting.
+            num_envs: int. Number of environments. With many of them, a round
+                of the algorithm's own is longer than its `steps`.
+        """
+        if self.batch_size is None:
+            return steps
+        times = self.horizon(num_envs) * num_envs // self.steps
+        return min(times * self.batch_size, steps)
+
+
+class Policy(Protocol):
+    """Chooses actions: the interface for stepping environments."""
+
+    @property
+    def observation_space(self) -> gymnasium.Space[Any]:
+        """The space of one environment's observations."""
+
+    @property
+    def action_space(self) -> gymnasium.Space[Any]:
+        """The space of one environment's actions."""
+
+    @property
+    def observation_spec(self) -> Tree[ArraySpec]:
+        """Shapes and dtypes of one observation as it is stored."""
+
+    @property
+    def policy_head(self) -> PolicyHead:
+        """The conversion between the policy's outputs and the action space."""
+
+    @property
+    def noise_shape(self) -> tuple[int, ...]:
+        """Shape of the noise of one action."""
+
+    @property
+    def acting_variables(self) -> list[Any]:
+        """Keras variables that actions depend on.
+
+        A snapshot copies their values and follows no others.
+        """
+
+    def initial_state(self, batch_size: int) -> tuple[np.ndarray, ...]:
+        """Returns a recurrent policy's state at the start of B episodes.
+
+        It is empty if the policy is not recurrent, and then `policy_step` is
+        never called.
+        """
+
+    def policy_step(
+        self, observation: Any, begins: Tensor, state: Sequence[Tensor]
+    ) -> tuple[Distribution, Sequence[Tensor]]:
+        """Returns the policy of one step and the state after it, in a graph.
+
+        `begins` `[B]` is 1 where an episode begins; see `initial_state`.
+        """
+
+    def bind(
+        self,
+        observation_space: gymnasium.Space[Any],
+        action_space: gymnasium.Space[Any],
+    ) -> None:
+        """Binds the agent to the spaces of one environment.
+
+        The other members may depend on it. It is called again, with the same
+        spaces, whenever an environment is used.
+        """
+
+    def draw_noise(
+        self,
+        generator: np.random.Generator,
+        shape: tuple[int, ...],
+        state: Any = None,
+    ) -> tuple[npt.NDArray[np.float32], Any]:
+        """Draws the noise of `sample_action`, for steps of a leading shape.
+
+        Returns:
+            `[*shape, *noise_shape]` float32, and a state, plain data, which
+            the next call continues from where noise is correlated.
+        """
+
+    def sample_action(self, observation: Any, noise: Tensor) -> Tensor:
+        """Draws the policy's actions by noise of `draw_noise`, in a graph."""
+
+    def greedy_action(self, observation: Any) -> Tensor:
+        """Returns the policy's most probable actions, in a graph."""
 
 
 class CollectingAgent(Policy, Protocol):
@@ -42,11 +168,7 @@ class CollectingAgent(Policy, Protocol):
         """Called before each rollout, when weights may still change."""
 
     def observe(self, trajectory: Trajectory) -> None:
-        """Called once with each rollout, for statistics of observations.
-
-        Args:
-            trajectory: `Trajectory` of T steps of B environments.
-        """
+        """Called once with each rollout, for statistics of observations."""
 
 
 class RolloutAgent(CollectingAgent, Protocol):
@@ -59,34 +181,17 @@ class RolloutAgent(CollectingAgent, Protocol):
     def own_rollout(
         self, observation_space: gymnasium.Space[Any]
     ) -> OwnRollout:
-        """Returns the rollouts that the algorithm learns from by default.
-
-        Args:
-            observation_space: `gymnasium.Space`. Space of one environment.
-        """
+        """Returns the rollouts that the algorithm learns from by default."""
 
     def prepare(
         self, trajectory: Trajectory
     ) -> tuple[dict[str, Any], dict[str, float]]:
-        """Computes the samples for the updates.
-
-        Args:
-            trajectory: `Trajectory` of T steps of B environments.
-
-        Returns:
-            Samples, a dict of arrays `[T * B, ...]` described by
-            `sample_spec`, and statistics for the logs.
-        """
+        """Returns samples `[T * B, ...]`, and statistics for the logs."""
 
     def sample_spec(
         self, length: int | None = None
     ) -> dict[str, Tree[ArraySpec]]:
-        """Returns shape and dtype of each entry of one sample.
-
-        Args:
-            length: int or None. Steps of a sequence, the sample of a recurrent
-                agent. Defaults to `None`: a sample is one step.
-        """
+        """Returns shapes and dtypes of a sample, of `length` steps if given."""
 
 
 class ReplayAgent(CollectingAgent, Protocol):
@@ -105,12 +210,7 @@ class ReplayAgent(CollectingAgent, Protocol):
         """Updates so far, a number or a variable."""
 
     def keep_td_errors(self, td_errors: Any) -> None:
-        """Sets the variable for the TD errors of minibatches.
-
-        Args:
-            td_errors: `tf.Variable` `[updates, batch]`, by the `position` of
-                a minibatch; None if they are not needed.
-        """
+        """Sets the variable `[updates, batch]` for TD errors, or None."""
 
     def exploration_logs(self) -> dict[str, float]:
         """Returns the present settings of exploration, for the logs."""
@@ -119,27 +219,14 @@ class ReplayAgent(CollectingAgent, Protocol):
 def learns_offline(agent: CollectingAgent) -> bool:
     """Returns whether an agent learns from a fixed dataset.
 
-    Args:
-        agent: `CollectingAgent`.
-
-    Returns:
-        bool. Its attribute `learns_offline`, True for agents that take the
-        minibatches of a `ReplayDataset` from any source; without the
-        attribute, whether it learns from replay.
+    That is its attribute `learns_offline`; without one, whether it learns from
+    replay.
     """
     return bool(getattr(agent, "learns_offline", not agent.on_policy))
 
 
 def refuse_on_policy(agent: CollectingAgent, dataset: object) -> NoReturn:
-    """Raises for an agent that learns from fresh rollouts only.
-
-    Args:
-        agent: `CollectingAgent`.
-        dataset: The dataset passed to it.
-
-    Raises:
-        ValueError: Always.
-    """
+    """Raises a `ValueError` for an agent that learns from new rollouts only."""
     raise ValueError(
         "Expected a `keras_rl2.RolloutDataset` for "
         f"{type(agent).__name__}, which learns from its present "

@@ -24,12 +24,6 @@ class EpsilonGreedy:
         epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
             over environment steps; None for a linear fall from 1 to 0.05
             within 10 000 steps.
-        spread: float. α of Ape-X: environment i of B explores with
-            ε^(1 + α i / (B - 1)) in rollouts, so that some of them hardly do.
-            Defaults to `0.0`: all alike.
-
-    Raises:
-        ValueError: If a number is not a probability, or the spread below 0.
 
     Example:
 
@@ -37,18 +31,12 @@ class EpsilonGreedy:
     >>> noise = exploring.draw(np.random.default_rng(0), (4,), 3, env_steps=0)
     >>> noise.shape, (noise > 0).sum(axis=-1).tolist()
     ((4, 3), [1, 1, 1, 1])
-
-    Reference:
-        - [Horgan et al., 2018](https://arxiv.org/abs/1803.00933), of `spread`.
     """
 
     def __init__(
         self,
         epsilon: float | keras.optimizers.schedules.LearningRateSchedule | None,
-        spread: float = 0.0,
     ) -> None:
-        check_in_range(epsilon_spread=(spread, 0.0, 1e6))
-        self.spread = spread
         if epsilon is None:
             epsilon = keras.optimizers.schedules.PolynomialDecay(
                 1.0, 10_000, 0.05
@@ -74,14 +62,7 @@ class EpsilonGreedy:
         ).get_concrete_function()
 
     def present(self, env_steps: int) -> float:
-        """Returns ε at a count of environment steps.
-
-        Args:
-            env_steps: int. Count of steps.
-
-        Returns:
-            float.
-        """
+        """Returns ε at a count of environment steps."""
         if not callable(self.epsilon):
             return float(self.epsilon)
         if env_steps not in self._known:
@@ -102,24 +83,13 @@ class EpsilonGreedy:
     def noise_part(
         self, actions: int, env_steps: int, ranked: bool
     ) -> dict[str, Any]:
-        """Describes the noise, for those who draw it without the agent.
-
-        Args:
-            actions: int. Their number, n.
-            env_steps: int. Environment steps so far.
-            ranked: bool. See `draw`.
-
-        Returns:
-            dict: the kind of noise, its size, the current ε, and `ranked`;
-            with `spread` if there is one.
-        """
-        part = {
+        """Describes the noise, for those who draw it without the agent."""
+        return {
             "kind": "epsilon_greedy",
             "size": actions,
             "epsilon": self.present(env_steps),
             "ranked": ranked,
         }
-        return {**part, "spread": self.spread} if self.spread else part
 
     def draw(
         self,
@@ -146,11 +116,7 @@ class EpsilonGreedy:
             numbers at all actions.
         """
         shape = tuple(shape)
-        epsilon: float | np.ndarray = self.present(env_steps)
-        if self.spread and len(shape) > 1:
-            # [B], in a rollout [T, B]
-            epsilon = epsilon ** (1 + self.spread * np.linspace(0, 1, shape[1]))
-        explores = generator.random(shape) < epsilon
+        explores = generator.random(shape) < self.present(env_steps)
         if ranked:
             rank = 1.0 - generator.random((*shape, actions))
             forced = explores[..., None] * rank * _FORCED

@@ -8,12 +8,12 @@ Nothing but the standard library is imported here.
 """
 
 from keras_rl2.presets.algorithms import ALGORITHMS
-from keras_rl2.presets.loading import available
-from keras_rl2.presets.loading import default
-from keras_rl2.presets.loading import find
-from keras_rl2.presets.loading import on_recorded_data
-from keras_rl2.presets.loading import read
 from keras_rl2.presets.preset import Preset
+from keras_rl2.presets.preset import available
+from keras_rl2.presets.preset import default
+from keras_rl2.presets.preset import find
+from keras_rl2.presets.preset import on_recorded_data
+from keras_rl2.presets.preset import read
 from keras_rl2.presets.search_space import SearchSpace
 
 __all__ = [

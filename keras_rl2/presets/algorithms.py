@@ -54,11 +54,7 @@ class Algorithm:
     page: str = ""
 
     def learns_with_memory(self, kinds: Container[str]) -> bool:
-        """Returns whether it learns with memory in a space that it acts in.
-
-        Args:
-            kinds: Container of str. Names of the classes of the action space.
-        """
+        """Returns whether it learns with memory in spaces of these classes."""
         return self.memory is None or any(each in kinds for each in self.memory)
 
 
@@ -69,9 +65,7 @@ _ON_POLICY = (
 _PPO = _ON_POLICY + "gae_lambda clip_ratio value_clip_range target_kl "
 _WITHOUT_TARGETS = "gamma max_gradient_norm "
 _OFF_POLICY = _WITHOUT_TARGETS + "tau target_every "
-_DQN_ALONE = (
-    "double dueling distributional atoms support loss epsilon epsilon_spread "
-)
+_DQN_ALONE = "double dueling distributional atoms support loss epsilon "
 _TEMPERATURE = (
     "temperature learn_temperature target_entropy noise_color exploration "
 )
@@ -85,27 +79,23 @@ _RATES: Mapping[str, Any] = {
 _NETWORKS: Mapping[str, Any] = {
     "networks.hidden": [[64, 64], [128, 128], [256, 256]],
 }
-_ACTIVATION: Mapping[str, Any] = {"networks.activation": ["tanh", "relu"]}
 _GAE_LAMBDA: Mapping[str, Any] = {
     "agent.gae_lambda": [0.8, 0.9, 0.92, 0.95, 0.98, 0.99, 1.0],
 }
-_ENTROPY: Mapping[str, Any] = {
+_SEARCH_ON_POLICY: Mapping[str, Any] = {
+    **_RATES,
+    **_NETWORKS,
+    "networks.activation": ["tanh", "relu"],
     "agent.entropy_coefficient": {"low": 1e-8, "high": 0.1, "log": True},
-}
-_NORMS: Mapping[str, Any] = {
     "agent.max_gradient_norm": [0.3, 0.5, 1.0, 2.0, 5.0],
 }
 _SEARCH_OF_PPO: Mapping[str, Any] = {
-    **_RATES,
+    **_SEARCH_ON_POLICY,
     **_GAE_LAMBDA,
     "agent.clip_ratio": [0.1, 0.2, 0.3, 0.4],
-    **_ENTROPY,
-    **_NORMS,
     "dataset.horizon": [32, 64, 128, 256, 512, 1024, 2048],
     "dataset.passes": {"low": 1, "high": 20, "log": True},
     "dataset.batch_size": [32, 64, 128, 256, 512],
-    **_NETWORKS,
-    **_ACTIVATION,
 }
 _CRITICS: Mapping[str, Any] = {
     "dataset.batch_size": [64, 128, 256, 512],
@@ -124,15 +114,11 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         optimizer=_FAST_ADAM,
         memory=None,
         search={
-            **_RATES,
+            **_SEARCH_ON_POLICY,
             **_GAE_LAMBDA,
-            **_ENTROPY,
             "agent.value_coefficient": {"low": 0.1, "high": 1.0},
-            **_NORMS,
             "agent.normalize_advantages": [False, True],
             "dataset.horizon": [5, 8, 16, 32, 64, 128],
-            **_NETWORKS,
-            **_ACTIVATION,
         },
     ),
     "APPO": Algorithm(
@@ -153,10 +139,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     # Of Discrete actions those of DQN, of Box those of SAC.
     "CQL": Algorithm(
         on_policy=False,
-        settings=_OFF_POLICY
-        + _DQN_ALONE
-        + _TEMPERATURE
-        + "alpha threshold num_samples",
+        settings=_OFF_POLICY + _DQN_ALONE + _TEMPERATURE + "alpha num_samples",
         optimizer=_ADAM,
         offline=True,
         actions=("Box", "Discrete"),
@@ -170,9 +153,8 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         actions=("Box",),
         search={
             **_RATES,
+            **_CRITICS,
             "agent.policy_delay": [1, 2, 3, 4],
-            "dataset.batch_size": [64, 128, 256, 512],
-            "networks.hidden": [[64, 64], [256, 256], [512, 512]],
         },
     ),
     "DDPG": Algorithm(
@@ -226,12 +208,8 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         optimizer=_FAST_ADAM,
         memory=None,
         search={
-            **_RATES,
-            **_ENTROPY,
+            **_SEARCH_ON_POLICY,
             "agent.normalize_advantages": [False, True],
-            "agent.max_gradient_norm": [0.5, 1.0, 5.0],
-            **_NETWORKS,
-            **_ACTIVATION,
         },
     ),
     "SAC": Algorithm(
@@ -270,19 +248,10 @@ NAMES = {name.upper(): name for name in ALGORITHMS} | {"BC": "BehaviorCloning"}
 def algorithm_name(algorithm: str) -> str:
     """Returns the name of an algorithm as its class has it.
 
-    Args:
-        algorithm: str. The name in upper or lower case; `"bc"` is understood.
-
-    Returns:
-        str, one of `ALGORITHMS`.
-
-    Raises:
-        ValueError: If there is no such algorithm.
-
     Example:
 
-    >>> algorithm_name("ppo")
-    'PPO'
+    >>> algorithm_name("ppo"), algorithm_name("bc")
+    ('PPO', 'BehaviorCloning')
     """
     name = NAMES.get(str(algorithm).upper())
     if name is None:

@@ -7,8 +7,8 @@ from typing import Any
 
 from keras_rl2.presets.algorithms import ALGORITHMS
 from keras_rl2.presets.algorithms import algorithm_name
-from keras_rl2.presets.loading import default
 from keras_rl2.presets.preset import Preset
+from keras_rl2.presets.preset import default
 from keras_rl2.presets.preset import is_schedule
 
 
@@ -47,25 +47,17 @@ class SearchSpace:
                 self.apply(preset, {name: value})
 
     def suggest(self, trial: Any) -> dict[str, Any]:
-        """Draws values for `apply`.
-
-        Args:
-            trial: `optuna.Trial`. Keeps choices as their text in JSON.
-        """
+        """Draws values for `apply` from an `optuna.Trial`."""
         return {
             name: _suggest(trial, name, given)
             for name, given in self.ranges.items()
         }
 
     def apply(self, preset: Preset, values: Mapping[str, Any]) -> Preset:
-        """Returns a preset with values of a search.
+        """Returns a preset with values of `suggest`.
 
         A schedule of the preset stays one: the value is its beginning, and
         its end changes in proportion.
-
-        Args:
-            preset: `Preset`. A preset of the algorithm.
-            values: Mapping. See `suggest`.
         """
         settings: dict[str, Any] = {}
         if not preset.optimizer:

@@ -64,7 +64,7 @@ USUAL = {
         ("gamma gae_lambda beta ratio epsilon", FRACTION),
         (
             "value_clip_range target_kl entropy_coefficient value_coefficient "
-            "clip_rho clip_c epsilon_spread target_noise target_noise_clip "
+            "clip_rho clip_c target_noise target_noise_clip "
             "alpha inverse_temperature tolerance output_gain clip_ratio",
             WEIGHT,
         ),
@@ -127,7 +127,7 @@ OF_TRAINING = {"env": (3,), "preset": ("NoSuch-v0", None, 3)}
 CALLS = {
     "PPO.for_env": (
         {"env": "=env"},
-        {"memory": ("lstm", 3, True, keras.layers.Dense(2)), "dtype": ()},
+        {"dtype": ()},
     ),
     "=sac.compile": (
         {},
@@ -153,7 +153,10 @@ CALLS = {
         },
     ),
     "=agent.evaluate": ({"x": "=env"}, {"x": (None, 3, [1]), "episode": (3,)}),
-    "=agent.act": ({"observation": np.zeros(3)}, {}),
+    "=agent.act": (
+        {"observation": np.zeros(3)},
+        {"deterministic": (), "return_log_prob": (), "state": ("x",)},
+    ),
     "RolloutDataset": ({"env": "=env"}, DATASET),
     "ReplayDataset": ({"env": "=env"}, {**DATASET, "alpha": (), "beta": ()}),
     "EvaluationDataset": ({"env": "=env"}, {}),
@@ -181,17 +184,23 @@ CALLS = {
             "input_signature": ("x", 3),
             "verbose": ("x", 3),
             "fromat": ("onnx",),
+            "deterministic": (),
         },
     ),
     "=agent.export to LiteRT": (
         LITERT,
-        {"filepath": ("nowhere", "nowhere.onnx"), "verbose": ()},
+        {
+            "filepath": ("nowhere", "nowhere.onnx"),
+            "verbose": (),
+            "deterministic": (),
+        },
     ),
     "=agent.export of int8": (
         {**LITERT, "quantize": "int8", "representative": np.zeros((9, 3))},
         {
             "representative": (None, 3, True, np.zeros(3), [["a"] * 3]),
             "verbose": (),
+            "deterministic": (),
         },
     ),
     "=agent.check_export": (

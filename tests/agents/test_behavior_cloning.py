@@ -172,6 +172,3 @@ def test_what_it_does_not_take():
         rl.BehaviorCloning(
             actor, observation_space=VECTOR, action_space=spaces.Discrete(3)
         )
-    agent = rl.BehaviorCloning.for_env(env, hidden=(4,))
-    with raises("a dataset without priorities", "prioritized=True"):
-        agent.fit(make_replay(env, prioritized=True), verbose=0)

@@ -59,24 +59,6 @@ def test_for_env_makes_what_the_actions_ask_for():
         assert isinstance(agent, PLAIN[kind])
 
 
-def test_the_constructor_makes_what_the_networks_ask_for():
-    q_network = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
-    for agent in (rl.CQL(q_network), rl.CQL(q_network=q_network, alpha=2.0)):
-        assert type(agent) is DiscreteCQL
-    actor = keras.Sequential([keras.Input((1,)), keras.layers.Dense(2)])
-    critic = linear_critic(1.0, 1.0)
-    for agent in (
-        rl.CQL(actor, critic, num_samples=3),
-        rl.CQL(actor=actor, critic=critic),
-        BoxCQL(actor, critic),
-    ):
-        assert type(agent) is BoxCQL
-        # Published: 5, of a loss with whole squares.
-        assert agent.alpha == 2.5
-    with pytest.raises(TypeError, match="num_samples"):
-        rl.CQL(q_network, num_samples=3)
-
-
 def test_what_does_not_fit():
     with raises("an action space that CQL can act in", "MultiBinary"):
         rl.CQL.for_env(make_env("act_multi_binary"))
@@ -90,11 +72,6 @@ def test_what_does_not_fit():
         rl.CQL.for_env(env, double=True)
     with raises("alpha", "-1"):
         rl.CQL.for_env(env, alpha=-1.0)
-    # Its logarithm is what is learned.
-    with raises("alpha", "0"):
-        rl.CQL.for_env(env, alpha=0.0, threshold=1.0)
-    with raises("threshold", "nan"):
-        rl.CQL.for_env(env, threshold=float("nan"))
     for number in (0, 2.5):
         with raises("`num_samples`", str(number)):
             rl.CQL.for_env(env, num_samples=number)
@@ -127,9 +104,9 @@ def test_the_penalty_of_choices_by_hand():
     _, plain = trained(rl.DQN, "discrete", updates=1)
     _, logs = trained(rl.CQL, "discrete", updates=1, alpha=0.5)
     assert logs["cql_penalty"] == pytest.approx(each.mean(), rel=1e-5)
+    assert logs["alpha"] == 0.5
     expected = plain["loss"] + 0.5 * np.mean(batch["weight"] * each)
     assert logs["loss"] == pytest.approx(expected, rel=1e-5)
-    assert logs["alpha"] == 0.5
 
 
 def test_the_penalty_is_over_what_is_allowed():
@@ -193,7 +170,7 @@ def test_the_penalty_of_numbers_by_hand():
     actor.build((None, 1))
     actor.set_weights([np.zeros((1, 2)), np.array([0.25, -0.5])])
     slopes = (2.0, -1.0)
-    agent = rl.CQL(
+    agent = BoxCQL(
         actor,
         [
             linear_critic(1.0, slope, 0.5, name=f"critic_{i}")
@@ -232,22 +209,3 @@ def test_the_penalty_teaches_critics_only():
         loss = agent.objectives()["critic"].terms(batch)["loss"]
     variables = [v.value for v in agent.actor.variables]
     assert tape.gradient(loss, variables) == [None] * len(variables)
-
-
-def test_alpha_follows_its_threshold():
-    for kind, threshold in (("discrete", -50.0), ("box", 50.0)):
-        agent, logs = trained(
-            rl.CQL, kind, updates=1, alpha=0.5, threshold=threshold
-        )
-        # Of the update: α as it was before.
-        assert logs["alpha"] == pytest.approx(0.5)
-        learned = float(agent.log_alpha.numpy()) - np.log(0.5)
-        slope = 0.1 * clipped(agent, logs["cql_penalty"] - threshold)
-        assert learned == pytest.approx(slope, rel=0.05), kind
-        assert (learned > 0) == (threshold < 0)
-
-
-def clipped(agent, slope):
-    """What is left of a slope that is much larger than all others."""
-    most = agent.max_gradient_norm
-    return slope if most is None else np.clip(slope, -most, most)

@@ -319,7 +319,7 @@ def test_values_of_sac_are_those_of_what_is_allowed():
     np.testing.assert_allclose(entropy, [surprise], rtol=1e-5)
     np.testing.assert_allclose(value, [1.75 + 0.5 * surprise], rtol=1e-5)
     np.testing.assert_allclose(
-        agent._target_entropy_of(observation), [0.89 * np.log(2)], rtol=1e-5
+        agent._target_entropy(observation), [0.89 * np.log(2)], rtol=1e-5
     )
 
 

@@ -233,7 +233,7 @@ def test_the_published_target_entropy():
         ("act_discrete", 0.89 * math.log(3)),
     ):
         agent = small_agent(rl.SAC, pair)
-        assert agent._target_entropy == pytest.approx(expected), pair
+        assert agent._target_entropy(None) == pytest.approx(expected), pair
 
 
 # Noise that is added.

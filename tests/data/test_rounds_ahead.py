@@ -96,15 +96,3 @@ def test_a_state_goes_on_with_what_is_under_way():
 def test_rounds_ahead_that_cannot_be():
     with pytest.raises(ValueError, match="Expected `rounds_ahead`"):
         made(rl.LocalWorkers(2), rounds_ahead=-1)
-
-
-def test_environments_explore_as_in_ape_x():
-    agent = rl.DQN.for_env("CartPole-v1", seed=0, epsilon=0.4, epsilon_spread=7)
-    noise, _ = agent.draw_noise(np.random.default_rng(0), (20_000, 3))
-    random = (noise != 0).any(axis=-1).mean(axis=0)
-    # Environment i of 3: 0.4 to the power of 1 + 7 i / 2.
-    np.testing.assert_allclose(
-        random, [0.4, 0.4**4.5, 0.4**8], rtol=0.1, atol=1e-3
-    )
-    noise, _ = agent.draw_noise(np.random.default_rng(0), (20_000,))
-    assert abs((noise != 0).any(axis=-1).mean() - 0.4) < 0.02

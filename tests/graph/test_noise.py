@@ -52,10 +52,6 @@ def test_epsilon_is_the_share_of_random_actions() -> None:
     # All of them are ranked where some may be forbidden.
     forced = drawn([part | {"ranked": True}], (100, 100)) > 0
     assert set(forced.sum(axis=-1).ravel().tolist()) == {0, 4}
-    # A spread makes some environments explore more.
-    noise = drawn([part | {"ranked": False, "spread": 7.0}], (500, 3))
-    share = (noise > 0).any(axis=-1).mean(axis=0)
-    assert share == pytest.approx([0.3, 0.3**4.5, 0.3**8], abs=0.05)
 
 
 def test_correlated_noise_is_left_to_numpy() -> None:

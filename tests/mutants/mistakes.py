@@ -550,7 +550,7 @@ AGENTS = [
     ),
     Mutant(
         "sac_bootstraps_through_the_end",
-        "agents/critic_agent.py",
+        "agents/off_policy_agent.py",
         'batch["reward"] + batch["discount"] * self.next_value(batch)',
         'batch["reward"] + self.gamma * self.next_value(batch)',
         "agents/test_sac.py::test_an_update_is_that_of_the_paper",
@@ -572,8 +572,8 @@ AGENTS = [
     Mutant(
         "sign_of_the_penalty_of_cql",
         "agents/cql.py",
-        "loss + alpha * ops.mean(weight * total)",
-        "loss - alpha * ops.mean(weight * total)",
+        "self.alpha * ops.mean(weight * total)",
+        "-self.alpha * ops.mean(weight * total)",
         "agents/test_cql.py::test_the_penalty_of_choices_by_hand",
     ),
     Mutant(

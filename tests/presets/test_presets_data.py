@@ -9,7 +9,7 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2 import presets
-from keras_rl2.presets.loading import file_name
+from keras_rl2.presets.preset import file_name
 
 FILES = sorted((Path(presets.__file__).parent / "data").glob("*.json"))
 DISCRETE = ("Acrobot-v1", "CartPole-v1", "LunarLander-v3", "MountainCar-v0")
