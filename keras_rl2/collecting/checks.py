@@ -15,12 +15,6 @@ from keras_rl2.spaces.trees import named_leaves
 def is_finite(array: np.ndarray) -> bool:
     """Returns whether all numbers of an array are finite, in a microsecond.
 
-    Args:
-        array: Of any shape and dtype.
-
-    Returns:
-        bool.
-
     Example:
 
     >>> is_finite(np.array([1e30, -1e30], "float32"))
@@ -42,13 +36,7 @@ def is_finite(array: np.ndarray) -> bool:
 def check_finite(
     name: str, tree: Any, place_of: Callable[[tuple[int, ...]], str]
 ) -> None:
-    """Raises a `ValueError` for a number that is not finite, with its place.
-
-    Args:
-        name: str. What the numbers are.
-        tree: tree of arrays.
-        place_of: function from the index of a number in its array to words.
-    """
+    """Raises a `ValueError` for a number that is not finite, with its place."""
     for path, array in named_leaves(tree):
         if array.dtype.kind != "f" or np.isfinite(array).all():
             continue
@@ -72,12 +60,7 @@ def check_weights(variables: Sequence[Any], values: list[np.ndarray]) -> None:
 
 
 def check_actions(action: np.ndarray, observation: Any) -> None:
-    """Checks that actions `[B, ...]` are finite before environments take them.
-
-    Raises:
-        ValueError: If an action is not finite; the message names the
-            environment and the largest number of its observation.
-    """
+    """Checks that actions `[B, ...]` are finite, before they are taken."""
     if is_finite(action):
         return
     where = tuple(np.argwhere(~np.isfinite(action))[0].tolist())

@@ -109,12 +109,7 @@ class Collector:
         return self._resets_seen != self.env.resets
 
     def reset(self, seed: int | None = None) -> None:
-        """Begins new episodes in every environment.
-
-        Args:
-            seed: int or None. Seeds environment i with `seed + i`. Defaults to
-                `None`: the random states continue.
-        """
+        """Begins new episodes in every environment."""
         self.observation = self.env.reset(seed=seed)
         self._resets_seen = self.env.resets
         self.has_begun = True
@@ -128,13 +123,6 @@ class Collector:
                 the actions.
             noise: `[T, B, *noise_shape]` float32. Noise of the actor by step,
                 or its other inputs.
-
-        Returns:
-            A `Trajectory`.
-
-        Raises:
-            ValueError: If an observation or a reward is not finite; the message
-                names the environment, the step and the array.
         """
         storage = self.storage_kind(
             self.env, self.head, len(noise), self.observation
@@ -328,10 +316,6 @@ class EpisodeCollector(Collector):
 
 class EpisodeStatistics:
     """Adds up rewards of episodes, which may span several rollouts.
-
-    Args:
-        num_envs: int. Environments, B.
-        window: int. Number of episodes that are kept.
 
     Attributes:
         returns: deque of float. Returns of the last episodes, in the order of

@@ -84,9 +84,6 @@ class PolicyActor:
         Returns:
             The policy's actions `[B, ...]`, and the same in the form of the
             environment (shifted or clipped to its space).
-
-        Raises:
-            ValueError: If actions are numbers that are not finite.
         """
         if self.state:
             outputs = self._recurrent_outputs(observation, noise)

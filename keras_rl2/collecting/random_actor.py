@@ -39,12 +39,7 @@ def allowed_choice_from(start: int, observation: Any, scores: Any) -> Actions:
 
 
 class MaskedRandomActor:
-    """Acts at random among the valid actions; replaces an actor.
-
-    Args:
-        head: `PolicyHead`. Draws the actions.
-        generator: NumPy generator.
-    """
+    """Acts at random among the valid actions; replaces an actor."""
 
     def __init__(self, head: Any, generator: np.random.Generator) -> None:
         self._head = head
@@ -62,11 +57,6 @@ def random_actions(
     head: Any, generator: np.random.Generator, shape: tuple[int, int]
 ) -> list[Actions]:
     """Draws actions uniformly.
-
-    Args:
-        head: `PolicyHead`. Draws the actions.
-        generator: NumPy generator.
-        shape: `(T, B)`.
 
     Returns:
         For each step the policy's actions `[B, ...]`, and the same in the form

@@ -421,12 +421,7 @@ class ReplayBuffer:
     def _outcome(
         self, place: np.ndarray
     ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray]:
-        """Returns the observations after steps, by places of any shape.
-
-        Returns:
-            dict of `action`, `reward` and `discount`; the lengths of windows;
-            whether these were terminated; and their `slot`.
-        """
+        """Returns the observations after steps, by places of any shape."""
         ring, arrays = self._ring, self._ring.arrays
         # `take` indexes places in the ring if no axis is passed: [rows, B] ->
         # [M].

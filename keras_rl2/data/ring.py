@@ -54,9 +54,6 @@ class Ring:
         arrays: dict of `[rows, B, ...]`.
         observation: list of str. Names of the arrays of an observation.
 
-    Raises:
-        MemoryError: If the memory is not available.
-
     Example:
 
     >>> camera = {"camera": ArraySpec((3,), "uint8")}
@@ -178,10 +175,6 @@ class Ring:
         These are arrays of steps `[T, B, ...]`, of observations
         `[T + 1, B, ...]`; last observations `[E, ...]`; and their steps,
         `t * B + b`, `[E]`.
-
-        Raises:
-            ValueError: If an array has another shape, or cannot be cast safely
-                to the dtype of the ring.
         """
         given = {
             **self._by_key(trajectory, _OBSERVATION),

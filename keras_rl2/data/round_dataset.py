@@ -325,9 +325,6 @@ def minibatch(
 def minibatches(one_round: Round) -> dict[str, Any]:
     """Returns the minibatches of a round, stacked.
 
-    Args:
-        one_round: dict of arrays; see `minibatch`.
-
     Returns:
         dict of `[updates, batch, ...]`.
     """
@@ -357,13 +354,6 @@ def _endless(
 
 def tensor_specs(one: Any, *leading: int) -> Any:
     """Returns the TensorFlow specs of stacked arrays.
-
-    Args:
-        one: tree of `ArraySpec`. Specs of one element.
-        *leading: int. Axes in front, e.g. `updates, batch`.
-
-    Returns:
-        tree of `tf.TensorSpec`.
 
     Example:
 

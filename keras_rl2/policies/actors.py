@@ -146,9 +146,6 @@ class SentActor:
     Attributes:
         policy: `SentPolicy`.
         weights: list of arrays.
-
-    Raises:
-        ValueError: If the policy does not convert to LiteRT.
     """
 
     def __init__(
@@ -386,12 +383,7 @@ _COMPUTING_NOTHING = {"Cast", "Const", "Placeholder"}
 
 
 def convert(function: Any) -> bytes:
-    """Converts a traced function.
-
-    Raises:
-        ValueError: If it computes in a dtype that the interpreter has no
-            operations for, which is checked before the converter is run.
-    """
+    """Converts a traced function."""
     concrete = function.get_concrete_function()
     dtype = _dtype_not_computed(concrete.graph.as_graph_def())
     if dtype is not None:

@@ -101,15 +101,6 @@ class EpsilonGreedy:
     ) -> np.ndarray:
         """Draws which actions are random.
 
-        Args:
-            generator: NumPy generator.
-            shape: Leading shape, `(T, B)` or `(B,)`.
-            actions: int. Their number, n.
-            env_steps: int. Environment steps so far.
-            ranked: bool. Whether all actions are put into a random order; the
-                first allowed one is taken. Defaults to `False`: all of them
-                are allowed.
-
         Returns:
             `[*shape, n]` float32: zeros, except for a number beyond all values
             at each action to be taken at random; or, with `ranked`, such

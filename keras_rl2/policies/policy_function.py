@@ -51,16 +51,6 @@ def policy_function(
 ) -> PolicyFunction:
     """Traces a policy, for acting outside of training.
 
-    Args:
-        agent: `Policy`. The agent with the policy.
-        deterministic: bool. Whether there is no noise.
-        num_envs: int or None. Number of observations per call, B; None for any
-            number. Defaults to `None`.
-        variables: Sequence of `keras.Variable`. Variables with values that are
-            inputs of each call, named `weight_0` and so on. Defaults to `()`.
-        decide: Callable from the agent, observations and optional noise to the
-            function's results; None for `actions`. Defaults to `None`.
-
     Returns:
         `tf.function` of `observation` `[B, ...]` (for a tree, of each of its
         arrays in the order of `trees.leaves`), of `noise` `[B, *noise_shape]`

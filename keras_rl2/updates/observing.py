@@ -24,10 +24,6 @@ from keras_rl2.spaces.trees import named_leaves
 class Normalizing:
     """The `ObservationNormalization` layers of an agent, fed once a round.
 
-    Args:
-        task: `Task`. The agent's task.
-        layers: list of `keras.layers.Layer`. All layers of its networks.
-
     Attributes:
         outliers: `keras_rl2.basics.outliers.Outliers`. Observations with a
             number that some layer's statistics did not follow.
@@ -64,12 +60,7 @@ class Normalizing:
                 )
 
     def observe(self, trajectory: Trajectory) -> None:
-        """Adds a rollout to the statistics for the next round.
-
-        Raises:
-            ValueError: If a mean or variance would not be finite; nothing is
-                added then.
-        """
+        """Adds a rollout to the statistics for the next round."""
         if not self.changing:
             return
         told = self.accumulate(
@@ -106,9 +97,6 @@ class Normalizing:
                 there.
             trajectory: `Trajectory` or None. The rollout of these rows; None
                 if it was not kept.
-
-        Raises:
-            ValueError: If a layer would not stay finite.
         """
         if not told.any():
             return

@@ -47,15 +47,7 @@ class RolloutSamples:
         self._functions: dict[tuple[int, ...], Callable[..., Prepared]] = {}
 
     def spec(self, length: int | None = None) -> dict[str, Tree[ArraySpec]]:
-        """Returns shapes and dtypes of each entry of one sample.
-
-        Args:
-            length: int or None. Steps of a sequence, where samples are
-                sequences. Defaults to `None`.
-
-        Returns:
-            dict of trees of `ArraySpec`.
-        """
+        """Returns shapes and dtypes of each entry of one sample."""
         agent, scalar = self._agent, ArraySpec((), "float32")
         head = agent.task.head
         one: dict[str, Tree[ArraySpec]] = {
@@ -114,9 +106,6 @@ class RolloutSamples:
     def prepared(self, arrays: dict[str, Any]) -> Prepared:
         """Computes the samples of a rollout, in the graph.
 
-        Args:
-            arrays: dict, see `Trajectory.arrays`.
-
         Returns:
             The entries of the samples that the networks compute, a dict of
             `[N]`; and statistics, a dict of scalars.
@@ -139,10 +128,6 @@ class RolloutSamples:
         self, arrays: dict[str, Any], training: bool
     ) -> tuple[Distribution, Tensor, dict[str, Any]]:
         """Runs the networks over a rollout and computes targets, in the graph.
-
-        Args:
-            arrays: dict, see `Trajectory.arrays`.
-            training: bool. Passed on to the networks.
 
         Returns:
             The policy and the values `[N]`, and samples `[N, ...]` through

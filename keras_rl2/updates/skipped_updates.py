@@ -25,9 +25,6 @@ told within seconds.
 class SkippedUpdates:
     """Restores the weights after a skipped update, and counts those in a row.
 
-    Args:
-        agent: `keras.Model`. The agent that is updated.
-
     Attributes:
         limit: int or None. Number of skipped updates in a row that ends a
             training; None for no limit.
@@ -42,12 +39,7 @@ class SkippedUpdates:
         self.in_a_row = tf.Variable(0, trainable=False, dtype="int64")
 
     def watch(self, layers: Sequence[keras.layers.Layer]) -> None:
-        """Sets the layers that a forward pass of an update may change.
-
-        Args:
-            layers: Sequence of `keras.layers.Layer`. All layers of the
-                networks that learn.
-        """
+        """Sets the layers that a forward pass of an update may change."""
         # Those change between rounds only; BatchNormalization, like every
         # layer with weights that no gradient changes, at each update.
         self._layers = [
@@ -121,15 +113,7 @@ class SkippedUpdates:
     # Outside of it.
 
     def check(self, in_a_row: int | None = None) -> None:
-        """Ends a training that makes no progress.
-
-        Args:
-            in_a_row: int or None. The variable's value, if known; None to read
-                it. Defaults to `None`.
-
-        Raises:
-            FloatingPointError: If too many updates in a row were skipped.
-        """
+        """Ends a training that makes no progress."""
         if self.limit is None:
             return
         if in_a_row is None:
@@ -166,19 +150,7 @@ def refuse_non_finite(
     verb: str,
     variables: Iterable[keras.Variable] | None = None,
 ) -> None:
-    """Raises if an agent has weights that are not finite.
-
-    Args:
-        agent: `keras.Model`.
-        verb: str. The action that is prevented, e.g. "save".
-        variables: Iterable of `keras.Variable` or None. Variables to check;
-            None for all of its weights and those of its optimizers. Defaults
-            to `None`.
-
-    Raises:
-        ValueError: If there is a weight that is infinite or not a number; the
-            text names the first one.
-    """
+    """Raises if an agent has weights that are not finite."""
     if variables is None:
         variables = saved_variables(agent)
     name = first_not_finite(variables)
@@ -216,13 +188,6 @@ def parts_of(
     optimizer: keras.optimizers.Optimizer,
 ) -> list[keras.optimizers.Optimizer]:
     """Returns the optimizers within one that have a learning rate each.
-
-    Args:
-        optimizer: `keras.optimizers.Optimizer`. It may have several parts, or
-            a loss scale.
-
-    Returns:
-        list of `keras.optimizers.Optimizer`.
 
     Example:
 

@@ -25,15 +25,6 @@ class TargetUpdate:
     (of a source that is not frozen). All others, such as the moving statistics
     of BatchNormalization, are copied.
 
-    Args:
-        target: `keras.layers.Layer`. Moved in place.
-        source: list of the variables that its weights follow, one by one.
-        tau: float. Share of the source, over 0 and at most 1.
-        every: int. Updates from one move to the next, at least 1.
-
-    Raises:
-        ValueError: If `tau` or `every` is out of range.
-
     Example:
 
     >>> import keras
@@ -90,15 +81,7 @@ class TargetUpdate:
     def after_update(
         self, before: Tensor, after: Tensor, enabled: Tensor | None = None
     ) -> None:
-        """Moves the target if an update has made it due.
-
-        Args:
-            before: scalar int64. Updates before the one just made.
-            after: scalar int64. Updates by now; no more than before where
-                gradients are accumulated, or were not finite.
-            enabled: scalar bool or None. Whether it is to be moved at all;
-                None for always. Defaults to `None`.
-        """
+        """Moves the target if an update has made it due."""
         due = after // self.every > before // self.every
         if enabled is not None:
             due = tf.logical_and(due, enabled)
@@ -109,12 +92,7 @@ class TargetUpdate:
             tf.cond(due, self.move, lambda: None)
 
     def _move(self, share: Tensor | float, due: Tensor | None = None) -> None:
-        """Moves all weights by a share of the way; copies those that are due.
-
-        Args:
-            share: float or scalar float32. Share of the way to the source.
-            due: scalar bool, or None for always. Defaults to `None`.
-        """
+        """Moves all weights by a share of the way, and copies those due."""
         for target, source, averaged in self._weights:
             variable, new = target.value, tf.cast(source.value, target.dtype)
             if averaged:
@@ -143,11 +121,7 @@ class TargetNetworks:
         self._traced: tuple[Any, ...] | None = None
 
     def follow(self, updates: Iterable[TargetUpdate]) -> None:
-        """Sets the updates that apply by default.
-
-        Args:
-            updates: Iterable of `TargetUpdate`, one for each target.
-        """
+        """Sets the updates that apply by default."""
         self._own = list(updates)
 
     def freeze(self) -> None:
@@ -156,11 +130,7 @@ class TargetNetworks:
             update.target.trainable = False
 
     def ask(self, updates: Iterable[TargetUpdate]) -> None:
-        """Sets other moves until `forget`; targets left out stay unchanged.
-
-        Args:
-            updates: Iterable of `TargetUpdate`. Those of several calls add up.
-        """
+        """Sets other moves until `forget`; targets left out stay unchanged."""
         self._asked |= {id(update.target): update for update in updates}
 
     def forget(self) -> None:
@@ -193,9 +163,6 @@ class TargetNetworks:
 
         Before the very first update they are made equal to their sources, since
         the weights of the sources may have been set in the meantime.
-
-        Args:
-            updates: Integer variable. Counts updates; read before and after.
         """
         self._traced = self._settings
         if not self.present:

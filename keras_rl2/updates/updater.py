@@ -78,9 +78,6 @@ class Updater:
     no optimizer is called. Weights, slots and iterations stay as they are, bit
     for bit; so do the weights that layers change in a forward pass. All
     gradients are computed with the weights before the update.
-
-    Args:
-        agent: `keras_rl2.Agent`. The agent to update.
     """
 
     def __init__(self, agent: keras.Model) -> None:
@@ -298,9 +295,6 @@ def minibatch_of(data: Any) -> dict[str, Tensor]:
 
     Returns:
         dict of `[B, ...]`.
-
-    Raises:
-        ValueError: If it is no dict, or there are targets beside it.
     """
     given: dict[str, Tensor]
     given, targets, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
@@ -400,10 +394,6 @@ class TrainedVariables:
 
     As in Keras, `trainable = False` of the agent, a network or a layer leaves
     its weights as they are.
-
-    Args:
-        agent: `keras.Model`. The agent with the variables.
-        targets: `TargetNetworks`. Never trained.
     """
 
     def __init__(self, agent: keras.Model, targets: TargetNetworks) -> None:
