@@ -106,7 +106,7 @@ def clip_fraction(
         clip_ratio: float or scalar tensor. As for `clipped_surrogate`.
 
     Returns:
-        `[B]` float32 or wider: 1 where |r - 1| > clip_ratio, else 0.
+        `[B]` float32 or wider: 1 where `|r - 1| > clip_ratio`, else 0.
 
     Raises:
         ValueError: If a rank or shape is wrong.

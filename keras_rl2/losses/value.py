@@ -356,7 +356,7 @@ def expected_soft_value(
         V = Σ_a π(a|s) (min_i Q_i(s, a) - α log π(a|s))
 
     Args:
-        log_probs: `[B, A]` float. log π(·|s) in nats.
+        log_probs: `[B, A]` float. `log π(·|s)` in nats.
         values: Sequence of N `[B, A]` float. Q_i(s, ·).
         temperature: float or scalar tensor. α.
 

@@ -1,6 +1,6 @@
 """Makes pictures of the home page and of command_line.md.
 
-    python website/pictures.py
+    python benchmarks/site_pictures.py
 
 trains PPO on CartPole-v1, by the example and by the command: some minutes on
 two cores. Scripts in `benchmarks`, named beside the other pictures, make

@@ -1,1 +1,0 @@
-"""The documentation site: what Sphinx is given, and how it is set."""
