@@ -88,6 +88,11 @@ class CollectingDataset(RoundDataset):
         super().__init__(rounds_per_epoch)
         arguments.check_positive(num_envs=num_envs)
         arguments.check_seed(seed)
+        if workers is not None and not isinstance(workers, Workers):
+            raise ValueError(
+                "Expected `workers` to be `LocalWorkers`, `RayWorkers` or "
+                f"None. Received: workers={workers!r}"
+            )
         self.seed = seed
         env_seed, noise, own = seeds.sequence(seed).spawn(3)
         # Gymnasium adds the index of the environment to it.

@@ -120,18 +120,6 @@ def test_rollout_equals_calls_bit_for_bit(num_envs, dtype):
     assert whole.moments.get_state() == single.moments.get_state()
 
 
-def test_the_sum_ends_where_an_environment_begins_anew():
-    """After a failure, in the midst of an episode."""
-    scaler = RewardScaler(0.5, 2)
-    scaler.scale_rollout(
-        np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 1.0]]),
-        np.zeros((3, 2), bool),
-        np.array([[True, True], [False, True], [True, True]]),
-        np.array([[False, False], [True, False], [False, False]]),
-    )
-    assert scaler.returns.tolist() == [1.0, 1.75]
-
-
 def test_invalid_rows_leave_no_trace():
     rewards, ended, valid = rollout(0, 64, 1)
     assert not valid.all()
