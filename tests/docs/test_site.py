@@ -1,10 +1,7 @@
 """The site is built without a warning, and what is built hangs together."""
 
 import inspect
-import os
 import re
-import subprocess
-import sys
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -39,23 +36,6 @@ class Page(HTMLParser):
 @cache
 def page(path):
     return Page(path.read_text("utf-8"))
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    for name in ("sphinx", "furo", "myst_parser", "sphinx_design"):
-        pytest.importorskip(name, reason='needs Sphinx: pip install ".[docs]"')
-    folder = tmp_path_factory.mktemp("site")
-    options = ["-W", "--keep-going", "-q", "-c", "website"]
-    done = subprocess.run(
-        [sys.executable, "-m", "sphinx", *options, ".", str(folder)],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    return folder
 
 
 def leads_somewhere(link, path):
