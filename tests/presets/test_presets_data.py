@@ -112,13 +112,14 @@ def check(training, preset):
     rate = preset.optimizer["learning_rate"]
     first = rate["initial"] if isinstance(rate, dict) else rate
     assert float(optimizer.learning_rate.numpy()) == pytest.approx(first)
-    widths = [
+    widths = [  # Of a shared network, both outputs come last.
         layer.units
         for layer in agent.layers[0].layers
         if isinstance(layer, keras.layers.Dense)
     ]
     # Those of the published network of pictures, where nothing is said.
-    assert widths[:-1] == preset.networks.get("hidden", [512]), preset
+    hidden = preset.networks.get("hidden", [512])
+    assert widths[: len(hidden)] == hidden, preset
 
 
 def test_settings_are_those_published():
