@@ -2,6 +2,7 @@
 
     python benchmarks/defaults.py --peer VENV/bin/python
     python benchmarks/defaults.py PPO-CartPole-v1 DQN-CartPole-v1
+    python benchmarks/defaults.py --curves --peer VENV/bin/python
     python benchmarks/defaults.py --report
 
 Ours is `Agent.for_env(id, seed=seed)` with `RolloutDataset(id, seed=seed)` or
@@ -10,6 +11,13 @@ and the id. Both take as many steps, in one environment, and are judged by 20
 greedy episodes. What has been run is kept in `results/defaults`, a file for
 each row, and is not run again: delete a file, or give `--again`, to have ours
 trained anew. The table of docs/defaults.md is written when all is done.
+
+APPO needs workers, and has two, with an environment each. A peer that
+Stable-Baselines3 has not got is sb3-contrib's.
+
+Runs keep the curve of their training, see `episodes.py`, which
+`agent_curves.py` draws for the page of each agent. Those of `CURVES` that were
+made before there were curves are made anew by `--curves`, on both sides.
 
 Defaults were chosen on the first five tasks and are shown on the others. How:
 
@@ -30,6 +38,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
+from benchmarks import episodes
 from benchmarks import peers
 from benchmarks.marked import write_between
 from benchmarks.peer_sb3 import peak_rss_mib
@@ -54,6 +63,7 @@ SHOWN_ON = (
     "FrozenLake-v1",
     "LunarLanderContinuous-v3",
     "HalfCheetah-v5",
+    "InvertedPendulum-v5",
 )
 _DISCRETE = {
     "CartPole-v1": 50_000,
@@ -68,6 +78,7 @@ _CONTINUOUS = {
     "MountainCarContinuous-v0": 20_000,
     "LunarLanderContinuous-v3": 10_000,
     "HalfCheetah-v5": 10_000,
+    "InvertedPendulum-v5": 5_000,
 }
 _PPO = {
     "CartPole-v1": 60_000,
@@ -90,14 +101,31 @@ _A2C = {
 STEPS = {
     "PPO": _PPO,
     "A2C": _A2C,
-    "REINFORCE": {"CartPole-v1": 100_000},
+    "APPO": {"CartPole-v1": 60_000, "Acrobot-v1": 60_000},
+    "REINFORCE": {"CartPole-v1": 100_000, "Acrobot-v1": 100_000},
+    "PQN": {"CartPole-v1": 100_000, "Acrobot-v1": 100_000},
     "DQN": _DISCRETE,
     "SAC": _CONTINUOUS,
     "TD3": _CONTINUOUS,
     "DDPG": _CONTINUOUS,
+    "CrossQ": {"Pendulum-v1": 5_000, "InvertedPendulum-v5": 5_000},
 }
-#: Algorithms that Stable-Baselines3 has not got.
-WITHOUT_PEER = ("REINFORCE",)
+#: Algorithms that neither Stable-Baselines3 nor sb3-contrib has got.
+WITHOUT_PEER = ("APPO", "REINFORCE", "PQN")
+OF_CONTRIB = ("CrossQ",)
+#: How many, with an environment each, where it is not one without them.
+WORKERS = {"APPO": 2}
+#: Tasks of which each algorithm has a picture.
+CURVES = {
+    **dict.fromkeys(
+        ("PPO", "A2C", "APPO", "REINFORCE", "PQN", "DQN"),
+        ("CartPole-v1", "Acrobot-v1"),
+    ),
+    **dict.fromkeys(
+        ("SAC", "TD3", "DDPG", "CrossQ"),
+        ("Pendulum-v1", "InvertedPendulum-v5"),
+    ),
+}
 ROWS = {
     f"{algorithm}-{env}": (algorithm, env, steps)
     for algorithm, tasks in STEPS.items()
@@ -127,6 +155,9 @@ def parse():
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--again", action="store_true", help="train ours anew")
+    parser.add_argument(
+        "--curves", action="store_true", help="make runs of CURVES have one"
+    )
     parser.add_argument("--report", action="store_true", help="train nothing")
     parser.add_argument("--try", dest="settings", default="", metavar="JSON")
     parser.add_argument("--run", choices=sorted(ROWS), help=argparse.SUPPRESS)
@@ -145,11 +176,18 @@ def sides(name, arguments):
     return [each for each in there if arguments.side in (None, each)]
 
 
+def settings_of(name):
+    """Returns the settings of a row, of which others make other results."""
+    return dict(
+        zip(("algorithm", "environment", "steps"), ROWS[name], strict=True)
+    )
+
+
 def jobs(arguments):
     """Yields what is to be run: name, settings, side, seed and command."""
-    for name in arguments.rows or ROWS:
-        algorithm, env, steps = ROWS[name]
-        settings = {"algorithm": algorithm, "environment": env, "steps": steps}
+    rows = [f"{each}-{env}" for each, tasks in CURVES.items() for env in tasks]
+    for name in arguments.rows or (rows if arguments.curves else ROWS):
+        settings = settings_of(name)
         for seed in range(arguments.seeds):
             for side in sides(name, arguments):
                 run = command(name, side, seed, arguments)
@@ -163,7 +201,8 @@ def run_all(jobs, folder, arguments):
         jobs: iterable of name, settings, side, seed and command.
         folder: Path. Where it is kept.
         arguments: Of the command line: `jobs` at a time; with `settings` all
-            is run and nothing kept, with `again` ours is run anew.
+            is run and nothing kept, with `again` ours is run anew, with
+            `curves` what has none.
     """
     writing = threading.Lock()
 
@@ -172,7 +211,9 @@ def run_all(jobs, folder, arguments):
             kept = Results.of(folder, name, settings)
         again = arguments.settings or (arguments.again and side == OURS)
         if kept.has(side, seed) and not again:
-            return
+            has_curve = "curve" in kept.runs[side][str(seed)]
+            if has_curve or not arguments.curves:
+                return
         run = peers.run(command)
         print(name, seed, side, json.dumps(run), flush=True)
         if arguments.settings:
@@ -197,6 +238,8 @@ def command(name, side, seed, arguments):
             algorithm,
             env,
             {},
+            "curve",
+            library="contrib" if algorithm in OF_CONTRIB else "sb3",
             envs=1,
             steps=steps,
             seed=seed,
@@ -228,15 +271,27 @@ def train(algorithm, env, steps, arguments):
     if "optimizer" in tried:
         agent.compile(keras.optimizers.get(tried["optimizer"]))
     kind = rl.RolloutDataset if agent.on_policy else rl.ReplayDataset
-    data = kind(env, seed=seed, **tried.get("dataset", {}))
+    steps = tried.get("steps", steps)
+    options = {"seed": seed, **tried.get("dataset", {})}
+    if algorithm in WORKERS:
+        options["num_envs"] = WORKERS[algorithm]
+        options["workers"] = rl.LocalWorkers(WORKERS[algorithm])
+    data = kind(env, **options)
+    begin = keras.callbacks.LambdaCallback(
+        on_train_begin=lambda logs: episodes.count_all(data)
+    )
     start = time.perf_counter()
-    agent.fit(data, total_steps=tried.get("steps", steps), verbose=0)
+    agent.fit(data, total_steps=steps, callbacks=[begin], verbose=0)
     seconds = time.perf_counter() - start
+    curve = episodes.curve_of(episodes.of_dataset(data), steps)
+    if algorithm in WORKERS:
+        data.close()
     result = agent.evaluate(env, episodes=EPISODES, seed=seed + 1000)
     return {
         "return": float(result["episode_return"]),
         "steps_per_second": agent.env_steps / seconds,
         "peak_rss_mib": peak_rss_mib(),
+        "curve": curve,
     }
 
 
@@ -249,8 +304,7 @@ def table():
         "| --- | --- | ---: | ---: | --- | ---: | --- |",
     ]
     for name, (algorithm, env, steps) in ROWS.items():
-        settings = {"algorithm": algorithm, "environment": env, "steps": steps}
-        kept = Results.of(KEPT, name, settings)
+        kept = Results.of(KEPT, name, settings_of(name))
         if not kept.runs:
             continue
         cells = []

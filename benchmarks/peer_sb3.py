@@ -13,11 +13,22 @@ import resource
 import sys
 import time
 import warnings
+from pathlib import Path
 
-LIBRARIES = {"sb3": "stable_baselines3", "sbx": "sbx"}
-PACKAGES = {"sb3": "stable-baselines3", "sbx": "sbx-rl"}
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+LIBRARIES = {
+    "sb3": "stable_baselines3",
+    "contrib": "sb3_contrib",
+    "sbx": "sbx",
+}
+PACKAGES = {
+    "sb3": "stable-baselines3",
+    "contrib": "sb3-contrib",
+    "sbx": "sbx-rl",
+}
 ON_POLICY = ("PPO", "A2C")
-OFF_POLICY = ("DQN", "SAC", "TD3", "DDPG")
+OFF_POLICY = ("DQN", "SAC", "TD3", "DDPG", "CrossQ")
 # Steps before the timed part: what is set up or compiled on first use.
 WARM_UP = 1500
 
@@ -27,6 +38,9 @@ def main():
     warnings.filterwarnings("ignore")
 
     import torch
+
+    from benchmarks.episodes import curve_of
+    from benchmarks.episodes import of_monitors
 
     torch.set_num_threads(arguments.threads)
     model = make_model(arguments)
@@ -43,6 +57,7 @@ def main():
     seconds = time.perf_counter() - start
     # Whole rollouts are collected: it may be a little more than asked for.
     steps = model.num_timesteps - before
+    episodes = of_monitors(model.get_env()) if arguments.curve else []
     result = {"steps_per_second": steps / seconds}
     if solved is not None:
         result |= {"return": solved, "steps": steps}
@@ -50,6 +65,8 @@ def main():
         result["return"] = evaluate(model, arguments, arguments.evaluate)
     result["peak_rss_mib"] = peak_rss_mib()
     line = {key: float(value) for key, value in result.items()}
+    if arguments.curve:
+        line["curve"] = curve_of(episodes, arguments.steps)
     line["version"] = importlib.metadata.version(PACKAGES[arguments.library])
     print(json.dumps(line))
 
@@ -70,6 +87,7 @@ def parse():
     parser.add_argument("--evaluate", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2, help="of torch")
     parser.add_argument("--warm", action="store_true")
+    parser.add_argument("--curve", action="store_true", help="of training")
     parser.add_argument(
         "--solve",
         type=float,
@@ -101,7 +119,7 @@ def make_model(arguments):
         import torch
 
         policy["activation_fn"] = getattr(torch.nn, policy["activation_fn"])
-    if arguments.library == "sb3":
+    if arguments.library != "sbx":
         settings["device"] = "cpu"
     env = make_env(arguments)
     noise = settings.pop("noise", None)
