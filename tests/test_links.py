@@ -12,6 +12,8 @@ TEXTS = sorted(
     ]
 )
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
+# Pictures for one theme: directives of the site, or HTML.
+_PICTURE = re.compile(r"```\{image\} (\S+)|src(?:set)?=\"([^\"]+)\"")
 _HEADING = re.compile(r"(?m)^#{1,6} +(.+?) *#*$")
 
 
@@ -24,6 +26,7 @@ def without_code(text):
 def links(text):
     """Returns the links of a text that do not leave the project."""
     found = _LINK.findall(without_code(text))
+    found += [one or other for one, other in _PICTURE.findall(text)]
     return [link for link in found if not re.match(r"[a-z]+:", link)]
 
 
