@@ -29,7 +29,7 @@ class LocalWorkers(Workers):
     They pay if a step of the environment takes 100 microseconds and more. Each
     process holds its environments and a copy of the policy, so that there is
     one message to it and one back for a whole rollout, not for each step;
-    arrays are passed in shared memory. Rollouts are equal, bit for bit, to
+    arrays are passed through a pipe. Rollouts are equal, bit for bit, to
     those of one process with the same environments, as far as each of these has
     a random state of its own.
 
