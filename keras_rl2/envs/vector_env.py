@@ -500,4 +500,7 @@ def _name(env: object) -> str:
     env_id = getattr(getattr(env, "spec", None), "id", None)
     if isinstance(env_id, str):
         return env_id
-    return type(getattr(env, "unwrapped", env)).__name__
+    inner = getattr(env, "unwrapped", env)
+    if isinstance(inner, SyncVectorEnv):
+        return _name(inner.envs[0])
+    return type(inner).__name__

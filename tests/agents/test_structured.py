@@ -580,7 +580,7 @@ def test_environments_that_give_what_does_not_fit(untrained):
             untrained.fit(AGENTS["PPO"].make_dataset(env), verbose=0)
         notes = "".join(caught.value.__notes__)
         assert "Expected observations of Dict(camera: Box" in notes
-        assert "environments of SyncVectorEnv" in notes
+        assert "environments of Misfit" in notes
     assert_equal_weights(untrained, before)
 
 

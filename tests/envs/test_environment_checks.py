@@ -167,7 +167,7 @@ def test_what_an_environment_raises_itself_is_left_alone():
     with pytest.raises(KeyError, match="nothing") as caught:
         as_vector_env(SyncVectorEnv([Lying, Raising])).reset()
     assert caught.value.__notes__ == [
-        "In a reset after 0 steps of environment 1 of SyncVectorEnv."
+        "In a reset after 0 steps of environment 1 of Lying."
     ]
 
 

@@ -58,9 +58,7 @@ def test_environments_that_raise_are_named():
             SyncVectorEnv(makers(failing_envs.raises), autoreset_mode=mode)
         )
         error = error_of(env, EnvCrash)
-        assert error.__notes__ == [
-            "In step 4 of environment 1 of SyncVectorEnv."
-        ]
+        assert error.__notes__ == ["In step 4 of environment 1 of HiddenIndex."]
         assert env.failed.tolist() == [False, True, False]
     gymnasium.register("Failing-v0", entry_point=FailingEnv)
     try:

@@ -89,7 +89,7 @@ def test_errors_name_the_worker_and_the_environment():
     with pytest.raises(WorkerEnvCrash) as caught:
         data.collect()
     first, second, *_ = caught.value.__notes__
-    assert first == "In step 4 of environment 1 of SyncVectorEnv."
+    assert first == "In step 4 of environment 1 of NumberedEnv."
     assert second == (
         "In worker 1, whose environment 0 is environment 2 of all."
     )
