@@ -13,6 +13,7 @@ from typing import cast
 import keras
 import numpy as np
 
+from keras_rl2.basics.arguments import check_has
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import present
 from keras_rl2.data.round_dataset import RoundDataset
@@ -103,11 +104,14 @@ def train_seeds(
     check_positive(
         **present(epochs=epochs, total_steps=total_steps, at_once=at_once)
     )
-    numbers = [int(each) for each in seeds]
+    try:
+        numbers = [int(each) for each in seeds]
+    except (TypeError, ValueError):
+        numbers = []
     if not numbers or len({*numbers}) < len(numbers):
         raise ValueError(
             "Expected `seeds` to be one or more integers, each once. "
-            f"Received: seeds={numbers}"
+            f"Received: seeds={seeds!r}"
         )
     lanes = min(at_once or os.cpu_count() or 1, len(numbers))
     stopping = threading.Event()
@@ -137,8 +141,16 @@ def train_seeds(
 
     def made() -> Iterator[tuple[int, Any, RoundDataset]]:
         for seed in numbers:
-            agents.append(make_agent(seed))
-            yield seed, agents[-1], make_dataset(seed)
+            agent = make_agent(seed)
+            check_has("an agent", "fit", **{f"make_agent({seed})": agent})
+            dataset = make_dataset(seed)
+            check_has(
+                "a dataset of keras_rl2",
+                *("collect", "close"),
+                **{f"make_dataset({seed})": dataset},
+            )
+            agents.append(agent)
+            yield seed, agent, dataset
 
     logs = _in_threads(train, made(), lanes, stopping)
     return TrainedSeeds(numbers, agents, _with_seed_axis(logs))

@@ -117,9 +117,12 @@ def test_an_error_names_its_seed_and_stops_the_others():
 
 
 def test_bad_arguments_are_refused():
-    for seeds in ([], [1, 2, 1]):
+    for seeds in ([], [1, 2, 1], 3, ["a"]):
         with pytest.raises(ValueError, match=r"each once\. Received: seeds="):
             rl.train_seeds(make_agent, make_dataset, seeds, epochs=1)
     for name in ("epochs", "total_steps", "at_once"):
         with pytest.raises(ValueError, match=f"Received: {name}=0"):
             rl.train_seeds(make_agent, make_dataset, [0], **{name: 0})
+    for makers in ((lambda _: None, make_dataset), (make_agent, str)):
+        with pytest.raises(ValueError, match=r"Expected `make_\w+\(0\)`"):
+            rl.train_seeds(*makers, [0], epochs=1)
