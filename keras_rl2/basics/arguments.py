@@ -260,7 +260,9 @@ def refusing(
 
     def refused(function: Function) -> Function:
         given = inspect.signature(function).parameters
-        names = frozenset(given) | _unpacked(given.values())
+        names = _unpacked(given.values()).union(
+            name for name, p in given.items() if p.kind is not p.VAR_KEYWORD
+        )
         most = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in given.values())
 
         @functools.wraps(function)
