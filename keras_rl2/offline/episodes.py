@@ -131,10 +131,16 @@ def episodes_of_arrays(
     differs from the observation of the next step, the episode was interrupted
     there, and counts as truncated.
     """
-    given = {
-        _OTHER_NAMES.get(key, key): map_leaves(compact, tree)
-        for key, tree in arrays.items()
-    }
+    try:
+        given = {
+            _OTHER_NAMES.get(key, key): map_leaves(compact, tree)
+            for key, tree in arrays.items()
+        }
+    except ValueError as error:
+        # E.g. lists of different lengths.
+        raise ValueError(
+            f"Expected arrays of numbers in {name}. Received: {error}"
+        ) from error
     _check_keys(given, name)
     observation, following = given["observations"], given.get(_NEXT)
     reward = given["rewards"].astype(np.float32)

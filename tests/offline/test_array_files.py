@@ -61,3 +61,9 @@ def test_files_that_are_cut_off(tmp_path):
     path.write_bytes(path.read_bytes()[:-200])
     with pytest.raises(ValueError, match=r"Expected arrays of numbers in"):
         rl.OfflineDataset(path)
+
+
+def test_lists_of_different_lengths():
+    ragged = {**record(), "observations": [[0.0], [0.0, 1.0]]}
+    with pytest.raises(ValueError, match=r"Expected arrays of numbers in"):
+        rl.OfflineDataset(ragged)
