@@ -15,6 +15,7 @@ from gymnasium.spaces import MultiDiscrete
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.replay_buffer import complete_windows
 from keras_rl2.policies.agent_protocols import CollectingAgent
+from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.supported import space_tree
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
@@ -214,6 +215,7 @@ def _check_keys(given: Mapping[str, Any], name: str) -> None:
                 f"of dtype {array.dtype}"
             )
     count = shapes.get("rewards", (0,))[:1]
+    seen = {k: s for k, s in shapes.items() if k.startswith("observations")}
     following = {
         path.replace(_NEXT, "observations"): shape
         for path, shape in shapes.items()
@@ -223,7 +225,7 @@ def _check_keys(given: Mapping[str, Any], name: str) -> None:
         count in ((), (0,))
         or any(shape[:1] != count for shape in shapes.values())
         or any(shapes.get(key) != count for key in _COLUMNS)
-        or not following.items() <= shapes.items()
+        or (following and following != seen)
     ):
         raise ValueError(
             "Expected arrays of one length, of at least one step, in "
@@ -362,11 +364,14 @@ def _observations(episodes: Episodes, agent: CollectingAgent) -> Any:
             f"Expected observations of shapes {wanted} in {episodes.name}. "
             f"Received: {given}"
         )
-    return map_leaves(
+
+    def cast(one: ArraySpec, each: np.ndarray) -> np.ndarray:
         # Floats, e.g., are not made whole numbers.
-        lambda one, each: each.astype(
-            one.dtype, casting="same_kind", copy=False
-        ),
-        spec,
-        episodes.observation,
-    )
+        if not np.can_cast(each.dtype, one.dtype, "same_kind"):
+            raise ValueError(
+                f"Expected observations of dtype {one.dtype} in "
+                f"{episodes.name}. Received: dtype {each.dtype}"
+            )
+        return each.astype(one.dtype, copy=False)
+
+    return map_leaves(cast, spec, episodes.observation)

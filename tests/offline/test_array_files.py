@@ -67,3 +67,12 @@ def test_lists_of_different_lengths():
     ragged = {**record(), "observations": [[0.0], [0.0, 1.0]]}
     with pytest.raises(ValueError, match=r"Expected arrays of numbers in"):
         rl.OfflineDataset(ragged)
+
+
+def test_next_observations_of_fewer_keys():
+    data = record()
+    seen, following = data["observations"], data["next_observations"]
+    data["observations"] = {"a": seen, "b": seen}
+    data["next_observations"] = {"a": following}
+    with pytest.raises(ValueError, match="of the shapes of observations"):
+        rl.OfflineDataset(data)
