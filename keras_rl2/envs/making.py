@@ -222,11 +222,13 @@ def find_spec(env_id: str) -> EnvSpec | None:
     if module:
         # Before the look into the registry, which it writes to.
         kind = getattr(importlib.import_module(module), name, None)
-        if (
-            name not in gymnasium.registry
-            and isinstance(kind, type)
-            and issubclass(kind, gymnasium.Env)
-        ):
+        if name not in gymnasium.registry and isinstance(kind, type):
+            if not issubclass(kind, gymnasium.Env):
+                raise ValueError(
+                    f"Expected `{env_id}` to be a class of `gymnasium.Env`; a "
+                    "`GraphEnv` needs a `GraphVectorEnv` around it, in Python. "
+                    f"Received: {kind}"
+                )
             return EnvSpec(kind.__name__, f"{module}:{kind.__name__}")
     elif name.startswith("ALE/") and importlib.util.find_spec("ale_py"):
         # ale-py registers its games only when it is imported.
