@@ -63,12 +63,12 @@ from keras_rl2.training import compile_arguments
 from keras_rl2.training import overriding
 from keras_rl2.training import round_execution
 from keras_rl2.training.compile_arguments import CompileArguments
+from keras_rl2.training.compile_arguments import GivenCallbacks
 from keras_rl2.training.compile_arguments import GivenOptimizer
 from keras_rl2.training.devices import Devices
 from keras_rl2.training.devices import default_device
-from keras_rl2.training.learner import GivenCallbacks
-from keras_rl2.training.learner import RoundSize
 from keras_rl2.training.overriding import Overridden
+from keras_rl2.training.shared_programs import RoundSize
 from keras_rl2.updates import agent_state
 from keras_rl2.updates import skipped_updates
 from keras_rl2.updates.observing import Normalizing

@@ -1,7 +1,7 @@
 """The arguments of `Agent.compile`, and how they are saved."""
 
 import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 from typing import Any
 from typing import TypeAlias
 
@@ -15,11 +15,13 @@ from keras_rl2.updates import skipped_updates
 from keras_rl2.updates.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.updates.skipped_updates import parts_of
 
-if TYPE_CHECKING:
-    from keras_rl2.training.learner import Learner
-
 GivenOptimizer: TypeAlias = keras.optimizers.Optimizer | str | dict[str, Any]
 """An optimizer, its name or `"auto"`, or its config."""
+
+GivenCallbacks: TypeAlias = (
+    keras.callbacks.Callback | Iterable[keras.callbacks.Callback] | None
+)
+"""Callbacks in the forms that Keras takes."""
 
 
 @dataclasses.dataclass
@@ -54,7 +56,7 @@ class CompileArguments:
             return 1
         return int(self.steps_per_execution)
 
-    def make_optimizer(self, agent: "Learner") -> keras.optimizers.Optimizer:
+    def make_optimizer(self, agent: keras.Model) -> keras.optimizers.Optimizer:
         """Returns the single optimizer that is passed to Keras.
 
         Two optimizers become a `MultiOptimizer`, which Keras' learning-rate

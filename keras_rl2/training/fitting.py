@@ -42,14 +42,13 @@ from keras_rl2.data.round_dataset import minibatches
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.training import round_execution
-from keras_rl2.training.learner import GivenCallbacks
-from keras_rl2.training.learner import Learner
+from keras_rl2.training.compile_arguments import GivenCallbacks
 
 Callbacks = list[keras.callbacks.Callback]
 
 
 def train(
-    agent: Learner,
+    agent: keras.Model,
     dataset: RoundDataset,
     batches_of: Callable[[Round], Iterator[Any]],
     callbacks: keras.callbacks.CallbackList,
@@ -120,7 +119,7 @@ def _tell(
 
 
 def fit(
-    agent: Learner,
+    agent: keras.Model,
     keras_fit: Callable[..., keras.callbacks.History],
     x: object,
     *,
@@ -163,7 +162,7 @@ def fit(
 
 
 def _fit_rounds(
-    agent: Learner,
+    agent: keras.Model,
     x: RoundDataset,
     run: Run,
     epochs: int | None,
@@ -201,7 +200,7 @@ def _fit_rounds(
 
 
 def _position(
-    agent: Learner,
+    agent: keras.Model,
     rounds: RoundDataset,
     checkpoint: Checkpoint | None,
     run: Run,
@@ -220,7 +219,7 @@ def _position(
 
 
 def _callback_list(
-    agent: Learner,
+    agent: keras.Model,
     ordered: Callbacks,
     verbose: int | str,
     last: int,
@@ -240,7 +239,7 @@ def _callback_list(
 
 
 def _prepare_minibatches(
-    agent: Learner, given: Callbacks, steps_per_epoch: int | None
+    agent: keras.Model, given: Callbacks, steps_per_epoch: int | None
 ) -> None:
     """Makes the agent ready for Keras' own loop over minibatches.
 
@@ -260,7 +259,7 @@ def _prepare_minibatches(
     round_execution.prepare_minibatches(agent, steps)
 
 
-def _bind(agent: Learner, dataset: RoundDataset) -> None:
+def _bind(agent: keras.Model, dataset: RoundDataset) -> None:
     """Binds a dataset to an agent, and makes the agent ready for updates."""
     dataset.bind(agent)
     agent.begin_training(dataset)
@@ -272,7 +271,7 @@ def _bind(agent: Learner, dataset: RoundDataset) -> None:
 
 
 def _batches_of(
-    agent: Learner, dataset: RoundDataset, rounds: int, watched: bool
+    agent: keras.Model, dataset: RoundDataset, rounds: int, watched: bool
 ) -> Callable[[Round], Iterator[Any]]:
     """Returns what makes the iterator for the train function from samples."""
     size = round_execution.prepare_rounds(agent, dataset, rounds, watched)
@@ -443,7 +442,7 @@ def _refuse_arguments(
 
 
 def _refuse_other_data(
-    agent: Learner, x: object, total_steps: int | None
+    agent: keras.Model, x: object, total_steps: int | None
 ) -> None:
     """Raises for data without rounds, especially an environment."""
     if total_steps is not None or not isinstance(x, tf.data.Dataset):
@@ -463,7 +462,7 @@ _fitted: set[int] = set()
 
 
 @contextlib.contextmanager
-def fit_alone(agent: Learner) -> Iterator[None]:
+def fit_alone(agent: keras.Model) -> Iterator[None]:
     """Raises if `fit` would not train, or if another `fit` is running.
 
     Yields:
@@ -484,7 +483,7 @@ def fit_alone(agent: Learner) -> Iterator[None]:
         _fitted.discard(id(agent))
 
 
-def _refuse_surroundings(agent: Learner) -> None:
+def _refuse_surroundings(agent: keras.Model) -> None:
     """Raises if `fit` is called within a `tf.function` or a strategy's scope.
 
     In a scope, agents and optimizers made outside of it cannot be changed.

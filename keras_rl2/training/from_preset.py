@@ -23,13 +23,12 @@ from keras_rl2.presets.algorithms import ALGORITHMS
 from keras_rl2.presets.preset import is_schedule
 from keras_rl2.spaces import supported as spaces
 from keras_rl2.training.compile_arguments import CompileArguments
-from keras_rl2.training.learner import Learner
 
 # Default of an `OfflineDataset`.
 _UPDATES_PER_EPOCH = 1000
 
 CollectingDataset = RolloutDataset | ReplayDataset
-MadeAgent = TypeVar("MadeAgent", bound=Learner)
+MadeAgent = TypeVar("MadeAgent", bound=keras.Model)
 
 
 def algorithm_of(kind: type) -> str:
@@ -93,7 +92,7 @@ def make(
 
 
 def _recorded(
-    agent: Learner, preset: Preset, data: Any, seed: int | None
+    agent: keras.Model, preset: Preset, data: Any, seed: int | None
 ) -> OfflineDataset | None:
     """Opens recorded data; raises if the agent cannot use it."""
     if data is None:
@@ -112,7 +111,7 @@ def _recorded(
 
 
 def _fitted(
-    kind: type[Learner], preset: Preset, environment: str, num_envs: int
+    kind: type[keras.Model], preset: Preset, environment: str, num_envs: int
 ) -> Preset:
     """Returns a preset for the actual number of environments."""
     settings: dict[str, str | int]
@@ -163,7 +162,7 @@ def _make_agent(
 
 
 def _compile(
-    agent: Learner, settings: dict[str, Any], updates: int | None
+    agent: keras.Model, settings: dict[str, Any], updates: int | None
 ) -> None:
     """Compiles an agent with the optimizer of a preset."""
     given = cast(CompileArguments, agent.compile_arguments)
@@ -197,7 +196,7 @@ def _optimizer(
 def _updates(
     preset: Preset,
     dataset: CollectingDataset,
-    kind: type[Learner],
+    kind: type[keras.Model],
 ) -> int | None:
     """Returns the updates of the run; None where rounds differ in length."""
     if kind.whole_episodes:

@@ -3,13 +3,11 @@
 `docs/keras_methods.md` lists all methods, and whether an agent calls them.
 """
 
-from typing import TYPE_CHECKING
 from typing import NamedTuple
 
-from keras_rl2.basics.arguments import either
+import keras
 
-if TYPE_CHECKING:
-    from keras_rl2.training.learner import Learner
+from keras_rl2.basics.arguments import either
 
 # Methods of Keras' own loops; an agent plays episodes instead.
 _NEVER_CALLED = {
@@ -80,7 +78,7 @@ def overridden(kind: type) -> Overridden:
     )
 
 
-def refuse_uncalled_methods(agent: "Learner") -> None:
+def refuse_uncalled_methods(agent: keras.Model) -> None:
     """Raises if a custom class overrides a method that is never called."""
     kind = type(agent)
     for name, instead in _NEVER_CALLED.items():
@@ -98,7 +96,7 @@ def refuse_uncalled_methods(agent: "Learner") -> None:
         raise _never_called(kind, "call", instead)
 
 
-def refuse_losses_of_keras(agent: "Learner") -> None:
+def refuse_losses_of_keras(agent: keras.Model) -> None:
     """Raises for overridden methods that only Keras' `train_step` calls."""
     kind = type(agent)
     for name in _CALLED_BY_KERAS_STEP:

@@ -26,9 +26,8 @@ from keras_rl2.spaces.trees import named_leaves
 from keras_rl2.spaces.trees import with_leaves
 from keras_rl2.training import shared_programs
 from keras_rl2.training.compile_arguments import CompileArguments
-from keras_rl2.training.learner import Learner
-from keras_rl2.training.learner import RoundSize
 from keras_rl2.training.shared_programs import Program
+from keras_rl2.training.shared_programs import RoundSize
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +59,7 @@ class RoundFunction:
     True
     """
 
-    def __init__(self, agent: Learner, size: RoundSize) -> None:
+    def __init__(self, agent: keras.Model, size: RoundSize) -> None:
         self._agent = agent
         self._size = size
         self._step = tf.function(
@@ -256,7 +255,7 @@ def _repeat(
 
 def _one_after_another(
     make_and_run: Callable[..., tuple[Tensor, dict[str, Any], Tensor]],
-    agent: Learner,
+    agent: keras.Model,
     inputs: dict[str, Any],
     carried: dict[str, Any],
 ) -> Tensor:
@@ -314,7 +313,7 @@ def _parts(
 
 
 def checked(
-    agent: Learner, function: Callable[[Any], Any]
+    agent: keras.Model, function: Callable[[Any], Any]
 ) -> Callable[[Any], Any]:
     """Returns Keras' own train function with a check after each call."""
 
@@ -327,7 +326,7 @@ def checked(
 
 
 def prepare_rounds(
-    agent: Learner, x: RoundDataset, rounds: int = 1, watched: bool = True
+    agent: keras.Model, x: RoundDataset, rounds: int = 1, watched: bool = True
 ) -> RoundSize | None:
     """Decides how many updates one call of TensorFlow makes.
 
@@ -381,13 +380,13 @@ def _rounds_of_call(rounds: int, updates: int) -> int:
     return max(n for n in range(1, most + 1) if rounds % n == 0)
 
 
-def prepare_minibatches(agent: Learner, steps: int = 1) -> None:
+def prepare_minibatches(agent: keras.Model, steps: int = 1) -> None:
     """Sets Keras' own loop for training on minibatches."""
     asked = cast(CompileArguments, agent.compile_arguments).steps_per_execution
     agent.set_execution(steps if asked == "auto" else int(asked), None)
 
 
-def pays_to_compile(agent: Learner, batch_size: int) -> bool:
+def pays_to_compile(agent: keras.Model, batch_size: int) -> bool:
     """Decides whether XLA compiles a round, where `jit_compile` is `"auto"`.
 
     On a GPU it is 5 to 7 times as fast. On a CPU it is up to twice as fast,
@@ -406,7 +405,7 @@ def pays_to_compile(agent: Learner, batch_size: int) -> bool:
     return not (slow or drawing_layers(agent, rows) or _convolves(agent))
 
 
-def _convolves(agent: Learner) -> bool:
+def _convolves(agent: keras.Model) -> bool:
     """Returns whether kernels, except attention's, have over two axes."""
     kernels = [v for v in agent.trainable_variables if len(v.shape) > 2]
     if not kernels:
@@ -421,7 +420,9 @@ def _convolves(agent: Learner) -> bool:
     return any(id(kernel) not in products for kernel in kernels)
 
 
-def _is_compiled(agent: Learner, asked: bool | str, batch_size: int) -> bool:
+def _is_compiled(
+    agent: keras.Model, asked: bool | str, batch_size: int
+) -> bool:
     """Returns whether to compile a round, as `compile` was asked to."""
     if agent.devices.strategy is not None:
         return False

@@ -16,12 +16,28 @@ import keras
 import tensorflow as tf
 
 from keras_rl2.training.compile_arguments import CompileArguments
-from keras_rl2.training.learner import Learner
-from keras_rl2.training.learner import RoundSize
 from keras_rl2.updates.agent_state import variables_of
 from keras_rl2.updates.skipped_updates import parts_of
 
 logger = logging.getLogger(__name__)
+
+
+class RoundSize(NamedTuple):
+    """The updates that one call of TensorFlow makes.
+
+    Attributes:
+        updates: int. Updates of a round.
+        compiled: bool. Whether XLA compiles the loop over them.
+        from_trajectory: bool. Whether the one update is made from the
+            trajectory itself.
+        rounds: `GraphRounds`, `ReplayRounds` or None. Makes the rounds within
+            the call; None, the default, where they are made before it.
+    """
+
+    updates: int
+    compiled: bool
+    from_trajectory: bool
+    rounds: Any = None
 
 
 class Program(NamedTuple):
@@ -51,7 +67,7 @@ class Likeness(NamedTuple):
             agents with an equal key.
     """
 
-    agent: Learner
+    agent: keras.Model
     key: tuple[Any, ...]
     numbers: dict[str, float]
     variables: list[tf.Variable]
@@ -171,7 +187,7 @@ PRESENT: contextvars.ContextVar[SharedPrograms | None] = contextvars.ContextVar(
 )
 
 
-def likeness(agent: Learner, size: RoundSize) -> Likeness | None:
+def likeness(agent: keras.Model, size: RoundSize) -> Likeness | None:
     """Returns the inputs that determine the program of an agent's rounds."""
     if agent.devices.strategy is not None:
         return None
@@ -201,7 +217,9 @@ def likeness(agent: Learner, size: RoundSize) -> Likeness | None:
     return Likeness(agent, key, numbers, variables)
 
 
-def _shared_numbers(agent: Learner, config: dict[str, Any]) -> dict[str, float]:
+def _shared_numbers(
+    agent: keras.Model, config: dict[str, Any]
+) -> dict[str, float]:
     """Takes numbers that programs may read from variables out of a config."""
     # Code of a user may ask whether a number is positive, say.
     of_library = type(agent).__module__.startswith("keras_rl2.")
@@ -217,7 +235,7 @@ def _shared_numbers(agent: Learner, config: dict[str, Any]) -> dict[str, float]:
     return {name: config.pop(name) for name in names}
 
 
-def _optimizer_configs(agent: Learner) -> list[Any]:
+def _optimizer_configs(agent: keras.Model) -> list[Any]:
     """Returns configs of all optimizers, without constant learning rates."""
     optimizer = agent.optimizer
     configs: list[Any] = [type(optimizer).__name__]
