@@ -23,14 +23,11 @@ from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.envs import making
 from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.envs.adapt import is_maker
-from keras_rl2.envs.errors import WorkerError
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.envs.vector_env import Maker
-from keras_rl2.envs.vector_env import Step
 from keras_rl2.saving import plain_data
 from keras_rl2.spaces.action_format import ActionFormat
-from keras_rl2.spaces.trees import Tree
 
 #: Makes a number of environments to be stepped together.
 EnvMaker: TypeAlias = Callable[[int], Any]
@@ -177,21 +174,6 @@ class Worker:
         if reset is not None and reset[0] is not None:
             return reset[0] + self.first
         return None if begun else derived_seed(self._seed, 0)
-
-    # Single steps, for other uses of a dataset's environments.
-
-    def reset(self, seed: int | None) -> Any:
-        """Begins new episodes; see `VectorEnvAdapter.reset`."""
-        return self.env.reset(seed=self._seed_of((seed,)))
-
-    def step(self, action: Tree[np.ndarray]) -> tuple[Step, np.ndarray]:
-        """Takes a step; returns it and `pending_reset`."""
-        if not self._begun:
-            raise WorkerError(
-                "Expected an episode in each environment. Received: some that "
-                "were lost with their worker, and begin anew with `reset`"
-            )
-        return self.env.step(action), self.env.pending_reset
 
     # State for resuming a training.
 

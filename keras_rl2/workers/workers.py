@@ -4,6 +4,7 @@ import abc
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import NoReturn
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from keras_rl2.basics.arguments import present
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.vector_env import GivenEnv
-from keras_rl2.envs.vector_env import Step
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
@@ -94,11 +94,9 @@ class Workers(abc.ABC):
 
 
 class WorkerEnv(VectorEnvAdapter):
-    """The environments that workers hold, to be stepped from here.
+    """The spaces of environments that workers hold.
 
-    Rollouts are not collected through it: each step here is a message to each
-    worker and back. It serves other uses of a dataset's environments, and has
-    their spaces.
+    Rollouts are not collected through it, and nothing else can step them.
 
     Attributes:
         pool: `WorkerPool`.
@@ -114,38 +112,17 @@ class WorkerEnv(VectorEnvAdapter):
         self.name = name
         self.masks_reset_rows = masks
 
-    def _reset(self, seed: int | None) -> Any:
-        """Resets the environments of all workers."""
-        return side_by_side(self.pool.call_all("reset", seed))
-
-    def _step(self, action: Tree[np.ndarray]) -> Step:
-        """Steps the environments of all workers."""
-        action = self._to_action(action)
-        own = [
-            (map_leaves(lambda each, s=share: each[s], action),)
-            for share in self.pool.shares
-        ]
-        answers = self.pool.gather(self.pool.submit("step", own))
-        steps, pending = zip(*answers, strict=True)
-        self.pending_reset = np.concatenate(pending)
-        observation, *outcome, final = zip(*steps, strict=True)
-        finals = None
-        if any(each is not None for each in final):
-            # Rows of episodes that have not ended have no meaning.
-            finals = side_by_side(
-                [
-                    seen if last is None else last
-                    for seen, last in zip(observation, final, strict=True)
-                ]
-            )
-        reward, terminated, truncated = map(np.concatenate, outcome)
-        return (
-            side_by_side(observation),
-            reward,
-            terminated,
-            truncated,
-            finals,
+    def _reset(self, seed: int | None) -> NoReturn:
+        """Raises an error: only rollouts begin episodes there."""
+        raise ValueError(
+            "Expected environments of their own for other uses than the "
+            "rollouts of a dataset, e.g. an id. Received: those that workers "
+            "hold"
         )
+
+    def _step(self, action: Tree[np.ndarray]) -> NoReturn:
+        """Raises an error: there are no episodes of which it could be one."""
+        self._reset(None)
 
 
 def side_by_side(trees: Sequence[Any], axis: int = 0) -> Any:

@@ -53,21 +53,6 @@ def test_runs_repeat_bit_for_bit():
     assert_equal_weights(*agents)
 
 
-def test_steps_of_an_evaluation_are_not_learned_from():
-    agent, replay = made(rl.LocalWorkers(1), rounds_per_epoch=1)
-    seen = []
-    agent.observers.add(seen.append)
-    agent.fit(replay, epochs=2, verbose=0)
-    agent.evaluate(replay.env, episodes=1)
-    agent.fit(replay, epochs=1, verbose=0)
-    replay.close()
-    # Episodes begin anew: what was under way has been dropped.
-    last = seen[-1].observation[0]
-    assert (np.abs(last[:, [1, 3]]) < 0.1).all()
-    assert not np.array_equal(last, seen[-2].observation[-1])
-    assert agent.env_steps == 64 + 3 * 32
-
-
 def test_a_state_goes_on_with_what_is_under_way():
     one, replay = made(rl.LocalWorkers(1), rounds_per_epoch=1)
     one.fit(replay, epochs=3, verbose=0)

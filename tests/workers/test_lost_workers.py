@@ -143,15 +143,10 @@ def test_a_rollout_that_is_not_asked_of_all_is_asked_of_none(error, left):
     watch.assert_statistics()
 
 
-def test_a_step_that_is_lost_is_an_error():
-    """Whoever plays has to know that it is another episode."""
-    _, data = made(workers=WorkersHere(2))
-    data.env.reset(seed=0)
-    lose(data, 1, "step")
-    with pytest.raises(WorkerError, match="begin anew"):
-        data.env.step(np.zeros(NUM_ENVS, np.int32))
-    observation = data.env.reset()
-    assert (observation[:, 2] == 0).all()
+def test_environments_of_workers_are_not_stepped():
+    agent, data = made(workers=WorkersHere(2))
+    with pytest.raises(ValueError, match="those that workers hold"):
+        agent.evaluate(data.env, episodes=1)
 
 
 def test_one_that_cannot_be_replaced_is_an_error():

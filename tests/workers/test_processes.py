@@ -146,8 +146,9 @@ def test_what_a_worker_has_started_ends_with_it():
             self.process = subprocess.Popen(["sleep", "600"])
             self.number = self.process.pid
 
-    _, data = made(Simulator)
-    simulators = [int(each) for each in data.env.reset()[:, 0]]
+    agent, data = made(Simulator)
+    data.bind(agent)
+    simulators = [int(each) for each in data.collect().observation[0][:, 0]]
     assert all(map(is_running, simulators))
     gone, _ = living(data)
     pool = data.env.pool
