@@ -66,7 +66,7 @@ def _optimize_graphs(switch):
     )
 
 
-def _never(agent, batch_size):
+def _never(agent):
     return False
 
 

@@ -84,7 +84,7 @@ def choice(algorithm, name):
     """Returns what `"auto"` takes."""
     agent, dataset = make(algorithm, name, "auto")
     dataset.bind(agent)
-    return round_execution.pays_to_compile(agent, dataset.batch_size)
+    return round_execution.pays_to_compile(agent)
 
 
 def measure(algorithm, name, rounds):

@@ -2,7 +2,6 @@
 
 import abc
 import contextlib
-import inspect
 import os
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -31,6 +30,7 @@ from keras_rl2.agents import agent_config
 from keras_rl2.basics import arguments
 from keras_rl2.basics import inherited_arguments
 from keras_rl2.basics import replicas
+from keras_rl2.basics.inherited_arguments import Described
 from keras_rl2.basics.inherited_arguments import making
 from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.shapes import Tensor
@@ -59,7 +59,6 @@ from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.trees import Tree
-from keras_rl2.training import compile_arguments
 from keras_rl2.training import overriding
 from keras_rl2.training import round_execution
 from keras_rl2.training.compile_arguments import CompileArguments
@@ -78,9 +77,9 @@ from keras_rl2.updates.target_networks import TargetNetworks
 from keras_rl2.updates.updater import Batch
 from keras_rl2.updates.updater import Objective
 from keras_rl2.updates.updater import Terms
-from keras_rl2.updates.updater import TrainedVariables
 from keras_rl2.updates.updater import Updater
 from keras_rl2.updates.updater import minibatch_of
+from keras_rl2.updates.updater import nothing_to_train
 
 if TYPE_CHECKING:
     from keras_rl2.export.export_check import ExportCheck
@@ -108,18 +107,6 @@ _NOT_FITTED = {
 _NO_SPACE = cast(gymnasium.Space[Any], None)
 
 
-class _OfConstructor:
-    """Signature of a class: that of its constructor, which may be inherited.
-
-    `inspect` would take `__new__`. For an instance it takes `__call__`.
-    """
-
-    def __get__(self, instance: object, owner: type) -> inspect.Signature:
-        if instance is not None:
-            raise AttributeError("__signature__")
-        return inherited_arguments.constructor(owner)
-
-
 class AgentArguments(TypedDict, total=False):
     """Arguments that all agents take, for type checkers.
 
@@ -143,7 +130,7 @@ class AgentArguments(TypedDict, total=False):
     device: str | None
 
 
-class Agent(keras.Model, abc.ABC):
+class Agent(Described, keras.Model, abc.ABC):
     """Base class of agents.
 
     An agent processes batches and never steps an environment. A subclass
@@ -229,7 +216,11 @@ class Agent(keras.Model, abc.ABC):
     overridden: Overridden
     #: Statistics of observations.
     normalizing: Normalizing
+    compile_arguments: CompileArguments | None = None
+    #: The dataset of the last `fit`.
+    rollouts: Any = None
     _is_loaded = False
+    _traced_variables: frozenset[int] | None = None
 
     def __init__(
         self,
@@ -248,7 +239,16 @@ class Agent(keras.Model, abc.ABC):
             arguments.check_in_range(
                 max_gradient_norm=(max_gradient_norm, 1e-12, np.inf)
             )
-        compile_arguments.check_model(name, dtype)
+        arguments.check_known(
+            lambda each: "/" not in each,
+            "a string without `/`, or None",
+            **arguments.present(name=name),
+        )
+        arguments.check_known(
+            keras.dtype_policies.get,
+            "a dtype policy of Keras, e.g. 'mixed_float16', or None",
+            dtype=dtype,
+        )
         learners = Devices()
         # Observations must not lose precision before they are normalised;
         # each network casts its own inputs.
@@ -264,15 +264,12 @@ class Agent(keras.Model, abc.ABC):
         self._acting = Acting(self, seed)
         self.gamma = gamma
         self.max_gradient_norm = max_gradient_norm
-        self.rollouts: Any = None
         self.statistics = MeanOfEach(
             self.statistics_names, totals=["skipped_updates"], name="statistics"
         )
         self.skipped = SkippedUpdates(self)
         self._updater = Updater(self)
         self.target_networks = TargetNetworks()
-        self.trained = TrainedVariables(self, self.target_networks)
-        self.compile_arguments: CompileArguments | None = None
         #: Functions that are called with each trajectory.
         self.observers: set[Callable[[Trajectory], object]] = set()
 
@@ -405,18 +402,7 @@ class Agent(keras.Model, abc.ABC):
         device = device or default_device(
             adapter.observation_space, hidden or kind.default_hidden
         )
-        with keras.device(device) if device else contextlib.nullcontext():
-            # A subclass takes networks, the base none.
-            agent = cast("Callable[..., Agent]", kind)(
-                *kind.default_networks(build, **settings),
-                observation_space=adapter.observation_space,
-                action_space=adapter.action_space,
-                seed=seed,
-                **settings,
-            )
-            agent.devices.placed = device
-            agent.compile()
-        return agent
+        return _made(kind, build, adapter, device, seed=seed, **settings)
 
     @classmethod
     def from_preset(
@@ -1284,8 +1270,10 @@ class Agent(keras.Model, abc.ABC):
 
     def make_train_function(self, force: bool = False) -> Any:
         """Makes the train function of `fit`: one TensorFlow call per round."""
-        retrace = self.target_networks.retrace
-        force = self.trained.keep_traced() or retrace or force
+        traced = self._traced_variables
+        self._traced_variables = frozenset(map(id, self.trainable_variables))
+        has_changed = traced not in (None, self._traced_variables)
+        force = force or has_changed or self.target_networks.retrace
         if self.train_function is not None and not force:
             return self.train_function
         if self.built:
@@ -1566,6 +1554,13 @@ class Agent(keras.Model, abc.ABC):
             self._is_loaded = False
             skipped_updates.refuse_non_finite(self, "go on with the loaded")
 
+    def check_trained(self) -> None:
+        """Raises an error if all variables are frozen."""
+        # `trainable = True` of the agent is said to its target networks too.
+        self.target_networks.freeze()
+        if not self.trainable_variables:
+            raise nothing_to_train(self.name)
+
     # Single batches.
 
     @arguments.refusing({"class_weight": _NOT_FITTED["class_weight"]})
@@ -1597,7 +1592,7 @@ class Agent(keras.Model, abc.ABC):
         """
         self._require_bound()
         self.check_loaded()
-        self.trained.check()
+        self.check_trained()
         with self.devices.placement():
             return super().train_on_batch(
                 x, y=y, sample_weight=sample_weight, return_dict=return_dict
@@ -1627,14 +1622,6 @@ class Agent(keras.Model, abc.ABC):
             )
         return super().make_predict_function(force)
 
-    __signature__ = _OfConstructor()
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Lets the docstring describe all arguments of the constructor."""
-        super().__init_subclass__(**kwargs)
-        if cls.__doc__ is not None:
-            cls.__doc__ = inherited_arguments.Docstring(cls.__doc__)  # type: ignore[assignment]
-
     def __new__(cls, *networks: Any, **given: Any) -> Self:
         """Raises an error for unknown arguments."""
         cls.refuse_arguments(given)
@@ -1649,6 +1636,30 @@ class Agent(keras.Model, abc.ABC):
     def refuse_arguments(cls, given: Mapping[str, Any]) -> None:
         """Raises an error for arguments that the algorithm does not take."""
         arguments.refuse_unknown(cls.__name__, given, cls.argument_names())
+
+
+def _made(
+    kind: type[Agent],
+    build: NetworkBuilder,
+    env: VectorEnvAdapter,
+    device: str | None,
+    *,
+    seed: int | None,
+    **settings: Any,
+) -> Agent:
+    """Makes an agent with default networks, and compiles it, on a device."""
+    with keras.device(device) if device else contextlib.nullcontext():
+        # A subclass takes networks, the base none.
+        agent = cast("Callable[..., Agent]", kind)(
+            *kind.default_networks(build, **settings),
+            observation_space=env.observation_space,
+            action_space=env.action_space,
+            seed=seed,
+            **settings,
+        )
+        agent.devices.placed = device
+        agent.compile()
+    return agent
 
 
 def _network_builder(

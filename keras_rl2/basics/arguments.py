@@ -181,6 +181,17 @@ def check_choice(**choices: tuple[Any, tuple[Any, ...]]) -> None:
             raise _refused(name, value, either(map(repr, allowed)))
 
 
+def check_known(known: Callable[[Any], Any], what: str, **given: Any) -> None:
+    """Raises unless a function, e.g. of Keras, makes something of values."""
+    for name, value in given.items():
+        try:
+            is_known = bool(known(value))
+        except (TypeError, ValueError):
+            is_known = False
+        if not is_known:
+            raise _refused(name, value, what)
+
+
 def _refused(name: str, value: object, what: str) -> ValueError:
     """Returns the error for an argument of another kind."""
     return ValueError(

@@ -151,6 +151,30 @@ class Docstring:
         return completed(self.own, given, [self.own, *texts])
 
 
+class _Signature:
+    """Signature of a class: that of its constructor, which may be inherited.
+
+    `inspect` would take `__new__`. For an instance it takes `__call__`.
+    """
+
+    def __get__(self, instance: object, owner: type) -> inspect.Signature:
+        if instance is not None:
+            raise AttributeError("__signature__")
+        return constructor(owner)
+
+
+class Described:
+    """Base of classes that are described with the arguments of their bases."""
+
+    __signature__ = _Signature()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Lets the docstring describe all arguments of the constructor."""
+        super().__init_subclass__(**kwargs)
+        if cls.__doc__:
+            cls.__doc__ = Docstring(cls.__doc__)  # type: ignore[assignment]
+
+
 class _Making(classmethod):  # type: ignore[type-arg]
     """A classmethod whose `**settings` are arguments of the constructor.
 

@@ -1,8 +1,7 @@
-"""Checks of weights, observations, masks and actions before their use."""
+"""Checks of observations, masks and actions before their use."""
 
 import math
 from collections.abc import Callable
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -46,17 +45,6 @@ def check_finite(
             f"Expected a finite {key} from every environment. "
             f"Received: {key}={array[where]} from environment {place_of(where)}"
         )
-
-
-def check_weights(variables: Sequence[Any], values: list[np.ndarray]) -> None:
-    """Raises a `ValueError` unless the values of variables are finite."""
-    for variable, value in zip(variables, values, strict=True):
-        if not is_finite(value):
-            raise ValueError(
-                "Expected finite weights to act with. Received: "
-                f"{variable.path!r} with values that are infinite or not "
-                "numbers"
-            )
 
 
 def check_actions(action: np.ndarray, observation: Any) -> None:

@@ -157,13 +157,7 @@ class EvaluationDataset:
                 check_mask(head, observation, env.pending_reset, env.name, step)
             step += 1
             if step == _MANY_STEPS and not returns:
-                warnings.warn(
-                    f"No episode of {env.name} has ended in {step:,} steps: "
-                    "evaluations last until episodes end. Return "
-                    "`truncated=True` after so many steps, or wrap it in "
-                    "gymnasium.wrappers.TimeLimit",
-                    stacklevel=4,
-                )
+                _warn_of_long_episodes(env.name)
             noise = None
             if not self.deterministic:
                 noise, _ = agent.draw_noise(generator, (env.num_envs,))
@@ -193,3 +187,13 @@ class EvaluationDataset:
         check_finite(
             key, tree, lambda x: f"{x[0]} of {self.env.name}, in an evaluation."
         )
+
+
+def _warn_of_long_episodes(name: str) -> None:
+    """Warns of an environment whose episodes may never end."""
+    warnings.warn(
+        f"No episode of {name} has ended in {_MANY_STEPS:,} steps: "
+        "evaluations last until episodes end. Return `truncated=True` after "
+        "so many steps, or wrap it in gymnasium.wrappers.TimeLimit",
+        stacklevel=5,
+    )

@@ -126,6 +126,13 @@ class ReplayDataset(CollectingDataset):
         "capacity batch_size steps_per_round updates_per_round warm_up n_step "
         "rounds_per_epoch"
     )
+    buffer: Any = None
+    # TD errors [updates, batch] of a round's minibatches, NaN for those not
+    # trained on. The compiled updates write to it, the only way out of the
+    # graph in the middle of a round.
+    _td_errors: tf.Variable | None = None
+    # Numbers of these transitions, until the errors have been read.
+    _awaited: np.ndarray | None = None
 
     @refusing_unknown
     def __init__(
@@ -173,13 +180,6 @@ class ReplayDataset(CollectingDataset):
         self._set_round(
             batch_size, updates_per_round, steps_per_round, rounds_per_epoch
         )
-        self.buffer: Any = None
-        # TD errors [updates, batch] of a round's minibatches, NaN for those not
-        # trained on. The compiled updates write to it, the only way out of the
-        # graph in the middle of a round.
-        self._td_errors: tf.Variable | None = None
-        # Numbers of these transitions, until the errors have been read.
-        self._awaited: np.ndarray | None = None
 
     def _set_round(
         self,

@@ -1,6 +1,5 @@
 """A replay buffer that samples uniformly."""
 
-from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,8 +9,7 @@ import numpy.typing as npt
 from keras_rl2.basics import seeds
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import check_positive
-from keras_rl2.basics.inherited_arguments import Docstring
-from keras_rl2.basics.inherited_arguments import constructor
+from keras_rl2.basics.inherited_arguments import Described
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.ring import Ring
 from keras_rl2.saving.checkpoint_folder import SegmentLog
@@ -22,7 +20,7 @@ from keras_rl2.spaces.trees import map_leaves
 _TRIES = 16
 
 
-class ReplayBuffer:
+class ReplayBuffer(Described):
     """The last transitions of B environments, drawn uniformly.
 
     A ring of rows, one for each step of all environments. Observations are
@@ -86,13 +84,6 @@ class ReplayBuffer:
     _bytes_beside = 0
     #: Places of added or removed transitions, for a subclass that reads them.
     _changes: list[np.ndarray] | None = None
-
-    def __init_subclass__(cls) -> None:
-        """Completes signature and docstring with arguments of the bases."""
-        super().__init_subclass__()
-        cls.__signature__ = constructor(cls)  # type: ignore[attr-defined]
-        if cls.__doc__:
-            cls.__doc__ = Docstring(cls.__doc__)  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -219,8 +210,8 @@ class ReplayBuffer:
     def extend(self, trajectory: Trajectory) -> None:
         """Stores T steps of all environments.
 
-        If the first observation is not the one after the last step, that
-        episode was interrupted, and counts as truncated; see `cut`.
+        Call `cut` before it where episodes were interrupted since the last
+        step.
 
         Args:
             trajectory: `Trajectory`.
@@ -230,7 +221,6 @@ class ReplayBuffer:
         """
         ring = self._ring
         given, final, final_index = ring.checked(trajectory)
-        self._cut_where_broken_off(given)
         start, horizon = 0, len(given["reward"])
         while start < horizon:
             # At most to the last row of the ring.
@@ -302,22 +292,6 @@ class ReplayBuffer:
         self._drawable += place.size
         if self._changes is not None:
             self._changes.append(place)
-
-    def _cut_where_broken_off(self, given: Mapping[str, np.ndarray]) -> None:
-        """Truncates episodes that continue with an unexpected observation."""
-        ring = self._ring
-        if not ring.time:
-            return
-        broken_off = np.zeros(self.num_envs, np.bool_)
-        for key in ring.observation:
-            expected = ring.arrays[key][ring.row]
-            first = given[key][0].astype(expected.dtype, copy=False)
-            if not np.array_equal(expected, first):
-                # [B, ...] -> [B, numbers of one observation]
-                differs = (expected != first).reshape(self.num_envs, -1)
-                broken_off |= differs.any(axis=1)
-        if broken_off.any():
-            self.cut(broken_off)
 
     # Drawing.
 

@@ -12,8 +12,7 @@ from typing import cast
 import numpy as np
 import tensorflow as tf
 
-from keras_rl2.basics.inherited_arguments import Docstring
-from keras_rl2.basics.inherited_arguments import constructor
+from keras_rl2.basics.inherited_arguments import Described
 from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.stopwatch import Stopwatch
@@ -27,7 +26,7 @@ from keras_rl2.spaces.trees import map_leaves
 Round = Mapping[str, Tree[np.ndarray]]
 
 
-class RoundDataset(abc.ABC):
+class RoundDataset(Described, abc.ABC):
     """Base of rollout and replay datasets.
 
     `fit` calls `collect()`, then `prepare(trajectory)`, and makes the updates
@@ -59,13 +58,6 @@ class RoundDataset(abc.ABC):
     steps_per_round: int
     updates_per_round: int
     batch_size: int
-
-    def __init_subclass__(cls) -> None:
-        """Completes signature and docstring with arguments of the bases."""
-        super().__init_subclass__()
-        cls.__signature__ = constructor(cls)  # type: ignore[attr-defined]
-        if cls.__doc__:
-            cls.__doc__ = Docstring(cls.__doc__)  # type: ignore[assignment]
 
     def __init__(self, rounds_per_epoch: int) -> None:
         self.rounds_per_epoch = rounds_per_epoch

@@ -73,8 +73,6 @@ class VectorEnvAdapter(abc.ABC):
         resets: int. Number of calls of `reset`. By it, a dataset notices that
             others, e.g. an evaluation, have reset the environment.
         steps: int. Number of calls of `step`.
-        failed: `[B]` bool. The environments that raised the last error; all of
-            them if that is not known.
 
     Raises:
         ValueError: If a space is not supported.
@@ -121,7 +119,6 @@ class VectorEnvAdapter(abc.ABC):
         self.pending_reset = np.zeros(num_envs, np.bool_)
         self.resets = 0
         self.steps = 0
-        self.failed = np.zeros(num_envs, np.bool_)
         leading = (num_envs,) if self._is_batched else ()
         self._checks = EnvironmentChecks(self.name, observation_space, leading)
 
@@ -209,11 +206,8 @@ class VectorEnvAdapter(abc.ABC):
     def _fail(self, error: BaseException, doing: str) -> None:
         """Adds the environment and the step to an error."""
         failed = self._culprits(error)
-        if failed is None:
-            self.failed = np.ones(self.num_envs, np.bool_)
-            which = f"one of the {self.num_envs} environments"
-        else:
-            self.failed = failed
+        which = f"one of the {self.num_envs} environments"
+        if failed is not None:
             which = f"environment {', '.join(map(str, np.flatnonzero(failed)))}"
         error.add_note(f"In {doing} of {which} of {self.name}.")
 

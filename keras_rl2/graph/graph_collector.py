@@ -2,7 +2,6 @@
 
 import operator
 from typing import Any
-from typing import NoReturn
 
 import numpy as np
 import tensorflow as tf
@@ -37,13 +36,6 @@ class GraphActor:
     def sync(self) -> None:
         """Raises a `ValueError` if a weight of the agent is not finite."""
         weights_of(list(self.agent.acting_variables))
-
-    def __call__(self, observation: Any, noise: Any) -> NoReturn:
-        """Raises an error: it acts in a graph only."""
-        raise TypeError(
-            "Expected a rollout in the graph, by a `GraphCollector`. Received: "
-            "a call with the observations of one step"
-        )
 
 
 class GraphCollector(Collector):

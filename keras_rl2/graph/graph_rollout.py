@@ -104,9 +104,7 @@ def roll_out(
             array.write(t, each)
             for array, each in zip(kept, leaves(tuple(row)), strict=True)
         ]
-        goes_on = ops.cast(
-            ~(transition.terminated | transition.truncated), "float32"
-        )
+        goes_on = ops.cast(~row.ended, "float32")
         totals = Totals(*(each * goes_on for each in totals))
         return t + 1, after, totals, kept
 
@@ -125,12 +123,8 @@ def roll_out(
         (0, episodes, totals, arrays),
         maximum_iterations=horizon,
     )
-    stacked = [array.stack() for array in arrays]
-    return (
-        episodes,
-        totals,
-        GraphRollout(*with_leaves(tuple(row), stacked)),
-    )
+    stacked = with_leaves(tuple(row), [array.stack() for array in arrays])
+    return episodes, totals, GraphRollout(*stacked)
 
 
 def _form_of_row(

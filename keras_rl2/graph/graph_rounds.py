@@ -93,7 +93,7 @@ class GraphRounds(RoundsInGraph):
             map_leaves(flat, rollout.observation),
             tf.fill((self._horizon * env.num_envs,), usable),
         )
-        usable &= ~tf.reduce_any(told[:-3] > 0)
+        usable &= ~tf.reduce_any(told[:-1] > 0)
         report["told"] = told
         reward, next_scale = self._scaled(rollout, carried["scale"])
         if self._scaler is not None:

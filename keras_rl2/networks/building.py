@@ -11,6 +11,7 @@ import keras
 from keras_rl2.basics import seeds
 from keras_rl2.basics.arguments import check_choice
 from keras_rl2.basics.arguments import check_flag
+from keras_rl2.basics.arguments import check_known
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import check_sizes
 from keras_rl2.basics.shapes import Tensor
@@ -180,13 +181,11 @@ def check_arguments(
         normalization=(normalization, NORMALIZATIONS),
         initialization=(initialization, INITIALIZATIONS),
     )
-    try:
-        keras.activations.get(activation)
-    except ValueError:
-        raise ValueError(
-            "Expected `activation` to be the name of an activation of Keras. "
-            f"Received: activation={activation!r}"
-        ) from None
+    check_known(
+        keras.activations.get,
+        "the name of an activation of Keras",
+        activation=activation,
+    )
 
 
 def vector_of(

@@ -1,12 +1,6 @@
 """The layers of a model: all of them, those within others, random ones."""
 
-import math
-
 import keras
-
-# Random numbers of an update up to which XLA is not slower on a CPU.
-_FEW = 512
-
 
 # Attributes with the rate of the noise; a layer whose rate is 0 draws none.
 _RATES = ("rate", "dropout", "recurrent_dropout", "stddev")
@@ -38,9 +32,7 @@ def layers_within(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     return list(found.values())
 
 
-def drawing_layers(
-    agent: keras.Model, rows: int | None = None
-) -> list[keras.layers.Layer]:
+def drawing_layers(agent: keras.Model) -> list[keras.layers.Layer]:
     """Returns the layers that draw random numbers when they are trained.
 
     Example:
@@ -54,10 +46,7 @@ def drawing_layers(
     return [
         layer
         for layer in all_layers(agent)
-        if any(
-            _draws(each) and not (rows and _numbers(each) * rows <= _FEW)
-            for each in layers_within(layer)
-        )
+        if any(map(_draws, layers_within(layer)))
     ]
 
 
@@ -68,15 +57,3 @@ def _draws(layer: keras.layers.Layer) -> bool:
         return False
     rates = [getattr(layer, name) for name in _RATES if hasattr(layer, name)]
     return any(rates) or not rates
-
-
-def _numbers(layer: keras.layers.Layer) -> float:
-    """Returns the number of random numbers per row, as far as known."""
-    cells = (
-        keras.layers.LSTMCell,
-        keras.layers.GRUCell,
-        keras.layers.SimpleRNNCell,
-    )
-    if not isinstance(layer, cells) or layer.recurrent_dropout:
-        return math.inf
-    return float(layer.kernel.shape[0])

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_rl2.basics.direct_call import direct_call
-from keras_rl2.collecting.checks import check_weights
+from keras_rl2.collecting.checks import is_finite
 from keras_rl2.collecting.litert import LiteRTRunner
 from keras_rl2.collecting.policy_actor import LiteRTPolicy
 from keras_rl2.collecting.policy_actor import PolicyActor
@@ -116,8 +116,13 @@ def weights_of(variables: list[Any]) -> list[tf.Tensor]:
         read = tf.raw_ops.ReadVariableOp(
             resource=value.handle, dtype=value.dtype
         )
+        if not is_finite(np.asarray(read)):
+            raise ValueError(
+                f"Expected finite weights to act with. Received: "
+                f"{variable.path!r} with values that are infinite or not "
+                "numbers"
+            )
         values.append(read)
-    check_weights(variables, [*map(np.asarray, values)])
     return values
 
 
@@ -264,6 +269,10 @@ def _make_runner(
     try:
         converted = convert(function)
         runner = LiteRTRunner(converted, *given)
+        for each in (runner, fallback):
+            each.set_weights(weights_of(variables))
+        for inputs in _example_inputs(agent, num_envs, deterministic):
+            _check_alike(runner, fallback, inputs)
     except Exception as error:
         # TensorFlow itself can still run a policy that does not convert.
         reason = str(error).strip().splitlines() or [type(error).__name__]
@@ -273,24 +282,26 @@ def _make_runner(
             reason[0],
         )
         return fallback
-    weights = weights_of(variables)
-    runner.set_weights(weights)
-    fallback.set_weights(weights)
-    for inputs in _example_inputs(agent, num_envs, deterministic):
-        # A GPU may compute in TF32, which errs by 3e-4.
-        with tf.device("/CPU:0"):
-            expected = fallback(*inputs)
-        if not _agree(runner(*inputs), expected):
-            logger.warning(
-                "The policy acts through tf.function (slower): its LiteRT "
-                "conversion returned other actions than TensorFlow."
-            )
-            return fallback
     if key is not None:
         if len(_kept) >= _MOST_KEPT:
             del _kept[next(iter(_kept))]
         _kept[key] = converted
     return runner
+
+
+def _check_alike(
+    runner: LiteRTRunner, fallback: _TensorFlowRunner, inputs: tuple[Any, ...]
+) -> None:
+    """Raises if a converted policy chooses other actions than TensorFlow."""
+    # A GPU may compute in TF32, which errs by 3e-4.
+    with tf.device("/CPU:0"):
+        expected = fallback(*inputs)
+    for action, same in zip(runner(*inputs), expected, strict=True):
+        close = {"rtol": 1e-4, "atol": 1e-4}
+        if not np.allclose(
+            action, same, **close, equal_nan=action.dtype.kind == "f"
+        ):
+            raise ValueError("the converted policy returned other actions")
 
 
 def _convolved(function: Any) -> int:
@@ -355,14 +366,6 @@ def _example_observation(
 
     return map_leaves(
         drawn, space_tree(agent.observation_space), agent.observation_spec
-    )
-
-
-def _agree(actions: list[np.ndarray], expected: list[np.ndarray]) -> bool:
-    """Returns whether two runners chose the same actions."""
-    return all(
-        np.allclose(a, e, rtol=1e-4, atol=1e-4, equal_nan=a.dtype.kind == "f")
-        for a, e in zip(actions, expected, strict=True)
     )
 
 

@@ -9,6 +9,7 @@ import keras
 from keras import ops
 
 from keras_rl2.basics.arguments import check_flag
+from keras_rl2.basics.arguments import check_known
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import present
 from keras_rl2.updates import skipped_updates
@@ -45,9 +46,12 @@ class CompileArguments:
         check_flag(
             run_eagerly=self.run_eagerly, auto_scale_loss=self.auto_scale_loss
         )
-        _check_known("optimizer", self.optimizer)
-        if self.critic_optimizer is not None:
-            _check_known("critic_optimizer", self.critic_optimizer)
+        check_known(
+            lambda each: each == "auto" or keras.optimizers.get(each),
+            "an optimizer of Keras, its name or its config, or 'auto'",
+            optimizer=self.optimizer,
+            **present(critic_optimizer=self.critic_optimizer),
+        )
 
     @property
     def first_steps_per_execution(self) -> int:
@@ -106,36 +110,6 @@ class CompileArguments:
             key: keras.saving.deserialize_keras_object(value)
             for key, value in config.items()
         }
-
-
-def _check_known(name: str, given: Any) -> None:
-    """Raises unless Keras knows the optimizer."""
-    try:
-        if given is None:
-            raise ValueError
-        if given != "auto":
-            keras.optimizers.get(given)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"Expected `{name}` to be an optimizer of Keras, its name or its "
-            f"config, or 'auto'. Received: {name}={given!r}"
-        ) from None
-
-
-def check_model(name: Any, dtype: Any) -> None:
-    """Raises unless a name and dtype are valid for a `keras.Model`."""
-    if name is not None and (not isinstance(name, str) or "/" in name):
-        raise ValueError(
-            "Expected `name` to be a string without `/`, or None. "
-            f"Received: name={name!r}"
-        )
-    try:
-        keras.dtype_policies.get(dtype)
-    except (TypeError, ValueError):
-        raise ValueError(
-            "Expected `dtype` to be a dtype policy of Keras, e.g. "
-            f"'mixed_float16', or None. Received: dtype={dtype!r}"
-        ) from None
 
 
 def _like(

@@ -231,7 +231,7 @@ def _callback_list(
         ordered,
         add_history=True,
         add_progbar=shown != 0,
-        model=cast(keras.Model, agent),
+        model=agent,
         verbose=shown,
         epochs=last,
         steps=steps,
@@ -248,7 +248,7 @@ def _prepare_minibatches(
     """
     if not agent.compiled:
         agent.compile()
-    agent.trained.check()
+    agent.check_trained()
     agent.reset_targets()
     steps = 1
     for callback in given:
@@ -266,7 +266,7 @@ def _bind(agent: keras.Model, dataset: RoundDataset) -> None:
     if not agent.compiled:
         agent.compile()
     agent.reset_targets()
-    agent.trained.check()
+    agent.check_trained()
     agent.build_optimizer()
 
 

@@ -1,9 +1,7 @@
 """Agents and datasets made from presets."""
 
-from collections.abc import Callable
 from typing import Any
 from typing import TypeVar
-from typing import cast
 
 import keras
 
@@ -22,7 +20,6 @@ from keras_rl2.presets import Preset
 from keras_rl2.presets.algorithms import ALGORITHMS
 from keras_rl2.presets.preset import is_schedule
 from keras_rl2.spaces import supported as spaces
-from keras_rl2.training.compile_arguments import CompileArguments
 
 # Default of an `OfflineDataset`.
 _UPDATES_PER_EPOCH = 1000
@@ -74,7 +71,7 @@ def make(
         num_envs = preset.num_envs if is_maker(env) else 1
     adapter = as_vector_env(env, num_envs, env_kwargs=kwargs)
     name = env if isinstance(env, str) else adapter.name
-    kind = cast("type[MadeAgent]", kind.for_action_space(adapter.action_space))
+    kind = kind.for_action_space(adapter.action_space)
     preset = preset.with_settings({"env_kwargs": kwargs})
     preset = _fitted(kind, preset, name, adapter.num_envs)
     if preset.updates:
@@ -154,8 +151,9 @@ def _make_agent(
     }
     if is_schedule(preset.agent.get("exploration")):
         settings["exploration"] = GaussianNoise(settings["exploration"])
-    for_env = cast("Callable[..., MadeAgent]", cast(Any, kind).for_env)
-    agent = for_env(env, seed=seed, **preset.networks, **settings)
+    agent: MadeAgent = kind.for_env(
+        env, seed=seed, **preset.networks, **settings
+    )
     if preset.optimizer:
         _compile(agent, preset.optimizer, updates)
     return agent
@@ -165,8 +163,7 @@ def _compile(
     agent: keras.Model, settings: dict[str, Any], updates: int | None
 ) -> None:
     """Compiles an agent with the optimizer of a preset."""
-    given = cast(CompileArguments, agent.compile_arguments)
-    if given.critic_optimizer is None:
+    if agent.compile_arguments.critic_optimizer is None:
         agent.compile(_optimizer(settings, updates))
         return
     delay: int = getattr(agent, "policy_delay", 1)
@@ -196,13 +193,13 @@ def _optimizer(
 def _updates(
     preset: Preset,
     dataset: CollectingDataset,
-    kind: type[keras.Model],
+    kind: Any,
 ) -> int | None:
     """Returns the updates of the run; None where rounds differ in length."""
     if kind.whole_episodes:
         return None
     # For the schedules, which the agent's constructor takes.
-    dataset.settle(cast(Any, kind))
+    dataset.settle(kind)
     steps = max(preset.total_steps - dataset.steps_before_first_round, 1)
     rounds = -(-steps // dataset.steps_per_round)
     return int(rounds * dataset.updates_per_round)

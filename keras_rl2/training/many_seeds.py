@@ -104,15 +104,7 @@ def train_seeds(
     check_positive(
         **present(epochs=epochs, total_steps=total_steps, at_once=at_once)
     )
-    try:
-        numbers = [int(each) for each in seeds]
-    except (TypeError, ValueError):
-        numbers = []
-    if not numbers or len({*numbers}) < len(numbers):
-        raise ValueError(
-            "Expected `seeds` to be one or more integers, each once. "
-            f"Received: seeds={seeds!r}"
-        )
+    numbers = _checked(seeds)
     lanes = min(at_once or os.cpu_count() or 1, len(numbers))
     stopping = threading.Event()
     programs, policy = SharedPrograms(), keras.config.dtype_policy()
@@ -154,6 +146,20 @@ def train_seeds(
 
     logs = _in_threads(train, made(), lanes, stopping)
     return TrainedSeeds(numbers, agents, _with_seed_axis(logs))
+
+
+def _checked(seeds: Iterable[int]) -> list[int]:
+    """Returns seeds as a list; raises unless they are distinct integers."""
+    try:
+        numbers = [int(each) for each in seeds]
+    except (TypeError, ValueError):
+        numbers = []
+    if not numbers or len({*numbers}) < len(numbers):
+        raise ValueError(
+            "Expected `seeds` to be one or more integers, each once. "
+            f"Received: seeds={seeds!r}"
+        )
+    return numbers
 
 
 def _in_threads(

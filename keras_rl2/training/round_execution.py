@@ -7,7 +7,6 @@ from collections.abc import Callable
 from collections.abc import Generator
 from collections.abc import Sequence
 from typing import Any
-from typing import cast
 
 import keras
 import numpy as np
@@ -25,7 +24,6 @@ from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
 from keras_rl2.spaces.trees import with_leaves
 from keras_rl2.training import shared_programs
-from keras_rl2.training.compile_arguments import CompileArguments
 from keras_rl2.training.shared_programs import Program
 from keras_rl2.training.shared_programs import RoundSize
 
@@ -153,24 +151,15 @@ class RoundFunction:
 
     def _round(self, specs: Any, *tensors: Tensor) -> Tensor:
         """Makes the updates of a round; returns the logs of the last one."""
-        updates = self._updates
+        updates: Any = functools.partial(
+            _repeat, self._step, minibatch, count=self._size.updates
+        )
+        if self._size.from_trajectory:
+            updates = self._agent.train_on_trajectory
         if self._size.compiled:
             updates = _compiled(updates)
-        logs = updates(with_leaves(specs, [*tensors]), self._size.updates)
+        logs = updates(with_leaves(specs, [*tensors]))
         return tf.stack(self._values(logs, "float32"))
-
-    def _updates(
-        self, one_round: dict[str, Any], count: Tensor | int
-    ) -> dict[str, Tensor]:
-        """Makes updates from minibatches, or one from a trajectory."""
-        if self._size.from_trajectory:
-            agent = cast(Any, self._agent)
-            return cast(
-                "dict[str, Tensor]", agent.train_on_trajectory(one_round)
-            )
-        return _repeat(
-            self._step, lambda index: minibatch(one_round, index), count
-        )
 
     def _values(self, logs: dict[str, Tensor], dtype: str) -> list[Tensor]:
         """Returns the logs in the order of Keras, and the skipped updates."""
@@ -215,13 +204,13 @@ class RoundFunction:
         # No update is made from numbers that are not finite.
         usable = one_round.pop("usable")
         count = tf.where(usable, self._size.updates, 0)
+        step: Any = self._step
+        element: Callable[..., Any] = minibatch
         if self._size.from_trajectory:
-            one = tf.function(
-                functools.partial(self._updates, count=1), autograph=False
-            )
-            logs = _repeat(one, lambda _: one_round, count)
-        else:
-            logs = self._updates(one_round, count)
+            train = functools.partial(self._agent.train_on_trajectory)
+            step = tf.function(train, autograph=False)
+            element = _whole
+        logs = _repeat(step, element, one_round, count)
         self._described["report"] = {
             name: tuple(each.shape) for name, each in report.items()
         }
@@ -233,20 +222,29 @@ class RoundFunction:
         return tf.concat([values, *parts], axis=0), carried, usable
 
 
+def _whole(one_round: dict[str, Any], index: Tensor | int) -> dict[str, Any]:
+    """Returns all of a round, for the only update of it."""
+    del index
+    return one_round
+
+
 def _repeat(
-    step: Any, element: Callable[[Tensor | int], Any], count: Tensor | int
+    step: Any,
+    element: Callable[[dict[str, Any], Tensor | int], Any],
+    one_round: dict[str, Any],
+    count: Tensor | int,
 ) -> dict[str, Tensor]:
     """Makes updates in a loop, in the graph."""
     # The loop starts from values in the form of an update's logs. The first
     # update outside of the loop would provide them, but would double the graph
     # to be optimised and compiled.
-    logs = step.get_concrete_function(element(0))
+    logs = step.get_concrete_function(element(one_round, 0))
     first: dict[str, Tensor] = tf.nest.map_structure(
         lambda spec: tf.zeros(spec.shape, spec.dtype), logs.structured_outputs
     )
     _, last = tf.while_loop(
         lambda index, _: index < count,
-        lambda index, _: (index + 1, step(element(index))),
+        lambda index, _: (index + 1, step(element(one_round, index))),
         (tf.constant(0), first),
         parallel_iterations=1,
     )
@@ -334,7 +332,7 @@ def prepare_rounds(
     graph and nothing is to happen between the rounds.
     """
     updates = x.updates_per_round
-    asked = cast(CompileArguments, agent.compile_arguments)
+    asked = agent.compile_arguments
     steps = asked.steps_per_execution
     steps = updates if steps == "auto" else int(steps)
     size = None
@@ -342,7 +340,7 @@ def prepare_rounds(
     if whole and not agent.overridden.train_function:
         size = RoundSize(
             updates=updates,
-            compiled=_is_compiled(agent, asked.jit_compile, x.batch_size),
+            compiled=_is_compiled(agent, asked.jit_compile),
             from_trajectory=(
                 agent.learns_from_trajectories
                 and updates == 1
@@ -382,11 +380,11 @@ def _rounds_of_call(rounds: int, updates: int) -> int:
 
 def prepare_minibatches(agent: keras.Model, steps: int = 1) -> None:
     """Sets Keras' own loop for training on minibatches."""
-    asked = cast(CompileArguments, agent.compile_arguments).steps_per_execution
+    asked = agent.compile_arguments.steps_per_execution
     agent.set_execution(steps if asked == "auto" else int(asked), None)
 
 
-def pays_to_compile(agent: keras.Model, batch_size: int) -> bool:
+def pays_to_compile(agent: keras.Model) -> bool:
     """Decides whether XLA compiles a round, where `jit_compile` is `"auto"`.
 
     On a GPU it is 5 to 7 times as fast. On a CPU it is up to twice as fast,
@@ -398,11 +396,8 @@ def pays_to_compile(agent: keras.Model, batch_size: int) -> bool:
         return False
     if agent.devices.has_gpu:
         return True
-    # The number of sequences in the minibatch of a recurrent network is
-    # unknown here.
-    rows = None if agent.memory is not None else batch_size
     slow = any(each.compute_dtype == "bfloat16" for each in layers)
-    return not (slow or drawing_layers(agent, rows) or _convolves(agent))
+    return not (slow or drawing_layers(agent) or _convolves(agent))
 
 
 def _convolves(agent: keras.Model) -> bool:
@@ -420,15 +415,13 @@ def _convolves(agent: keras.Model) -> bool:
     return any(id(kernel) not in products for kernel in kernels)
 
 
-def _is_compiled(
-    agent: keras.Model, asked: bool | str, batch_size: int
-) -> bool:
+def _is_compiled(agent: keras.Model, asked: bool | str) -> bool:
     """Returns whether to compile a round, as `compile` was asked to."""
     if agent.devices.strategy is not None:
         return False
     if asked != "auto":
         return bool(asked)
-    pays = pays_to_compile(agent, batch_size)
+    pays = pays_to_compile(agent)
     logger.info(
         "The updates of a round of %r are compiled by XLA: %s, as "
         "`jit_compile='auto'` expects to be faster",

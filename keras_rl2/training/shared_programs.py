@@ -10,12 +10,10 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
-from typing import cast
 
 import keras
 import tensorflow as tf
 
-from keras_rl2.training.compile_arguments import CompileArguments
 from keras_rl2.updates.agent_state import variables_of
 from keras_rl2.updates.skipped_updates import parts_of
 
@@ -242,11 +240,9 @@ def _optimizer_configs(agent: keras.Model) -> list[Any]:
     if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
         configs.append({**optimizer.get_config(), "inner_optimizer": None})
         optimizer = optimizer.inner_optimizer
-    asked = cast(CompileArguments, agent.compile_arguments)
-    if (
-        isinstance(optimizer, keras.optimizers.MultiOptimizer)
-        and asked.critic_optimizer is None
-    ):
+    has_critic = agent.compile_arguments.critic_optimizer is not None
+    joined = isinstance(optimizer, keras.optimizers.MultiOptimizer)
+    if joined and not has_critic:
         raise TypeError("It is a function of a user that assigns variables")
     for part in parts_of(optimizer):
         config = keras.saving.serialize_keras_object(part)

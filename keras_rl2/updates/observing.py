@@ -81,36 +81,56 @@ class Normalizing:
             valid: `[N]` bool. Rows that count.
 
         Returns:
-            `[L + 3]` int32 for L layers; see `tell`.
+            `[L + 1]` int32 for L layers; see `tell`.
         """
         if not self.changing:
-            return tf.zeros(3, "int32")
+            return tf.zeros(1, "int32")
         return self._compiled()[0](rows, valid)
 
     def tell(self, told: np.ndarray, trajectory: Trajectory | None) -> None:
         """Counts the outliers that `accumulate` has found.
 
         Args:
-            told: `[L + 3]` int. 0 where there is no problem: for each layer
+            told: `[L + 1]` int. 0 where there is no problem: for each layer
                 whether it would not stay finite; then the number of rows with
-                outliers, the first such row, and the layer with an outlier
-                there.
+                outliers.
             trajectory: `Trajectory` or None. The rollout of these rows; None
                 if it was not kept.
         """
         if not told.any():
             return
-        layers = self.changing
-        *not_finite, count, row, most = told.astype(int).tolist()
-        for layer, is_refused in zip(layers, not_finite, strict=True):
-            if is_refused:
-                _refuse(layer, trajectory)
-        described = (
-            f"an observation in row {row} of a rollout in the graph"
-            if trajectory is None
-            else _describe(layers[most], trajectory, row)
-        )
-        self.outliers.add(count, described)
+        *not_finite, count = told.astype(int).tolist()
+        largest = "an observation of a rollout in the graph"
+        if trajectory is not None:
+            largest = self._largest(trajectory)
+        if any(not_finite):
+            layer = self.changing[not_finite.index(1)]
+            raise ValueError(
+                f"Expected observations for which {layer.name!r} has a mean "
+                "and a variance: their squares must be finite in float32. "
+                f"Received: {largest}. No statistic and no weight has been "
+                "changed by it."
+            )
+        self.outliers.add(count, largest)
+
+    def _largest(self, trajectory: Trajectory) -> str:
+        """Describes the largest number of a rollout, whatever its sign."""
+        size, description = -1.0, ""
+        for layer in self.changing:
+            path, array = _input_of(layer, trajectory.observation)
+            # [T + 1, B, ...] -> [T, B, N]
+            array = array[:-1].reshape(*trajectory.valid.shape, -1)
+            sizes = np.abs(array.astype("float64"))
+            sizes = np.where(trajectory.valid[..., None], sizes, 0.0)
+            place = np.unravel_index(np.argmax(sizes), sizes.shape)
+            if sizes[place] > size:
+                size, (step, env, number) = sizes[place], place
+                description = (
+                    f"{f'observation {path}'.strip()}={array[place]:.6g} "
+                    f"(number {number} of {array.shape[-1]}) from environment "
+                    f"{env} at step {step} of its rollout"
+                )
+        return description
 
     def _compiled(self) -> tuple[Callable[..., Tensor], Callable[[], None]]:
         """Returns functions that add rows and commit, traced for the layers."""
@@ -139,7 +159,7 @@ class Normalizing:
         def keep() -> Tensor:
             for layer, moments in zip(layers, found, strict=True):
                 layer.keep_moments(moments)
-            return tf.zeros(len(layers) + 3, "int32")
+            return tf.zeros(len(layers) + 1, "int32")
 
         # Values are checked one by one only where it is necessary.
         ordinary = [
@@ -172,7 +192,9 @@ class Normalizing:
         for layer, moments in zip(layers, found, strict=True):
             layer.keep_moments(moments, tf.reduce_all(finite))
         not_finite = tf.cast(tf.logical_not(finite), "int32")
-        return tf.concat([not_finite, _first_of(moved)], axis=0)
+        outliers = tf.reduce_any(moved, axis=0)
+        count = tf.reduce_sum(tf.cast(outliers, "int32"))
+        return tf.concat([not_finite, count[None]], axis=0)
 
     def _commit(self) -> None:
         for layer in self._traced_for:
@@ -191,57 +213,3 @@ def _input_of(layer: ObservationNormalization, tree: Any) -> tuple[str, Any]:
     alone = len(arrays) == 1
     path = next(iter(arrays)) if alone else layer.key
     return path, arrays[path]
-
-
-def _first_of(moved: Sequence[Tensor]) -> Tensor:
-    """Returns the number of moved rows, the first, and its layer."""
-    by_layer = tf.cast(tf.stack(moved), "int32")  # [L, N]
-    rows = tf.reduce_max(by_layer, axis=0)
-    first = tf.argmax(rows, output_type="int32")
-    # Not `by_layer[:, first]`: XLA would take all that `first` depends on, e.g.
-    # the weights, for constants, and compile anew when they change.
-    of_first = tf.gather(by_layer, first, axis=1)
-    layer = tf.argmax(of_first, output_type="int32")
-    return tf.stack([tf.reduce_sum(rows), first, layer])
-
-
-def _describe(
-    layer: ObservationNormalization, trajectory: Trajectory, row: int
-) -> str:
-    """Describes the number of a row that is furthest from the others."""
-    path, array = _input_of(layer, trajectory.observation)
-    step, env = divmod(row, trajectory.valid.shape[1])
-    name = f"observation {path}".strip()
-    values = np.ravel(array[step, env])
-    deviation = np.sqrt(layer.running_variance.numpy().ravel())
-    distance = np.abs(values - layer.running_mean.numpy().ravel())
-    # A constant number is no outlier; its standard deviation may be 0.
-    place = np.argmax(distance / np.where(deviation > 0.0, deviation, np.inf))
-    return (
-        f"{name}={values[place]:.6g} (number {place} of "
-        f"{len(values)}) from environment {env} at step {step} of its rollout"
-    )
-
-
-def _refuse(
-    layer: ObservationNormalization, trajectory: Trajectory | None
-) -> None:
-    """Raises for a number that is too large to be squared, with its place."""
-    received = "larger ones from a rollout in the graph"
-    if trajectory is not None:
-        path, array = _input_of(layer, trajectory.observation)
-        array, name = array[:-1], f"observation {path}".strip()
-        valid = trajectory.valid.reshape(
-            *trajectory.valid.shape, *[1] * (array.ndim - 2)
-        )
-        size = np.where(valid, np.abs(array.astype("float64")), 0.0)
-        where = np.unravel_index(np.argmax(size), size.shape)
-        received = (
-            f"{name}={float(array[where]):.6g} from environment {where[1]} at "
-            f"step {where[0]} of the rollout"
-        )
-    raise ValueError(
-        f"Expected observations for which {layer.name!r} has a mean and a "
-        "variance: their squares must be finite in float32. Received: "
-        f"{received}. No statistic and no weight has been changed by it."
-    )

@@ -17,7 +17,6 @@ from keras_rl2.basics import replicas
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.updates.skipped_updates import parts_of
-from keras_rl2.updates.target_networks import TargetNetworks
 
 Batch = dict[str, Tensor]
 Terms = dict[str, Tensor]
@@ -102,7 +101,7 @@ class Updater:
         before = agent.skipped.before_forward_pass()
         losses, terms, steps = self._differentiate(objectives, batch)
         if not steps:
-            raise nothing_to_train()
+            raise nothing_to_train(agent.name)
 
         def change_all() -> None:
             for step in steps:
@@ -389,37 +388,10 @@ def added_losses(network: keras.Model) -> Tensor | float:
     )
 
 
-class TrainedVariables:
-    """The variables that an agent was compiled and traced to train.
-
-    As in Keras, `trainable = False` of the agent, a network or a layer leaves
-    its weights as they are.
-    """
-
-    def __init__(self, agent: keras.Model, targets: TargetNetworks) -> None:
-        self._agent = agent
-        self._targets = targets
-        self._traced: frozenset[int] | None = None
-
-    def keep_traced(self) -> bool:
-        """Keeps the variables of the next updates; returns if they changed."""
-        present = frozenset(map(id, self._agent.trainable_variables))
-        traced, self._traced = self._traced, present
-        return traced is not None and traced != present
-
-    def check(self) -> None:
-        """Raises a `ValueError` if nothing is trained."""
-        # `trainable = True` of the agent is said to its target networks too.
-        self._targets.freeze()
-        if not self._agent.trainable_variables:
-            raise nothing_to_train(self._agent.name)
-
-
-def nothing_to_train(name: str | None = None) -> ValueError:
+def nothing_to_train(name: str) -> ValueError:
     """Returns the error for an agent without trainable variables."""
-    what = "an agent" if name is None else repr(name)
     return ValueError(
         "Expected something to train: set `trainable = True` of the agent, or "
         "of a network or layer of it, and compile it again. Received: "
-        f"{what}, of which all variables are frozen"
+        f"{name!r}, of which all variables are frozen"
     )

@@ -61,7 +61,7 @@ def assert_close(weights, expected):
 def test_by_default_it_learns_what_it_learns_without_a_graph(family, expected):
     agent, weights = trained(family)
     assert agent.compile_arguments.jit_compile == "auto"
-    assert round_execution.pays_to_compile(agent, batch_size=8)
+    assert round_execution.pays_to_compile(agent)
     assert_close(weights, expected(family))
 
 

@@ -422,27 +422,11 @@ def test_layers_that_draw_random_numbers_are_compiled_on_a_gpu(monkeypatch):
         observation_space=OBSERVATIONS["vector"],
         action_space=gymnasium.spaces.Discrete(3),
     )
-    assert not round_execution.pays_to_compile(agent, 256)
+    assert not round_execution.pays_to_compile(agent)
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [1])
-    assert round_execution.pays_to_compile(agent, 256)
+    assert round_execution.pays_to_compile(agent)
     idle = [layers.Dropout(0.0), layers.LSTM(4), layers.GaussianNoise(0.0)]
     assert not drawing_layers(keras.Sequential(idle))
-
-
-@pytest.mark.usefixtures("as_users_run")
-def test_dropout_of_few_inputs_of_an_rnn_is_compiled():
-    """Four numbers for each row, whatever the steps."""
-    for rates, rows, compiled in (
-        ({"dropout": 0.1}, 128, True),
-        ({"dropout": 0.1}, 129, False),
-        ({"dropout": 0.1, "recurrent_dropout": 0.1}, 1, False),
-    ):
-        agent = rl.DQN(
-            keras.Sequential([layers.LSTM(8, **rates), layers.Dense(3)]),
-            observation_space=OBSERVATIONS["sequence"],
-            action_space=gymnasium.spaces.Discrete(3),
-        )
-        assert round_execution.pays_to_compile(agent, rows) == compiled
 
 
 def agent_with(case, layer):

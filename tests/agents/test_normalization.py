@@ -244,7 +244,8 @@ def test_an_observation_whose_square_is_not_finite_is_named(name, value):
     before = weights_of(agent)
     with raises(
         "squares must be finite",
-        f"observation={re.escape(f'{value:g}')} from environment 1 at step 3",
+        rf"observation={re.escape(f'{value:g}')} \(number \d+ of \d+\) "
+        "from environment 1 at step 3",
     ):
         agent.fit(dataset, verbose=0)
     assert_equal_weights(agent, before)

@@ -1,11 +1,9 @@
 """Rollouts that the graph collects for datasets that Python prepares."""
 
 import numpy as np
-import pytest
 
 import keras_rl2 as rl
 from keras_rl2.collecting.collector import Collector
-from keras_rl2.graph.graph_collector import GraphActor
 from keras_rl2.graph.graph_collector import GraphCollector
 from keras_rl2.spaces.trees import leaves
 
@@ -48,9 +46,3 @@ def test_a_rollout_equals_one_that_is_collected_step_by_step():
             ):
                 np.testing.assert_allclose(mine, its, atol=1e-6)
     assert found[2] == found[5]
-
-
-def test_a_graph_actor_acts_in_a_graph_only():
-    agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
-    with pytest.raises(TypeError, match="a rollout in the graph"):
-        GraphActor(agent, 1)(np.zeros((1, 4)), np.zeros((1, 2)))

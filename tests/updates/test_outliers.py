@@ -138,12 +138,15 @@ def test_statistics_are_those_of_the_layer_alone(agent):
     assert counted(agent) == 2
 
 
-def test_rows_are_counted_once_and_the_first_is_named(agent):
+def test_rows_are_counted_once_and_the_largest_is_named(agent):
     before, seen = agent.get_weights(), rollout(3, steps=20)
     seen.observation["noise"][3, 1, 1] = 1e8
     # One that is refused leaves all as it was.
     seen.observation["place"][7, 0] = 1e30
-    with raises("squares must be finite", r"place=1e\+30 from environment 0"):
+    with raises(
+        "squares must be finite",
+        r"place=1e\+30 \(number 0 of 1\) from environment 0",
+    ):
         agent.observe(seen)
     assert_equal_weights(agent.get_weights(), before)
     assert counted(agent) == 0
