@@ -1241,16 +1241,31 @@ class Agent(Described, keras.Model, abc.ABC):
 
         with fitting.fit_alone(self), self.devices.placement():
             self.check_loaded()
-            return fitting.fit(
+            fitting.check_arguments(
                 self,
-                super().fit,
                 x,
                 epochs=epochs,
                 total_steps=total_steps,
-                callbacks=callbacks,
-                validation_data=validation_data,
                 validation_freq=validation_freq,
                 initial_epoch=initial_epoch,
+                verbose=verbose,
+                shuffle=shuffle,
+                steps_per_epoch=steps_per_epoch,
+            )
+            given = fitting.all_callbacks(
+                callbacks, validation_data, validation_freq
+            )
+            if isinstance(x, RoundDataset):
+                fitting.fit_rounds(
+                    self, x, given, epochs, total_steps, initial_epoch, verbose
+                )
+                return self.history
+            fitting.prepare_minibatches(self, given, steps_per_epoch)
+            return super().fit(
+                x,
+                epochs=epochs or 1,
+                initial_epoch=initial_epoch,
+                callbacks=given,
                 verbose=verbose,
                 shuffle=shuffle,
                 steps_per_epoch=steps_per_epoch,

@@ -118,59 +118,44 @@ def _tell(
         callback.on_train_batch_end(batch, logs=logs)
 
 
-def fit(
+def check_arguments(
     agent: keras.Model,
-    keras_fit: Callable[..., keras.callbacks.History],
     x: object,
     *,
-    epochs: int | None = None,
-    total_steps: int | None = None,
-    callbacks: GivenCallbacks = None,
-    validation_data: object = None,
-    validation_freq: int = 1,
-    initial_epoch: int = 0,
-    verbose: int | str = "auto",
-    shuffle: bool = False,
-    steps_per_epoch: int | None = None,
-) -> keras.callbacks.History:
-    """Checks the arguments of `fit`, and trains."""
+    epochs: int | None,
+    total_steps: int | None,
+    validation_freq: int,
+    initial_epoch: int,
+    verbose: int | str,
+    shuffle: bool,
+    steps_per_epoch: int | None,
+) -> None:
+    """Raises if arguments of `fit` are invalid, or have no meaning for `x`."""
     check_positive(
         **present(epochs=epochs, total_steps=total_steps),
         validation_freq=validation_freq,
     )
     check_at_least(0, initial_epoch=initial_epoch)
     check_choice(verbose=(verbose, ("auto", 0, 1, 2)))
-    given = _given(callbacks, validation_data, validation_freq)
     if not isinstance(x, RoundDataset):
         _refuse_other_data(agent, x, total_steps)
-        _prepare_minibatches(agent, given, steps_per_epoch)
-        return keras_fit(
-            x,
-            epochs=epochs or 1,
-            initial_epoch=initial_epoch,
-            callbacks=given,
-            verbose=verbose,
-            shuffle=shuffle,
-            steps_per_epoch=steps_per_epoch,
-        )
+        return
     check_flag(shuffle=shuffle)
     _refuse_arguments(x, total_steps, steps_per_epoch)
-    _bind(agent, x)
-    run = Run.beginning(agent.env_steps, x, initial_epoch)
-    _fit_rounds(agent, x, run, epochs, total_steps, given, verbose)
-    return agent.history
 
 
-def _fit_rounds(
+def fit_rounds(
     agent: keras.Model,
     x: RoundDataset,
-    run: Run,
+    given: Callbacks,
     epochs: int | None,
     total_steps: int | None,
-    given: Callbacks,
+    initial_epoch: int,
     verbose: int | str,
 ) -> None:
     """Trains in whole rounds, from a checkpoint if there is one."""
+    _bind(agent, x)
+    run = Run.beginning(agent.env_steps, x, initial_epoch)
     # Before anything is restored, all is checked to fit together.
     run.end(run.steps_per_epoch(x, total_steps), epochs, total_steps)
     of_epoch = run.rounds_per_epoch(x, total_steps)
@@ -238,7 +223,7 @@ def _callback_list(
     )
 
 
-def _prepare_minibatches(
+def prepare_minibatches(
     agent: keras.Model, given: Callbacks, steps_per_epoch: int | None
 ) -> None:
     """Makes the agent ready for Keras' own loop over minibatches.
@@ -386,7 +371,7 @@ def _evaluation(validation_data: Any, validation_freq: int) -> Evaluation:
     return Evaluation(validation_data, validation_freq)
 
 
-def _given(
+def all_callbacks(
     callbacks: GivenCallbacks, validation_data: object, validation_freq: int
 ) -> Callbacks:
     """Returns the given callbacks, after one that evaluates if asked for."""
