@@ -16,10 +16,9 @@ from typing import Any
 import keras
 
 from keras_rl2.basics import arguments
-from keras_rl2.callbacks.callback_states import CallbackStates
+from keras_rl2.callbacks import callback_states
 from keras_rl2.callbacks.run import Logs
 from keras_rl2.callbacks.run import Run
-from keras_rl2.callbacks.run import RunEnd
 from keras_rl2.callbacks.run import StopSignal
 from keras_rl2.callbacks.run import takes_steps
 from keras_rl2.callbacks.run import updates
@@ -120,11 +119,10 @@ class Checkpoint(keras.callbacks.Callback):
         self._agent: Any = None
         self._rounds: Any = None
         self._callbacks: Sequence[keras.callbacks.Callback] = ()
-        self._states = CallbackStates(())
         self._position: Any = None
-        # The epoch to end before, and the steps to take.
-        self._asked: Any = 0, None
-        self._end_before: RunEnd | None = None
+        # Why an earlier `fit` has ended, and whether a later one was begun.
+        self._ended: str | None = None
+        self._is_past = False
         self._model_as_json: str | None = None
         #: Lines on where the present `fit` begins, or why it does nothing.
         self.told: list[str] = []
@@ -152,13 +150,14 @@ class Checkpoint(keras.callbacks.Callback):
             ValueError: If the checkpoint is of another training.
         """
         self._agent, self._rounds = agent, rounds
-        self._resumed = self._end_before = None
+        self._resumed = self._ended = None
+        self._is_past = False
         self.told = []
         self._model_as_json = _model_as_json(agent)
         self._fits += 1
         saved = self._folder.newest()
         if saved is not None and saved.state["fits"] > self._fits:
-            position = position.past_all()
+            self._is_past = True
             self._show_later(saved)
         elif saved is not None and saved.state["fits"] == self._fits:
             position = self._put_back(saved)
@@ -177,21 +176,21 @@ class Checkpoint(keras.callbacks.Callback):
         Returns:
             int: `epoch`, or that of the checkpoint if nothing is left to do.
         """
-        self._asked = epoch, total_steps
-        if total_steps is not None:
-            self._position = dataclasses.replace(
-                self._position, total_steps=total_steps, last_epoch=epoch
-            )
-        end = self._end_before
-        if end is None:
+        before = self._position
+        self._position = dataclasses.replace(
+            before, total_steps=total_steps, last_epoch=epoch
+        )
+        if self._is_past:
+            return int(before.epoch)
+        if self._ended is None:
             return epoch
-        if end.is_one_for(epoch, total_steps):
+        if before.covers(total_steps, epoch):
             self._tell(
-                f"the run is {end}. Nothing is trained: ask for more steps or "
-                "epochs, or pass another directory."
+                f"the run is {self._ended}. Nothing is trained: ask for more "
+                "steps or epochs, or pass another directory."
             )
-            return int(self._position.epoch)
-        self._tell(f"the run was {end}; it goes on.")
+            return int(before.epoch)
+        self._tell(f"the run was {self._ended}; it goes on.")
         return epoch
 
     @contextlib.contextmanager
@@ -210,26 +209,22 @@ class Checkpoint(keras.callbacks.Callback):
                 self._folder.wait()
                 # A signal in the last epoch.
                 self._end()
-        except Exception as error:
-            self._folder.add_notes(error)
-            raise
         finally:
             self._callbacks = ()
-            self._states.close()
 
     def on_train_begin(self, logs: Logs = None) -> None:
-        """Prepares the states of callbacks; checks the kind of `fit`."""
+        """Lets `CSVLogger` append in a resumed `fit`; checks its kind."""
         if self._position is None:
             raise ValueError(
                 "Expected a `Checkpoint` in the `fit` of an agent with a "
                 "dataset of this library. Received: one in the `fit` of "
                 f"{type(self.model).__name__}"
             )
-        self._states = CallbackStates(
-            [*self._callbacks, self.model.history],
-            self._resumed and self._resumed["callbacks"],
-            has_ended=self._position.is_past_all,
-        )
+        for each in self._callbacks:
+            if isinstance(each, keras.callbacks.CSVLogger) and (
+                self._is_past or self._resumed is not None
+            ):
+                each.append = True
 
     def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
         """Saves a checkpoint if due."""
@@ -264,7 +259,7 @@ class Checkpoint(keras.callbacks.Callback):
         """Saves the final state."""
         if self._resumed is not None:
             self._finish_putting_back()
-        if self._position.is_past_all or self._is_saved:
+        if self._is_past or self._is_saved:
             return
         trained = self.model.history.epoch
         done = trained[-1] + 1 if trained else self._epoch
@@ -275,7 +270,7 @@ class Checkpoint(keras.callbacks.Callback):
         self._folder.wait()
 
     def _save(
-        self, epoch: int, rounds: int = 0, end: RunEnd | None = None
+        self, epoch: int, rounds: int = 0, end: str | None = None
     ) -> None:
         """Saves a copy of the state, if its weights are finite, in a thread."""
         # Only then the rows written since are known.
@@ -297,12 +292,12 @@ class Checkpoint(keras.callbacks.Callback):
             {
                 "fits": self._fits,
                 "run": _identity(self._agent, self._rounds),
-                "ended": end and dataclasses.asdict(end),
+                "ended": end,
                 "model": self._model_as_json,
                 "position": dataclasses.asdict(position),
                 "agent": agent,
                 "rounds": self._rounds.get_state(self._folder.log),
-                "callbacks": self._states.read(),
+                "callbacks": callback_states.read(self._stateful()),
             }
         )
 
@@ -325,8 +320,7 @@ class Checkpoint(keras.callbacks.Callback):
             f"put back to {saved.path.stem}: epoch {at.epoch + 1}, "
             f"{self._done():,} {unit}."
         )
-        ended = saved.state["ended"]
-        self._end_before = ended and RunEnd(**ended)
+        self._ended = saved.state["ended"]
         return at
 
     def _tell(self, words: str) -> None:
@@ -351,9 +345,13 @@ class Checkpoint(keras.callbacks.Callback):
     def _finish_putting_back(self) -> None:
         """Restores the states that the beginning of `fit` has reset."""
         self._agent.set_state(self._resumed["agent"])
-        self._states.write(self._resumed["callbacks"])
+        callback_states.write(self._stateful(), self._resumed["callbacks"])
         if not self._resumed["position"]["rounds"]:
             self._resumed = None
+
+    def _stateful(self) -> list[Any]:
+        """Returns all callbacks of the `fit`, Keras' `History` last."""
+        return [*self._callbacks, self.model.history]
 
     def _is_due(self) -> bool:
         """Returns whether a checkpoint is due."""
@@ -368,16 +366,17 @@ class Checkpoint(keras.callbacks.Callback):
             return int(self._agent.env_steps)
         return updates(self._agent)
 
-    def _end_after(self, epoch: int) -> RunEnd | None:
-        """Returns the reason why a `fit` has ended before an epoch."""
-        epochs, total_steps = self._asked
-        taken = self._agent.env_steps - self._position.env_steps
-        has_steps = total_steps is not None and taken >= total_steps
-        if epoch >= epochs or has_steps:
-            return RunEnd("done", epochs, total_steps)
-        if not self.model.stop_training:
-            return None
-        return RunEnd("stopped", epochs, total_steps)
+    def _end_after(self, epoch: int) -> str | None:
+        """Returns why a `fit` has ended before an epoch, in words."""
+        run = self._position
+        taken = self._agent.env_steps - run.env_steps
+        if run.total_steps is not None and (
+            epoch >= run.last_epoch or taken >= run.total_steps
+        ):
+            return f"done, all of {run.total_steps} steps"
+        if epoch >= run.last_epoch:
+            return f"done, all of {run.last_epoch} epochs"
+        return "stopped by a callback" if self.model.stop_training else None
 
     def _leave(self, epoch: int, rounds: int = 0) -> None:
         """Saves, and ends `fit` because of a signal."""

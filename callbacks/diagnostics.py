@@ -10,7 +10,6 @@ import gymnasium
 import keras
 import numpy as np
 
-from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.stopwatch import Stopwatch
@@ -81,7 +80,6 @@ class Diagnostics(keras.callbacks.Callback):
     @refusing_unknown
     def __init__(self, warn: bool = True) -> None:
         super().__init__()
-        check_flag(warn=warn)
         self.warn = warn
         self._stopwatch = Stopwatch()
         self._seconds: dict[str, float] = {}
@@ -147,16 +145,14 @@ class Diagnostics(keras.callbacks.Callback):
         """Returns the state for a resumed `fit`."""
         return {"faults": self._faults.state, "weights": self._weights}
 
-    def set_state(self, state: dict[str, Any] | None) -> None:
+    def set_state(self, state: dict[str, Any]) -> None:
         """Restores the state.
 
         Args:
-            state: dict, as returned by `get_state`; that of an earlier release
-                is left alone.
+            state: dict, as returned by `get_state`.
         """
-        if state is not None and "faults" in state:
-            self._faults.state = state["faults"]
-            self._weights = state["weights"]
+        self._faults.state = state["faults"]
+        self._weights = state["weights"]
 
     def _present_weights(self) -> list[np.ndarray]:
         """Returns a copy of the trainable weights."""
@@ -195,13 +191,15 @@ class Faults:
 
     def in_logs(self, logs: Mapping[str, float]) -> list[str]:
         """Returns a message for each fault not found in earlier epochs."""
-        found = dict(self._found(logs))
+        found = dict([*self._of_policy(logs), *self._of_values(logs)])
         new = [name for name in found if name not in self.state["warned"]]
         self.state["warned"] += new
         return [found[name] for name in new]
 
-    def _found(self, logs: Mapping[str, float]) -> Iterator[tuple[str, str]]:
-        """Yields name and message of each fault of an epoch."""
+    def _of_policy(
+        self, logs: Mapping[str, float]
+    ) -> Iterator[tuple[str, str]]:
+        """Yields name and message of each fault of the policy."""
         divergence = logs.get("approx_kl", 0.0)
         if divergence > _LARGEST_STEP:
             yield (
@@ -224,6 +222,11 @@ class Faults:
                     "raise `entropy_coefficient` (for SAC `target_entropy`) or "
                     "lower the learning rate",
                 )
+
+    def _of_values(
+        self, logs: Mapping[str, float]
+    ) -> Iterator[tuple[str, str]]:
+        """Yields name and message of each fault of values and gradients."""
         # Epochs in which values predict worse than a mean would.
         explained = logs.get("explained_variance", math.nan)
         epochs = self.state["useless_epochs"] + 1 if explained < 0.0 else 0

@@ -88,6 +88,8 @@ class Progress(keras.callbacks.Callback):
         self._shown = -1
         self._started = self._drawn = 0.0
         self._return: float | None = None
+        #: The `total_steps` of `fit`, which sets it; None for epochs.
+        self.asked: int | None = None
         # Of the whole `fit`; None if it is unknown.
         self._total: int | None = None
 
@@ -135,8 +137,10 @@ class Progress(keras.callbacks.Callback):
         self._count()
         seconds = self.clock() - self._started
         speed = self._steps / max(seconds, 1e-9)
+        is_more = self.asked is not None and self._steps > self.asked
         self._line.end(
-            f"{self._steps:,} {self._unit} in {_duration(seconds)} "
+            f"{self._steps:,} {self._unit}"
+            f"{' (whole rounds)' if is_more else ''} in {_duration(seconds)} "
             f"({speed:,.0f} {self._unit}/s){self._episode_return(', ')}"
         )
 

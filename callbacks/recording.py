@@ -10,7 +10,6 @@ import dataclasses
 import importlib.util
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import tempfile
@@ -36,6 +35,8 @@ from keras_rl2.saving.atomic_files import replacing
 
 #: Suffixes of videos.
 FORMATS = (".gif", ".mp4")
+# Characters of an error of another process.
+_LAST = 500
 # Browsers slow down faster GIFs.
 _FASTEST_GIF = 50
 
@@ -310,7 +311,11 @@ def _in_a_process(
             stderr=subprocess.PIPE,
         )
         if not answer.exists():
-            raise _crash(done)
+            raise RuntimeError(
+                "Expected the process that records the video to end well. "
+                f"Received: exit code {done.returncode}; "
+                f"{done.stderr.decode(errors='replace')[-_LAST:]}"
+            )
         result = pickle.loads(answer.read_bytes())
     if isinstance(result, BaseException):
         raise result
@@ -319,18 +324,6 @@ def _in_a_process(
 
 class _NotSentError(ValueError):
     """Something that is needed did not arrive in the other process."""
-
-
-def _crash(done: subprocess.CompletedProcess[bytes]) -> RuntimeError:
-    """Returns an error that tells how a process ended without an answer."""
-    how = f"exit code {done.returncode}"
-    if done.returncode < 0:
-        how = signal.Signals(-done.returncode).name
-    lines = done.stderr.decode(errors="replace").strip().splitlines()
-    return RuntimeError(
-        "Expected the process that records the video to end well. "
-        f"Received: {how}; {' '.join(lines[-1:])}"
-    )
 
 
 def _main(answer: str) -> None:

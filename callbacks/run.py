@@ -17,8 +17,6 @@ from keras_rl2.data.round_dataset import RoundDataset
 #: What Keras passes to the methods of a callback.
 Logs: TypeAlias = dict[str, Any] | None
 
-# The epoch of a `fit` that has nothing left to do.
-_PAST_ALL_EPOCHS = 2**62
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -61,8 +59,8 @@ class Run:
         rounds: int. Rounds of that epoch that are done.
         total_steps: int or None. Environment steps to take; None if `fit`
             counts epochs.
-        last_epoch: int or None. The Keras epoch that it ends before; None if
-            `fit` counts epochs.
+        last_epoch: int or None. The Keras epoch that it ends before; None
+            until that is known.
     """
 
     first_epoch: int
@@ -72,20 +70,6 @@ class Run:
     rounds: int = 0
     total_steps: int | None = None
     last_epoch: int | None = None
-
-    @classmethod
-    def beginning(
-        cls, env_steps: int, rounds: RoundDataset, epoch: int
-    ) -> "Run":
-        """Returns the position of a `fit` that begins with a Keras epoch."""
-        return cls(
-            first_epoch=epoch,
-            warm_up=rounds.steps_before_first_round,
-            env_steps=env_steps,
-            epoch=epoch,
-        )
-
-    # The amount of training.
 
     def rounds_per_epoch(
         self, rounds: RoundDataset, total_steps: int | None
@@ -144,52 +128,11 @@ class Run:
             return 0
         return self.epoch - (-left // steps_per_epoch)
 
-    # The end.
-
-    def past_all(self) -> "Run":
-        """Returns the position of a `fit` that has nothing left to do."""
-        return dataclasses.replace(self, epoch=_PAST_ALL_EPOCHS, rounds=0)
-
-    @property
-    def is_past_all(self) -> bool:
-        """Whether there is nothing left to do."""
-        return self.epoch == _PAST_ALL_EPOCHS
-
-
-@dataclasses.dataclass(frozen=True)
-class RunEnd:
-    """The end of a `fit`, as noted in its last checkpoint.
-
-    Attributes:
-        reason: str. `"done"` for a complete `fit`; `"stopped"` by a callback
-            before that.
-        epochs: int. The Keras epoch that it was to end before.
-        total_steps: int or None. Environment steps to take; None if `fit`
-            counted epochs.
-
-    Example:
-
-    >>> end = RunEnd("stopped", 100)
-    >>> end.is_one_for(100, None), end.is_one_for(101, None)
-    (True, False)
-    """
-
-    reason: str
-    epochs: int = 0
-    total_steps: int | None = None
-
-    def is_one_for(self, epochs: int, total_steps: int | None) -> bool:
-        """Returns whether a `fit` asks for no more than the ended one."""
+    def covers(self, total_steps: int | None, last_epoch: int) -> bool:
+        """Returns whether a `fit` asks for no more than this one has."""
         if total_steps is None or self.total_steps is None:
-            return epochs <= self.epochs
+            return last_epoch <= (self.last_epoch or 0)
         return total_steps <= self.total_steps
-
-    def __str__(self) -> str:
-        if self.reason == "stopped":
-            return "stopped by a callback"
-        if self.total_steps is None:
-            return f"done, all of {self.epochs} epochs"
-        return f"done, all of {self.total_steps} steps"
 
 
 class StopSignal:

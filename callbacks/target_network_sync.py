@@ -52,7 +52,7 @@ class TargetNetworkSync(keras.callbacks.Callback):
 
     Raises:
         ValueError: If `tau` or `every` is out of range; or when `fit` begins,
-            if the model has no such networks or their weights do not match.
+            if the weights of target and source do not match.
 
     Example:
 
@@ -102,11 +102,6 @@ class TargetNetworkSync(keras.callbacks.Callback):
 
     def set_model(self, model: keras.Model) -> None:
         """Sets the updates of an agent's targets, or adds them to a model."""
-        if _counter(model) is None:
-            raise ValueError(
-                "Expected a model that is compiled with an optimizer, or has a "
-                f"variable `updates`. Received: {_describe(model)}"
-            )
         updates = [
             TargetUpdate(target, weights, self.tau, self.every)
             for target, weights in _pairs(model, self.target, self.source)
@@ -214,10 +209,8 @@ def _pairs(
     """Returns targets, each with the weights of its source."""
     pairs = getattr(model, "target_pairs", None)
     if target is not None or source is not None or pairs is None:
-        name = "target" if target is None else target
-        target = _layer(model, "target", name)
-        if source is not None:
-            source = _layer(model, "source", source)
+        target = _layer(model, "target" if target is None else target)
+        source = _layer(model, source)
         pairs = [(target, source)]
     # Programs that train several agents pass it to those without targets too.
     if not pairs and not hasattr(model, "target_networks"):
@@ -231,16 +224,9 @@ def _pairs(
     ]
 
 
-def _layer(model: keras.Model, argument: str, value: object) -> Any:
-    """Returns the layer to which an argument refers."""
-    layer = getattr(model, value, None) if isinstance(value, str) else value
-    if not isinstance(layer, keras.layers.Layer):
-        raise ValueError(
-            f"Expected `{argument}` to be a network or the name of one among "
-            "the model's attributes. "
-            f"Received: {argument}={value!r} for {_describe(model)}"
-        )
-    return layer
+def _layer(model: keras.Model, value: Any) -> Any:
+    """Returns a layer, passed itself or by the name of the attribute."""
+    return getattr(model, value) if isinstance(value, str) else value
 
 
 def _source_weights(
@@ -248,12 +234,7 @@ def _source_weights(
     target: keras.layers.Layer,
     source: keras.layers.Layer | None,
 ) -> list[Any]:
-    """Returns a target's source, checked weight by weight."""
-    if source is target:
-        raise ValueError(
-            "Expected a target that is not its own source. "
-            f"Received: {_describe(target)} as both"
-        )
+    """Returns the weights that a target follows."""
     if source is None:
         others = {id(weight) for weight in target.weights}
         others.add(id(getattr(model, "updates", None)))
@@ -263,13 +244,11 @@ def _source_weights(
     shapes, wanted = (
         [tuple(each.shape) for each in of] for of in (weights, target.weights)
     )
-    if not wanted or shapes != wanted:
-        whose = "the model's other weights" if source is None else "the source"
+    if not wanted or shapes != wanted or source is target:
         raise ValueError(
-            "Expected a built target whose weights match those of its source "
-            "one by one in number and shape; pass `source` to specify that "
-            f"network. Received: target {_describe(target)} with "
-            f"{wanted}, {whose} with {shapes}"
+            "Expected a built target, and another network as its source, "
+            "whose weights match one by one in number and shape. Received: "
+            f"target {_describe(target)} with {wanted}, source with {shapes}"
         )
     return weights
 

@@ -204,5 +204,12 @@ def _plain(value: object) -> Any:
         return float(f"{value:.6g}")
     if value is None or isinstance(value, bool | int | str):
         return value
+    if isinstance(value, Mapping) and "schedules" in value.get("module", ""):
+        numbers = ", ".join(
+            f"{key}={each:.6g}"
+            for key, each in value["config"].items()
+            if type(each) in (int, float)
+        )
+        return f"{value['class_name']}({numbers})"
     text = json.dumps(value, default=str)
     return text if len(text) <= _LONGEST_SETTING else None

@@ -56,20 +56,6 @@ if TYPE_CHECKING:
     from keras_rl2.workers.local_workers import LocalWorkers
     from keras_rl2.workers.ray_workers import RayWorkers
 
-_SUBPACKAGES = (
-    "agents",
-    "callbacks",
-    "data",
-    "distributions",
-    "envs",
-    "exploration",
-    "layers",
-    "losses",
-    "migrate",
-    "networks",
-    "presets",
-    "returns",
-)
 _HOMES = {
     **dict.fromkeys(ALGORITHMS, "keras_rl2.agents"),
     "Agent": "keras_rl2.agents",
@@ -135,12 +121,12 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Imports a subpackage or a class on first access."""
-    if name in _SUBPACKAGES:
-        return importlib.import_module(f"keras_rl2.{name}")
     if name in _HOMES:
         value = getattr(importlib.import_module(_HOMES[name]), name)
         globals()[name] = value
         return value
+    if name in __all__:
+        return importlib.import_module(f"keras_rl2.{name}")
     raise AttributeError(f"module 'keras_rl2' has no attribute {name!r}")
 
 

@@ -40,7 +40,7 @@ agent.export("policy.onnx", format="onnx", deterministic=True)
 rl.DQN(network, double=True, support=[-1.0, 1.0], epsilon=0.1)
 rl.SAC(network, [network, network], exploration="pink", dtype="float32")
 rl.DQN.for_env("CartPole-v1", memory=keras.layers.LSTMCell(8), loss="mse")
-rl.record("random", "CartPole-v1", 100, n_step=3)
+rl.record("random", "CartPole-v1", 100, num_envs=3)
 agent = Mine.for_env("CartPole-v1", slack=0.5, gamma=0.9)
 
 rl.PPO(network, gama=1.0)  # wrong

@@ -11,15 +11,15 @@ import numpy as np
 from gymnasium.spaces import Box
 from gymnasium.utils.env_checker import check_env
 
-from keras_rl2.distributions import policy_head
 from keras_rl2.envs import make_env
 from keras_rl2.envs.action_mask import where_mask_is
 from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.envs.vector_env import VectorEnvAdapter
+from keras_rl2.offline.recorder import play
+from keras_rl2.offline.recorder import random_policy
 from keras_rl2.presets import ALGORITHMS
 from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.trees import leaves
-from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
 
 _NUM_ENVS = 2
@@ -59,17 +59,18 @@ def of_environment(arguments: argparse.Namespace) -> Iterator[Finding]:
         kwargs = env_kwargs or None
         together = as_vector_env(env_id, _NUM_ENVS, env_kwargs=kwargs)
         yield from _spaces(together)
-        observation, reward, *ends = _play(together, arguments.steps, seed)
+        act = random_policy(together, np.random.default_rng(seed))
+        played = play(together, arguments.steps, seed, act)
         together.close()
     except ValueError as error:
         notes = getattr(error, "__notes__", ())
         text = " ".join(" ".join([str(error), *notes]).split())
         yield Finding("environment", False, text)
         return
-    yield from _observations(together.observation_space, observation)
-    is_step, terminated, truncated = ends
-    yield _rewards(reward[is_step])
-    yield _ends(is_step, terminated, truncated, limit)
+    yield from _observations(together.observation_space, played["observations"])
+    yield _rewards(played["rewards"][played["valid"]])
+    ends = played["terminations"], played["truncations"]
+    yield _ends(played["valid"], *ends, limit)
 
 
 def _of_gymnasium(env: Any) -> Iterator[Finding]:
@@ -131,33 +132,6 @@ def _pairs(low: np.ndarray, high: np.ndarray) -> str:
         return f"[{low.min():.3g}, {high.max():.3g}] of {low.size} numbers"
     pairs = zip(low.ravel(), high.ravel(), strict=True)
     return " ".join(f"[{least:.3g}, {most:.3g}]" for least, most in pairs)
-
-
-def _play(env: VectorEnvAdapter, steps: int, seed: int) -> tuple[Any, ...]:
-    """Takes random steps of environments together.
-
-    Returns:
-        tuple: a tree of observations `[T, B, ...]`, and `[T, B]` of rewards,
-        of whether a step was one, and no reset, of terminated and truncated.
-    """
-    head, generator = policy_head(env.action_space), np.random.default_rng(seed)
-    observation: Any = env.reset(seed=seed)
-    rows = []
-    for _ in range(-(-steps // env.num_envs)):
-        mask, is_step = None, ~env.pending_reset
-        if spaces.is_masked(env.observation_space):
-            # The last observation of an episode may allow no action.
-            mask = np.array(observation[spaces.ACTION_MASK])
-            mask[~is_step] = 1
-        drawn = head.random_action(generator, (env.num_envs,), mask)
-        action = map_leaves(np.asarray, head.to_environment(drawn))
-        seen = map_leaves(np.array, observation)
-        observation, reward, *ends, _ = env.step(action)
-        rows.append((seen, np.array(reward), is_step, *map(np.array, ends)))
-    return tuple(
-        map_leaves(lambda *each: np.stack(each), *part)
-        for part in zip(*rows, strict=True)
-    )
 
 
 def _observations(space: Any, observation: Any) -> Iterator[Finding]:

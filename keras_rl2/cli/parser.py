@@ -141,7 +141,8 @@ def make_parser() -> Parser:
     commands = parser.add_subparsers(
         title="commands", metavar="COMMAND", dest="command", required=True
     )
-    for name, (summary, add_arguments) in _COMMANDS.items():
+    for add_arguments in _COMMANDS:
+        name, summary = add_arguments.__name__[1:], add_arguments.__doc__
         one = commands.add_parser(
             name, parents=[common], help=summary, description=summary
         )
@@ -150,56 +151,26 @@ def make_parser() -> Parser:
 
 
 def _train(parser: Parser) -> None:
-    """Adds the arguments of `train`."""
+    """Trains an agent, with settings known to work where there are any."""
     _add_training(parser)
-    parser.number(
-        "--seeds",
-        1,
-        "train N agents one after another, from --seed on; what is compiled "
-        "for the first serves all (default: 1)",
-    )
-    parser.text(
-        "--logdir",
-        "DIR",
-        "files go to DIR/ALGORITHM-ENV/seed-SEED (default: runs)",
-        default="runs",
-    )
-    parser.number(
-        "--checkpoint",
-        100_000,
-        "save agent.keras, and all that --resume needs, every N steps, 0 at "
-        "the end only (default: 100000)",
-        least=whole_number,
-    )
-    parser.number(
-        "--evaluate",
-        None,
-        "play 20 greedy episodes every N steps and keep the best agent as "
-        "best.keras, 0 at the end only (default: a tenth of the steps)",
-        least=whole_number,
-    )
-    parser.flag(
-        "--resume",
-        "go on where the folder's newest checkpoint was, as if the training "
-        "had never stopped, up to the total steps",
-    )
+    parser.number("--seeds", 1, "agents, one after another (default: 1)")
+    what = "for DIR/ALGORITHM-ENV/seed-SEED (default: runs)"
+    parser.text("--logdir", "DIR", what, default="runs")
+    what = "steps between checkpoints; 0: at the end only (default: 100000)"
+    parser.number("--checkpoint", 100_000, what, whole_number)
+    what = "steps between evaluations; 0: at the end only (default: a tenth)"
+    parser.number("--evaluate", None, what, whole_number)
+    what = "continue from the newest checkpoint up to the total steps"
+    parser.flag("--resume", what)
     parser.flag("--overwrite", "begin anew in a folder that holds a training")
-    parser.text(
-        "--data",
-        "FOLDER",
-        "learn from recorded data of `keras-rl2 record --dataset` or Minari, "
-        "or an .npz file. cql, iql, td3bc and bc need it, dqn, sac, td3 and "
-        "ddpg can; --checkpoint and --evaluate count updates then",
-    )
-    parser.number(
-        "--updates",
-        None,
-        "with --data, in place of --steps (default: the preset's)",
-    )
+    what = "recorded data to learn from: a folder of Minari, or an .npz file"
+    parser.text("--data", "FOLDER", what)
+    what = "with --data, in place of --steps (default: the preset's)"
+    parser.number("--updates", None, what)
 
 
 def _tune(parser: Parser) -> None:
-    """Adds the arguments of `tune`."""
+    """Searches better settings with Optuna, each trial with several seeds."""
     _add_training(parser)
     parser.settings("--search", "agent.gamma=[0.9,0.99] agent.tau=null")
     parser.number("--seeds", 2, "of each trial (default: 2)")
@@ -211,20 +182,17 @@ def _tune(parser: Parser) -> None:
 
 
 def _evaluate(parser: Parser) -> None:
-    """Adds the arguments of `evaluate`."""
+    """Plays episodes with a saved agent, and prints their mean return."""
     _add_playing(parser, episodes=20)
     what = "sample actions instead of taking the most probable ones"
     parser.flag("--stochastic", what)
 
 
 def _record(parser: Parser) -> None:
-    """Adds the arguments of `record`."""
+    """Records a video of a saved agent, or its steps as a dataset."""
     _add_playing(parser, episodes=1, path="; with --dataset, also random")
-    parser.number(
-        "--max-steps",
-        5000,
-        "where an episode is cut off that does not end (default: 5000)",
-    )
+    what = "where an episode is cut off that does not end (default: 5000)"
+    parser.number("--max-steps", 5000, what)
     what = "video, .mp4 or .gif (default: an .mp4 beside the agent)"
     parser.text("--output", "FILE", what)
     what = "new folder for a dataset, as Minari has it, in place of a video"
@@ -236,7 +204,7 @@ def _record(parser: Parser) -> None:
 
 
 def _plot(parser: Parser) -> None:
-    """Adds the arguments of `plot`."""
+    """Draws learning curves: the mean over seeds, and its interval."""
     what = "folders with progress.csv files, at any depth"
     parser.text("runs", "RUNS", what, nargs="+")
     output = "learning_curves.png"
@@ -246,7 +214,7 @@ def _plot(parser: Parser) -> None:
 
 
 def _export(parser: Parser) -> None:
-    """Adds the arguments of `export`."""
+    """Writes the policy of a saved agent for other programs."""
     _add_playing(parser, episodes=20)
     parser.add_argument(
         "--format",
@@ -256,38 +224,27 @@ def _export(parser: Parser) -> None:
     )
     what = "default: policy, policy.onnx or policy.tflite beside the agent"
     parser.text("--output", "FILE", what)
-    parser.flag(
-        "--stochastic",
-        "sample actions, with noise as an input, instead of taking the most "
-        "probable ones",
-    )
+    what = "sample actions, with noise as an input, instead of the best ones"
+    parser.flag("--stochastic", what)
     parser.add_argument(
         "--quantize",
         choices=_QUANTIZATIONS,
-        help="with litert: weights in 16 bits, or all in 8, with ranges of "
-        "episodes, half of them random",
+        help="with litert: weights in 16 bits, or all in 8",
     )
-    parser.number(
-        "--batch-size",
-        None,
-        "observations of each call; 1 for microcontrollers and browsers "
-        "(default: any number)",
-    )
-    parser.flag(
-        "--check",
-        "play the exported file against the agent, and write it if it acts "
-        "alike",
-    )
+    what = "observations of each call (default: any number)"
+    parser.number("--batch-size", None, what)
+    what = "play the file against the agent, and write it if it acts alike"
+    parser.flag("--check", what)
 
 
 def _presets(parser: Parser) -> None:
-    """Adds the arguments of `presets`."""
+    """Lists the settings that come with the library."""
     what = "an algorithm, an environment id, or both (default: all)"
     parser.text("of", "ALGORITHM_OR_ENV", what, nargs="*")
 
 
 def _doctor(parser: Parser) -> None:
-    """Adds the arguments of `doctor`."""
+    """Checks an environment: spaces, scales, seeds, ends of episodes."""
     parser.text("environment", "ENV", _ENV)
     parser.number("--steps", 1000, "random steps to look at (default: 1000)")
     parser.number("--seed", 0, "default: 0", least=whole_number)
@@ -303,12 +260,8 @@ def _add_training(parser: Parser) -> None:
     what = "environments stepped together (default: the preset's)"
     parser.number("--envs", None, what)
     parser.settings("--env-kwargs", "arguments, see gymnasium.make")
-    parser.text(
-        "--preset",
-        "PATH_OR_NAME",
-        "a preset.json, the environment of another preset, or "
-        f"{DEFAULTS} for the algorithm's defaults (default: ENV's preset)",
-    )
+    what = f"a preset.json, an ENV with a preset, or {DEFAULTS} (default: ENV)"
+    parser.text("--preset", "PATH_OR_NAME", what)
     what = "change settings: agent.gamma=0.9 optimizer.learning_rate=1e-4"
     parser.settings("--set", what, dest="settings")
 
@@ -331,32 +284,7 @@ def require_module(name: str, command: str) -> None:
         raise ModuleNotFoundError(f"{name} is needed: {command}")
 
 
-_COMMANDS = {
-    "train": (
-        "train an agent, with the settings known to work where there are any",
-        _train,
-    ),
-    "tune": (
-        "search better settings with Optuna, each trial with several seeds",
-        _tune,
-    ),
-    "evaluate": (
-        "play episodes with a saved agent and print their mean return",
-        _evaluate,
-    ),
-    "record": (
-        "record greedy episodes of a saved agent, as .mp4 or .gif; or its "
-        "steps, as a dataset to learn from",
-        _record,
-    ),
-    "plot": (
-        "draw learning curves: mean over seeds, and how sure it is",
-        _plot,
-    ),
-    "export": ("write the policy of a saved agent for other programs", _export),
-    "presets": ("list the settings that come with the library", _presets),
-    "doctor": (
-        "check an environment: spaces, scales, seeds, ends of episodes",
-        _doctor,
-    ),
-}
+# The name of each is that of its command, and its docstring is the help.
+_COMMANDS = (
+    *(_train, _tune, _evaluate, _record, _plot, _export, _presets, _doctor),
+)

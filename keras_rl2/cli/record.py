@@ -44,12 +44,6 @@ def _record_video(arguments: argparse.Namespace) -> None:
     env_id, env_kwargs = folder.environment(arguments)
     agent = load(file)
     with make_env(env_id, env_kwargs=env_kwargs) as env:
-        modes = env.metadata.get("render_modes") or []
-        if "rgb_array" not in modes:
-            raise ValueError(
-                f"{env_id} draws no pictures: expected rgb_array among its "
-                f"render modes, received {', '.join(modes) or 'none'}"
-            )
         agent.bind(env.observation_space, env.action_space)
     recorded = recording.record(
         agent,

@@ -26,8 +26,8 @@ class RunFolder:
 
     Example:
 
-    >>> RunFolder.of("runs", "PPO", "ALE/Pong-v5", seed=3).path.as_posix()
-    'runs/PPO-ALE_Pong-v5/seed-3'
+    >>> RunFolder("runs/PPO-CartPole-v1/seed-0").agent.as_posix()
+    'runs/PPO-CartPole-v1/seed-0/agent.keras'
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -38,18 +38,6 @@ class RunFolder:
         self.preset = self.path / "preset.json"
         self.progress = self.path / "progress.csv"
         self.checkpoints = self.path / "checkpoints"
-
-    @classmethod
-    def of(
-        cls,
-        logdir: str | os.PathLike[str],
-        algorithm: str,
-        environment: str,
-        seed: int,
-    ) -> "RunFolder":
-        """Returns the folder of a training; makes nothing."""
-        name = run_name(algorithm, environment)
-        return cls(Path(logdir) / name / f"seed-{seed}")
 
     @classmethod
     def holding(cls, path: str | os.PathLike[str]) -> tuple["RunFolder", Path]:
@@ -109,7 +97,13 @@ class RunFolder:
 
 
 def run_name(algorithm: str, environment: str) -> str:
-    """Returns the name of trainings, fit for a path."""
+    """Returns the name of trainings, fit for a path.
+
+    Example:
+
+    >>> run_name("PPO", "ALE/Pong-v5")
+    'PPO-ALE_Pong-v5'
+    """
     return re.sub(r"[^\w.-]", "_", f"{algorithm}-{environment}")
 
 

@@ -10,6 +10,7 @@ from keras_rl2 import presets
 from keras_rl2.cli.parser import DEFAULTS
 from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.cli.run_folder import require_path
+from keras_rl2.cli.run_folder import run_name
 from keras_rl2.envs import make_env
 from keras_rl2.envs.making import find_spec
 from keras_rl2.presets import Preset
@@ -22,9 +23,9 @@ def run(arguments: argparse.Namespace) -> int:
     env_id, env_kwargs = preset.environment, preset.env_kwargs
     make_env(env_id, env_kwargs=env_kwargs).close()
     first, last = arguments.seed, arguments.seed + arguments.seeds
+    logdir = Path(arguments.logdir, run_name(preset.algorithm, env_id))
     runs = {
-        seed: RunFolder.of(arguments.logdir, preset.algorithm, env_id, seed)
-        for seed in range(first, last)
+        seed: RunFolder(logdir / f"seed-{seed}") for seed in range(first, last)
     }
     resumed = _resumed(list(runs.values()), arguments)
 
@@ -120,8 +121,8 @@ def _resumed(
     folders: list[RunFolder], arguments: argparse.Namespace
 ) -> dict[RunFolder, Preset]:
     """Returns the settings of trainings that are resumed, by their folders."""
-    begun = [folder for folder in folders if folder.holds_training]
     if not arguments.resume:
+        begun = [folder for folder in folders if folder.holds_training]
         if begun and not arguments.overwrite:
             raise ValueError(
                 f"{begun[0].path} holds a training: --resume goes on with it, "
@@ -135,9 +136,10 @@ def _resumed(
                 f"{name} does not go with --resume, which keeps the settings "
                 "of preset.json; only --steps or --updates may be another"
             )
+    begun = [folder for folder in folders if folder.holds_checkpoint]
     if not begun:
         raise FileNotFoundError(
-            f"{folders[0].agent}: no such file, nothing to resume"
+            f"{folders[0].checkpoints}: no checkpoint to resume from"
         )
     return {folder: _resumed_preset(folder, arguments) for folder in begun}
 

@@ -87,12 +87,6 @@ class Training:
             ValueError: If a setting does not fit the environment, or the data
                 does not fit the preset or the environment.
         """
-        if not isinstance(preset, Preset):
-            raise ValueError(
-                "Expected a `keras_rl2.presets.Preset`, as "
-                "`keras_rl2.presets.find` returns it. "
-                f"Received: preset={preset!r}"
-            )
         if (data is None) == bool(preset.updates):
             raise ValueError(
                 "Expected `data` with a preset of `updates`, and with no "

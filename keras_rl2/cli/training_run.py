@@ -3,10 +3,8 @@
 import contextlib
 import csv
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
-from typing import TextIO
 
 import keras
 
@@ -135,20 +133,16 @@ class AgentFiles(keras.callbacks.Callback):
             agent.save(unfinished)
 
     def remember(self) -> None:
-        """Continues from the best agent of the folder.
+        """Continues from the best agent of the folder, if there is one.
 
-        The folder's agent is evaluated first if there is no best agent, as in
-        earlier versions, or no score, since the process was killed before
-        writing it. A folder with a checkpoint from before the first evaluation
-        is left alone.
+        It is evaluated again if there is no score of it, since the process was
+        killed before writing that.
         """
-        kept = self.folder.best.is_file()
-        if not kept and self.folder.holds_checkpoint:
-            # The training resumes before its first evaluation.
+        if not self.folder.best.is_file():
             return
-        agent = load(self.folder.best if kept else self.folder.agent)
+        agent = load(self.folder.best)
         score: dict[str, Any] = {}
-        if kept and self.folder.score.is_file():
+        if self.folder.score.is_file():
             score = read_object(self.folder.score)
         if score.get(self.axis) == count(agent, self.axis):
             self.score = self._last = score
@@ -157,13 +151,9 @@ class AgentFiles(keras.callbacks.Callback):
 
     def conclude(self, agent: Agent) -> dict[str, float]:
         """Returns the results of the last agent, evaluating it if needed."""
-        if self._last.get(self.axis) == count(agent, self.axis):
+        if self.score and self._last.get(self.axis) == count(agent, self.axis):
             return self._last
         return self._evaluate(agent)
-
-    def close(self) -> None:
-        """Closes the environments."""
-        self.episodes.env.close()
 
     def _evaluate(self, agent: Agent) -> dict[str, float]:
         """Evaluates the agent, and saves it if it is the best so far."""
@@ -197,15 +187,13 @@ class ProgressFile(keras.callbacks.Callback):
         self.axis = axis
         self.path = path
         self._columns: list[str] = []
-        self._file: TextIO | None = None
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Opens the file, with the rows that are still valid."""
+        """Reads an existing file, and keeps the rows that are still valid."""
         self._columns = []
         if self.path.exists():
             self._columns, rows = read_rows(self.path)
             self._keep(rows)
-        self._file = self.path.open("a", newline="", encoding="utf-8")
 
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
@@ -222,16 +210,6 @@ class ProgressFile(keras.callbacks.Callback):
             self._write(self._columns)
         self._write([logs.get(name, "") for name in self._columns])
 
-    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Closes the file."""
-        self.close()
-
-    def close(self) -> None:
-        """Closes the file, if it is open."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
     def _keep(self, rows: list[list[str]]) -> None:
         """Rewrites the file, with the rows that are still valid."""
         done = count(self.model, self.axis)
@@ -245,10 +223,9 @@ class ProgressFile(keras.callbacks.Callback):
                 csv.writer(file).writerows([self._columns, *valid])
 
     def _write(self, row: list[Any]) -> None:
-        """Writes a row and flushes it, for readers during the training."""
-        assert self._file is not None
-        csv.writer(self._file).writerow(row)
-        self._file.flush()
+        """Adds a row, for readers during the training."""
+        with self.path.open("a", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerow(row)
 
 
 def count(agent: object, axis: str) -> int:
@@ -275,38 +252,16 @@ def train(
     if evaluate is None:
         evaluate = max(length // _EVALUATIONS, 1)
     axis = "updates" if preset.updates else "env_steps"
-    unit = axis.removeprefix("env_")
     episodes = evaluation_of(preset, seed)
     files = AgentFiles(folder, episodes, checkpoint, evaluate, axis)
     with contextlib.ExitStack() as stack:
-        stack.callback(files.close)
-        taken = 0
-        if resume and folder.agent.is_file():
-            agent = load(folder.agent)
-            taken = count(agent, axis)
-            if taken >= length:
-                print(
-                    f"{folder.agent}: has {taken:,} of {length:,} {unit} "
-                    f"already; --{unit} asks for more"
-                )
-                # The training may have been killed before this comparison.
-                files.remember()
-                files.conclude(agent)
-                return
-        saved = resume and folder.holds_checkpoint
-        # Another seed where an earlier release saved the agent alone: it must
-        # not see the same episodes again.
-        own_seed = seed if saved else seed + taken
-        training = Training.from_preset(preset, seed=own_seed, data=data)
+        stack.callback(episodes.env.close)
+        training = Training.from_preset(preset, seed=seed, data=data)
         stack.callback(training.close)
-        if resume and not saved:
-            # Into a new agent: its schedules span the new total of steps.
-            _load_into(training.agent, folder.agent)
-        resumed = f", resumed at {taken:,}" if taken else ""
         print(
             f"{preset.algorithm} on {preset.environment}, seed {seed}, "
-            f"{length:,} {unit}, {_experience(training)}{resumed}: "
-            f"{folder.path}"
+            f"{length:,} {axis.removeprefix('env_')}, "
+            f"{_experience(training)}: {folder.path}"
         )
         if resume:
             files.remember()
@@ -314,7 +269,7 @@ def train(
             folder.clear()
         folder.path.mkdir(parents=True, exist_ok=True)
         write_json(folder.preset, training.preset.to_dict())
-        _fit(training, files, length, taken)
+        _fit(training, files, None if resume else length)
         results = files.conclude(training.agent)
     for file, score in ((folder.agent, results), (folder.best, files.score)):
         print(f"{file}: {describe(score, EVALUATION_EPISODES, 'greedy')}")
@@ -331,53 +286,29 @@ def evaluation_of(preset: Preset, seed: int) -> EvaluationDataset:
     )
 
 
-def _fit(
-    training: Training, files: AgentFiles, length: int, taken: int
-) -> None:
+def _fit(training: Training, files: AgentFiles, length: int | None) -> None:
     """Trains to the end of the run, and saves whatever happens."""
     agent, folder, axis = training.agent, files.folder, files.axis
-    unit = axis.removeprefix("env_")
     table = ProgressFile(folder.progress, axis)
     # The steps of a round that ends with an episode are not known before.
-    progress = Progress(length - taken if agent.whole_episodes else None)
+    progress = Progress(length if agent.whole_episodes else None)
     everything = Checkpoint(
         folder.checkpoints, every_steps=files.save_every or _NEVER, keep=_KEPT
     )
     board = TensorBoard(folder.path)
     try:
-        training.run([everything, files, progress, table, board])
+        training.run([everything, files, progress, table, board], "auto")
     except BaseException:
         # Also after Ctrl-C or an error of the environment: the weights of the
         # last round may have taken hours.
-        done = count(agent, axis)
-        if done > taken:
+        if done := count(agent, axis):
             files.save(agent)
             # The line of progress has not been ended.
             line_break = "\n" if sys.stdout.isatty() else ""
+            unit = axis.removeprefix("env_")
             print(f"{line_break}{folder.agent}: saved at {done:,} {unit}")
         raise
-    finally:
-        table.close()
     files.save(agent)
-    if count(agent, axis) == taken:
-        print(
-            f"nothing was left of {length:,} {unit}, of which resets were "
-            f"some; --{unit} asks for more"
-        )
-
-
-def _load_into(agent: Agent, path: Path) -> None:
-    """Loads weights, optimizer state and step count into an agent."""
-    agent.optimizer.build(agent.trainable_variables)
-    try:
-        with warnings.catch_warnings():
-            # Keras only warns if it does not load an optimizer.
-            warnings.simplefilter("error", UserWarning)
-            agent.load_weights(path)
-    except (ValueError, UserWarning) as error:
-        raise ValueError(
-            f"{path}: does not fit the settings of its preset.json: {error}"
-        ) from error
 
 
 def _experience(training: Training) -> str:

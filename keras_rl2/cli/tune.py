@@ -2,7 +2,8 @@
 
 import argparse
 import contextlib
-import json
+import datetime
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
@@ -59,24 +60,11 @@ def _tune(
     import optuna
     from optuna.trial import TrialState
 
-    space, first = _with_preset(space, preset)
     ended = (TrialState.COMPLETE, TrialState.PRUNED)
-    study = optuna.create_study(
-        storage=arguments.storage,
-        study_name=name,
-        direction="maximize",
-        load_if_exists=True,
-        pruner=optuna.pruners.MedianPruner(5, preset.total_steps // 5),
-    )
     plan = [preset.to_dict(), dict(space.ranges), seeds]
-    if study.user_attrs.get("plan", plan) != plan:
-        raise ValueError(
-            f"{arguments.storage} holds trials of {name} with other settings: "
-            "--study gives another name"
-        )
-    study.set_user_attr("plan", plan)
+    study = _study(name, arguments.storage, plan, preset.total_steps)
     if not any(each.state != TrialState.FAIL for each in study.trials):
-        study.enqueue_trial(first, {"preset": True})
+        study.enqueue_trial({}, {"preset": True})
 
     def objective(trial: optuna.Trial) -> float:
         # A resumed study draws the values that it would have drawn, and
@@ -87,19 +75,54 @@ def _tune(
         except FloatingPointError as error:
             raise optuna.TrialPruned(str(error)) from error
 
+    def tell(study: optuna.Study, trial: Any) -> None:
+        done = len(study.get_trials(states=ended))
+        spent = (time.monotonic() - begun) / (done - before)
+        left = datetime.timedelta(seconds=round(spent * max(trials - done, 0)))
+        value = "pruned" if trial.value is None else f"{trial.value:.1f}"
+        print(f"trial {trial.number}: {value}, {done} of {trials}, {left} left")
+
     trials = arguments.trials
+    begun, before = time.monotonic(), len(study.get_trials(states=ended))
     enough = optuna.study.MaxTrialsCallback(trials, states=ended)
     try:
-        if len(study.get_trials(states=ended)) < trials:
-            study.optimize(objective, callbacks=[enough])
+        if before < trials:
+            study.optimize(objective, callbacks=[tell, enough])
     finally:
         if study.get_trials(states=ended[:1]):
             best = study.best_trial
-            data = _settings(preset, space, best).to_dict()
-            data["source"] = f"tune, trial {best.number}: {best.value:.1f}"
-            data["notes"] = "Other seeds will do worse: the best of many."
-            write_json(Path(f"{name}.json"), data)
-            print(f"{name}.json: {data['source']}")
+            _write_best(name, best, _settings(preset, space, best))
+
+
+def _study(
+    name: str, storage: str, plan: list[Any], steps: int
+) -> "optuna.Study":
+    """Returns the study of a plan, which may hold trials already."""
+    import optuna
+
+    study = optuna.create_study(
+        storage=storage,
+        study_name=name,
+        direction="maximize",
+        load_if_exists=True,
+        pruner=optuna.pruners.MedianPruner(5, steps // 5),
+    )
+    if study.user_attrs.get("plan", plan) != plan:
+        raise ValueError(
+            f"{storage} holds trials of {name} with other settings: --study "
+            "gives another name"
+        )
+    study.set_user_attr("plan", plan)
+    return study
+
+
+def _write_best(name: str, best: Any, preset: Preset) -> None:
+    """Writes the settings of the best trial as a preset."""
+    data = preset.to_dict()
+    data["source"] = f"tune, trial {best.number}: {best.value:.1f}"
+    data["notes"] = "Other seeds will do worse: the best of many."
+    write_json(Path(f"{name}.json"), data)
+    print(f"{name}.json: {data['source']}")
 
 
 def _train(trial: "optuna.Trial", preset: Preset, seeds: list[int]) -> float:
@@ -136,27 +159,6 @@ def _train(trial: "optuna.Trial", preset: Preset, seeds: list[int]) -> float:
 
 def _settings(preset: Preset, space: SearchSpace, trial: Any) -> Preset:
     """Returns the settings of a trial, the first of which is the preset."""
-    values = space.suggest(trial)
-    first = "preset" in trial.user_attrs
-    return preset if first else space.apply(preset, values)
-
-
-def _with_preset(
-    space: SearchSpace, preset: Preset
-) -> tuple[SearchSpace, dict[str, Any]]:
-    """Returns the space with the preset in it, and the preset's values."""
-    with contextlib.closing(Training.from_preset(preset)) as training:
-        config, dataset = training.agent.get_config(), training.dataset
-    ranges, first = dict(space.ranges), {}
-    for name, given in space.ranges.items():
-        section, _, key = name.rpartition(".")
-        made = config.get(key, getattr(dataset, key, None))
-        own = getattr(preset, section).get(key, made)
-        own = own.get("initial") if isinstance(own, dict) else own
-        if isinstance(given, list):
-            own = own if own in given else "preset"
-            ranges[name] = given if own in given else [*given, own]
-            first[name] = json.dumps(own)
-        elif own is not None:
-            first[name] = min(max(own, given["low"]), given["high"])
-    return SearchSpace(space.algorithm, ranges), first
+    if "preset" in trial.user_attrs:
+        return preset
+    return space.apply(preset, space.suggest(trial))

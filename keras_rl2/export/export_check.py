@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -10,14 +9,11 @@ import keras
 import numpy as np
 import numpy.typing as npt
 
-from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.collecting.policy_actor import Actions
-from keras_rl2.collecting.policy_actor import PolicyActor
 from keras_rl2.data.evaluation import EvaluationDataset
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.export.policy_file import PolicyFile
 from keras_rl2.policies.actors import ActorSnapshot
-from keras_rl2.spaces.supported import action_spec
 from keras_rl2.spaces.supported import check_same
 from keras_rl2.spaces.supported import space_tree
 from keras_rl2.spaces.trees import Tree
@@ -25,8 +21,6 @@ from keras_rl2.spaces.trees import leaves
 
 # Differences by the order of operations, and by weights in 16 bits.
 _TOLERANCES = {None: 1e-4, "float16": 1e-2}
-# Upper bound of `loss` and `tolerance`, which are shares and differences.
-_MOST = 1e9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,9 +86,6 @@ def check_export(
     **kwargs: Any,
 ) -> ExportCheck:
     """Plays an exported policy against its agent; see `Agent.check_export`."""
-    check_in_range(loss=(loss, 0.0, _MOST))
-    if tolerance is not None:
-        check_in_range(tolerance=(tolerance, 0.0, _MOST))
     file = PolicyFile(filepath, trusted=True)
     check_same(
         str(filepath),
@@ -102,15 +93,8 @@ def check_export(
         action=(file.action_space, agent.action_space),
     )
     dataset = EvaluationDataset(env, deterministic=file.deterministic, **kwargs)
-    count = dataset.env.num_envs
-    player = PolicyActor(
-        _FileRunner(file),
-        action_spec(file.action_space),
-        file.initial_state(count),
-        count,
-        gives_numbers=False,
-    )
-    watched = _Compared(agent, player, file.deterministic)
+    player: Any = _FileActor(file, dataset.env.num_envs)
+    watched = _Compared(agent, player, dataset.env.num_envs, file.deterministic)
     ours = dataset.play(agent, watched)
     theirs = dataset.play(agent, player)
     if tolerance is None:
@@ -127,40 +111,40 @@ def check_export(
     )
 
 
-class _FileRunner:
-    """Runs a file by the interface of the agent's policy."""
+class _FileActor:
+    """Acts by a file, by the interface of `PolicyActor`."""
 
-    def __init__(self, file: PolicyFile) -> None:
+    def __init__(self, file: PolicyFile, num_envs: int) -> None:
         self._file = file
+        self._state = file.initial_state(num_envs)
 
-    def set_weights(self, weights: list[npt.NDArray[Any]]) -> None:
-        """Does nothing: the weights are in the file."""
+    def begin(self, envs: npt.NDArray[Any]) -> None:
+        """Begins episodes, `[B]`, with zeros as their recurrent state."""
+        for each in self._state:
+            each[envs] = 0
 
     def __call__(
         self,
         observation: Tree[np.ndarray],
-        noise: npt.NDArray[Any] | None,
-        memory: Sequence[npt.NDArray[Any]] = (),
-    ) -> list[npt.NDArray[Any]]:
-        """Returns the environment's actions, and the state."""
-        begins, state = memory[:1], memory[1:]
-        # A file has no input for the begin of episodes: zeros are the state.
-        state = [
-            np.where(np.reshape(begins, (-1, *[1] * (each.ndim - 1))), 0, each)
-            for each in state
-        ]
-        action, after = self._file.act(observation, state, noise)
-        arrays = leaves(action)
-        return [arrays[0], *arrays, *after]
+        noise: npt.NDArray[Any] | None = None,
+    ) -> Actions:
+        """Returns the environment's actions, whole and by their first part."""
+        action, state = self._file.act(observation, self._state, noise)
+        self._state = tuple(map(np.array, state))
+        return leaves(action)[0], action
 
 
 class _Compared(ActorSnapshot):
     """Acts by the agent, and compares each action with that of the file."""
 
     def __init__(
-        self, agent: keras.Model, file: PolicyActor, deterministic: bool
+        self,
+        agent: keras.Model,
+        file: _FileActor,
+        num_envs: int,
+        deterministic: bool,
     ) -> None:
-        super().__init__(agent, file.num_envs, deterministic)
+        super().__init__(agent, num_envs, deterministic)
         self._file = file
         self._spaces = leaves(space_tree(agent.action_space))
         self.observations = 0

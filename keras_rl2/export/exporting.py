@@ -123,14 +123,7 @@ def export(
     is_run = "target_spec" not in kwargs
     kwargs = {
         "verbose": False,
-        "input_signature": [
-            keras.InputSpec(
-                shape=tuple(each["shape"]),
-                dtype=each["dtype"],
-                name=each["name"],
-            )
-            for each in inputs
-        ],
+        "input_signature": [*map(_input_spec, inputs)],
         **_quantization(agent, deterministic, quantize, representative),
         **kwargs,
     }
@@ -252,6 +245,14 @@ def _inputs(
         _entry(f"state_{k}", each, batch_size, "state", index=k)
         for k, each in enumerate(agent.initial_state(1))
     ]
+
+
+def _input_spec(entry: dict[str, Any]) -> keras.InputSpec:
+    """Returns an input in Keras' form."""
+    shape = tuple(entry["shape"])
+    return keras.InputSpec(
+        shape=shape, dtype=entry["dtype"], name=entry["name"]
+    )
 
 
 def _outputs(

@@ -53,11 +53,6 @@ NAME = "keras_rl2.json"
 _EXTRA = "assets.extra"
 #: Kind of manifest, and its newest version that this release supports.
 KIND, NEWEST = "keras_rl2 policy", 1
-# The entries that are needed to run a policy.
-_REQUIRED = (
-    *("algorithm", "deterministic", "observation_space", "action_space"),
-    *("inputs", "outputs", "states"),
-)
 # The earliest date of zip archives: equal manifests make equal files.
 _FIRST_DATE = (1980, 1, 1, 0, 0, 0)
 _LONGEST_REASON = 300
@@ -129,21 +124,15 @@ def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
     check_path(path=path)
     format = format_of(path)
     content = _read(Path(path), format)
-    if content is None:
+    found: dict[str, Any] = content if isinstance(content, dict) else {}
+    if found.get("kind") != KIND or found.get("version") != NEWEST:
         raise ValueError(
-            "Expected an exported policy with a manifest, as "
-            "`agent.export` of keras_rl2 0.2 or later writes. "
-            f"Received: {path}, which has none"
+            f"Expected a manifest of kind {KIND!r} and version {NEWEST}, as "
+            "`agent.export` of keras_rl2 0.2 or later writes it. Received: "
+            f"{path}, with kind {found.get('kind')!r} and version "
+            f"{found.get('version')!r}"
         )
-    found = content if isinstance(content, dict) else {}
-    missing = [key for key in _REQUIRED if key not in found]
-    if found.get("kind") != KIND or found.get("version") != NEWEST or missing:
-        raise ValueError(
-            f"Expected a manifest of kind {KIND!r} and version {NEWEST}. "
-            f"Received: {path}, of kind {found.get('kind')!r}, version "
-            f"{found.get('version')!r}, without {', '.join(missing) or '-'}"
-        )
-    return content
+    return found
 
 
 def write_manifest(path: Path, format: str, manifest: dict[str, Any]) -> None:

@@ -94,14 +94,25 @@ class Episodes:
             )
         for path, each in spaces.items():
             array = given[path]
-            if array.dtype.kind == "f" and not isinstance(each, Box):
+            if array.dtype.kind not in (
+                "biuf" if isinstance(each, Box) else "biu"
+            ):
                 raise ValueError(
-                    f"Expected integers as actions of {each} in {self.name}. "
-                    f"Received: dtype {array.dtype}"
+                    f"Expected numbers of the kind of {each} as actions in "
+                    f"{self.name}. Received: dtype {array.dtype}"
                 )
             low, high = _bounds(each)
             outside = (array < low) | (array > high)
             self._refuse(array, outside, f"actions within {each}")
+
+    def check_observations(self, space: gymnasium.Space[Any]) -> None:
+        """Raises a `ValueError` for choices that are not in a space."""
+        given = dict(named_leaves(self.observation))
+        for path, each in named_leaves(space_tree(space)):
+            if not isinstance(each, Box):
+                low, high = _bounds(each)
+                outside = (given[path] < low) | (given[path] > high)
+                self._refuse(given[path], outside, f"observations of {each}")
 
     def _refuse(self, array: np.ndarray, bad: np.ndarray, what: str) -> None:
         """Raises an error for the first bad number, with its place."""
@@ -142,22 +153,17 @@ def episodes_of_arrays(
         raise ValueError(
             f"Expected arrays of numbers in {name}. Received: {error}"
         ) from error
-    _check_keys(given, name)
-    observation, following = given["observations"], given.get(_NEXT)
+    _check_arrays(given, name)
+    observation = given["observations"]
+    # Meaningless after a termination, and never used.
+    following = given.get(_NEXT, observation)
     reward = given["rewards"].astype(np.float32)
     terminated = given["terminations"].astype(np.bool_)
-    ended = terminated | given["truncations"].astype(np.bool_)
-    if following is not None:
-        for here, there in zip(
-            leaves(observation), leaves(following), strict=True
-        ):
-            differs = there[:-1] != here[1:]
-            ended[:-1] |= differs.reshape(len(differs), -1).any(axis=1)
-    ended[-1] = True
+    ended = _ended(given)
     last = np.flatnonzero(ended)
     first = np.append(0, last[:-1] + 1)
     step = np.ones(len(ended), np.bool_)
-    if following is None:
+    if _NEXT not in given:
         step[last] = terminated[last]
     lengths = np.add.reduceat(step, first, dtype=np.int64)
     if not step.any():
@@ -170,19 +176,14 @@ def episodes_of_arrays(
     # The rows of observations: those of the steps, and one after each last.
     end = last[kept]
     place = np.searchsorted(np.flatnonzero(step), end, "right")
-
-    def with_finals(array: np.ndarray, after: np.ndarray) -> np.ndarray:
-        return np.insert(array[step], place, after[end], axis=0)
-
     return Episodes(
         name=name,
         lengths=lengths[kept],
         returns=np.add.reduceat(reward, first, dtype=np.float64)[kept],
         observation=map_leaves(
-            with_finals,
+            lambda now, then: np.insert(now[step], place, then[end], axis=0),
             observation,
-            # Meaningless after a termination, and never used.
-            observation if following is None else following,
+            following,
         ),
         action=map_leaves(lambda array: array[step], given["actions"]),
         reward=reward[step],
@@ -199,7 +200,21 @@ def compact(array: npt.ArrayLike) -> np.ndarray:
     return array.astype(np.float32) if array.dtype == np.float64 else array
 
 
-def _check_keys(given: Mapping[str, Any], name: str) -> None:
+def _ended(given: Mapping[str, Any]) -> np.ndarray:
+    """Returns whether each step is the last one of its episode, `[N]`."""
+    ended = (given["terminations"] + given["truncations"]).astype(np.bool_)
+    if _NEXT in given:
+        pairs = zip(
+            leaves(given["observations"]), leaves(given[_NEXT]), strict=True
+        )
+        for here, there in pairs:
+            differs = there[:-1] != here[1:]
+            ended[:-1] |= differs.reshape(len(differs), -1).any(axis=1)
+    ended[-1] = True
+    return ended
+
+
+def _check_arrays(given: Mapping[str, Any], name: str) -> None:
     """Raises an error if arrays are missing, or do not fit together."""
     if not {*_NEEDED} <= {*given} <= {*_NEEDED, _NEXT}:
         raise ValueError(

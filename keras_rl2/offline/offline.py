@@ -192,13 +192,8 @@ class OfflineDataset(RoundDataset):
         """Settles the spaces between data and agent."""
         observation = given_or(self.observation_space, agent.observation_space)
         action = given_or(self.action_space, agent.action_space)
-        if observation is None or action is None:
-            raise ValueError(
-                "Expected an agent that knows its spaces, or a dataset that "
-                "does: pass `observation_space` and `action_space` to "
-                f"`{type(self).__name__}`. Received: neither"
-            )
         agent.bind(observation, action)
+        self.recorded.check_observations(observation)
         if self.action_space is None:
             self.recorded.check_actions(action)
         self.observation_space, self.action_space = observation, action

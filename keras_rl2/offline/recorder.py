@@ -1,8 +1,10 @@
 """Recording a dataset by playing in an environment."""
 
+import itertools
 import operator
 import os
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,17 +13,12 @@ from typing import Any
 import numpy as np
 
 from keras_rl2.basics import seeds
-from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import refusing_unknown
-from keras_rl2.collecting.collector import Collector
-from keras_rl2.collecting.policy_actor import Actions
+from keras_rl2.collecting.checks import check_mask
 from keras_rl2.collecting.random_actor import MaskedRandomActor
 from keras_rl2.collecting.random_actor import random_actions
-from keras_rl2.collecting.random_actor import random_actor
-from keras_rl2.collecting.random_actor import steps_for_environments
-from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.distributions import policy_head
 from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.envs.adapt import is_maker
@@ -39,8 +36,8 @@ from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 
-# Maximum steps of each environment per collection.
-_MOST_STEPS = 1024
+# Steps for which noise and random actions are drawn at once.
+_BLOCK = 1024
 
 
 @refusing_unknown
@@ -55,9 +52,6 @@ def record(
     num_envs: int = 1,
     env_kwargs: Mapping[str, Any] | None = None,
     wrappers: Sequence[EnvWrapper] = (),
-    batch_size: int = 256,
-    n_step: int = 1,
-    updates_per_epoch: int = 1000,
 ) -> OfflineDataset:
     """Plays in an environment, and returns the transitions as a dataset.
 
@@ -85,13 +79,10 @@ def record(
             Defaults to `None`.
         wrappers: sequence of functions from an environment to another one, for
             an environment passed as an id. Defaults to `()`.
-        batch_size: int. Transitions of one minibatch. Defaults to `256`.
-        n_step: int. Rewards that a transition adds up before it bootstraps.
-            Defaults to `1`.
-        updates_per_epoch: int. Updates of one Keras epoch. Defaults to `1000`.
 
     Returns:
-        `OfflineDataset` of the recorded steps.
+        `OfflineDataset` of the recorded steps. For other arguments of it, pass
+        its `recorded` to another one.
 
     Raises:
         ValueError: If the agent does not fit the environment, an action is
@@ -105,7 +96,6 @@ def record(
     <OfflineDataset: ... episodes, 500 transitions, return ... (... to ...)>
     """
     check_positive(steps=steps, num_envs=num_envs)
-    check_flag(deterministic=deterministic)
     check_seed(seed)
     if path is not None:
         check_new(Path(path))
@@ -113,20 +103,18 @@ def record(
         env, num_envs, env_kwargs=env_kwargs, wrappers=wrappers
     )
     try:
-        player = _Player(policy, made, seed, deterministic)
+        env_seed, acting = seeds.sequence(seed).spawn(2)
+        begun = int(env_seed.generate_state(1)[0] >> 2)
+        generator = np.random.default_rng(acting)
+        act, begin = _actor_of(policy, made, generator, deterministic)
+        played = play(made, steps, begun, act, begin)
         episodes = episodes_of_arrays(
-            _play(player, made, steps),
+            _in_order(played, steps),
             f"the recording of {made.name}",
             made.observation_space,
             made.action_space,
         )
-        recorded = OfflineDataset(
-            episodes,
-            batch_size,
-            n_step,
-            seed,
-            updates_per_epoch=updates_per_epoch,
-        )
+        recorded = OfflineDataset(episodes, seed=seed)
         if path is not None:
             spec = getattr(made.env, "spec", None)
             write_minari(episodes, Path(path), spec)
@@ -136,144 +124,140 @@ def record(
     return recorded
 
 
-class _Player:
-    """Acts by an agent, by a function, or at random."""
+def play(
+    env: VectorEnvAdapter,
+    steps: int,
+    seed: int,
+    act: Callable[[Any], Any],
+    begin: Callable[[np.ndarray], None] | None = None,
+) -> dict[str, Any]:
+    """Takes so many steps, of all environments together.
 
-    def __init__(
-        self,
-        policy: Any,
-        env: VectorEnvAdapter,
-        seed: int | None,
-        deterministic: bool,
-    ) -> None:
-        env_seed, acting = seeds.sequence(seed).spawn(2)
-        self.env_seed = int(env_seed.generate_state(1)[0] >> 2)
-        self.head = policy_head(env.action_space)
-        self._generator = np.random.default_rng(acting)
-        self._num_envs = env.num_envs
-        self._agent: Any = None
-        self._state: Any = None
-        self.actor: Any = random_actor
-        if policy is None or policy == "random":
-            if is_masked(env.observation_space):
-                self.actor = MaskedRandomActor(self.head, self._generator)
-        elif hasattr(policy, "sample_action"):
-            policy.bind(env.observation_space, env.action_space)
-            self.actor = ActorSnapshot(policy, env.num_envs, deterministic)
-            self._agent, self.head = policy, policy.policy_head
-        elif callable(policy):
-            self.actor = _FunctionActor(policy, env, self.head)
-        else:
-            raise ValueError(
-                "Expected an agent, a function from an observation to an "
-                f"action, or 'random'. Received: policy={policy!r}"
-            )
+    Args:
+        env: `VectorEnvAdapter`. The environments, B.
+        steps: int. The steps to take.
+        seed: int. Seeds the environments.
+        act: Function from observations `[B, ...]` to the environment's actions.
+        begin: Function of `[B]` bool: whose next step begins an episode.
+            Defaults to `None`.
 
-    @property
-    def is_recurrent(self) -> bool:
-        """Whether the policy is recurrent."""
-        return self._agent is not None and bool(self._agent.initial_state(1))
-
-    def noise(self, horizon: int) -> Any:
-        """Returns the noise of the next steps, or their random actions."""
-        shape = (horizon, self._num_envs)
-        if self.actor is random_actor:
-            return random_actions(self.head, self._generator, shape)
-        if self._agent is None or self.actor.deterministic:
-            return [None] * horizon
-        noise, self._state = self._agent.draw_noise(
-            self._generator, shape, self._state
-        )
-        return noise
-
-    def taken(self, trajectory: Trajectory) -> Any:
-        """Returns the actions in the environment's form, `[T, B, ...]`."""
-        if isinstance(self.actor, _FunctionActor):
-            return self.actor.taken()
-        return steps_for_environments(self.head, trajectory.action)
-
-
-class _FunctionActor:
-    """A function of one observation, which acts in several environments."""
-
-    def __init__(
-        self, function: Callable[[Any], Any], env: VectorEnvAdapter, head: Any
-    ) -> None:
-        self._function = function
-        self._spec = action_spec(env.action_space)
-        # In place of the policy's own actions.
-        shape = (env.num_envs, *head.action_shape)
-        self._none = np.zeros(shape, head.action_dtype)
-        self._given: list[Any] = []
-
-    def __call__(self, observation: Tree[np.ndarray], noise: object) -> Actions:
-        """Calls the function once for each environment."""
-        actions = [
-            map_leaves(
-                lambda spec, each: np.asarray(each, spec.dtype),
-                self._spec,
-                self._function(
-                    map_leaves(operator.itemgetter(index), observation)
-                ),
-            )
-            for index in range(len(self._none))
-        ]
-        self._given.append(map_leaves(lambda *each: np.stack(each), *actions))
-        return self._none, self._given[-1]
-
-    def taken(self) -> Any:
-        """Returns the actions since the last call, `[T, B, ...]`."""
-        given, self._given = self._given, []
-        return map_leaves(lambda *each: np.stack(each), *given)
-
-
-def _play(player: _Player, env: VectorEnvAdapter, steps: int) -> dict[str, Any]:
-    """Takes the steps, and returns them as arrays `[N, ...]`."""
-    horizon = min(-(-steps // env.num_envs), _MOST_STEPS)
-    collector = Collector(env, horizon, player.head.format)
-    collector.sequence_length = horizon if player.is_recurrent else None
-    collector.reset(seed=player.env_seed)
-    parts: list[dict[str, Any]] = []
+    Returns:
+        dict of arrays `[T, B, ...]` by the names of `OfflineDataset`, and
+        `valid`: whether a step was one, and no reset.
+    """
+    masked = is_masked(env.observation_space)
+    head = policy_head(env.action_space).format
+    observation: Any = map_leaves(np.array, env.reset(seed=seed))
+    rows: list[dict[str, Any]] = []
     count = 0
     while count < steps:
-        trajectory = collector.collect(player.actor, player.noise(horizon))
-        parts.append(_steps(trajectory, player.taken(trajectory)))
-        count += int(np.count_nonzero(trajectory.valid))
-    joined = map_leaves(lambda *each: np.concatenate(each), *parts)
-    return _in_order(joined, steps)
+        resetting = env.pending_reset
+        if masked:
+            check_mask(head, observation, resetting, env.name, len(rows))
+        action = map_leaves(np.array, act(observation))
+        after, reward, terminated, truncated, final = env.step(action)
+        after = map_leaves(np.array, after)
+        ended = terminated | truncated
+        rows.append(
+            {
+                "observations": observation,
+                "actions": action,
+                "rewards": np.array(reward),
+                "terminations": np.array(terminated),
+                "truncations": np.array(truncated),
+                "next_observations": _followed(after, final, ended),
+                "valid": ~resetting,
+            }
+        )
+        if begin is not None:
+            begin(resetting if env.masks_reset_rows else ended)
+        observation = after
+        count += int(np.count_nonzero(~resetting))
+    played: dict[str, Any] = map_leaves(lambda *each: np.stack(each), *rows)
+    return played
 
 
-def _steps(trajectory: Trajectory, taken: Tree[np.ndarray]) -> dict[str, Any]:
-    """Returns steps with their next observations, `[T, B, ...]`."""
-    t, b = np.divmod(trajectory.final_index, trajectory.reward.shape[1])
+def _followed(after: Any, final: Any, ended: np.ndarray) -> Any:
+    """Returns next observations: the final one where an episode ended."""
+    if final is None:
+        return after
 
-    def followed(array: np.ndarray, final: np.ndarray) -> np.ndarray:
-        following = array[1:].copy()
-        following[t, b] = final
-        return following
+    def chosen(after: np.ndarray, final: np.ndarray) -> np.ndarray:
+        rows = after.copy()
+        rows[ended] = final[ended]
+        return rows
 
-    return {
-        "observations": map_leaves(
-            lambda array: array[:-1], trajectory.observation
-        ),
-        "actions": taken,
-        "rewards": trajectory.reward,
-        "terminations": trajectory.terminated,
-        "truncations": trajectory.truncated,
-        "next_observations": map_leaves(
-            followed, trajectory.observation, trajectory.final_observation
-        ),
-        "valid": trajectory.valid,
-    }
+    return map_leaves(chosen, after, final)
 
 
-def _in_order(joined: dict[str, Any], steps: int) -> dict[str, Any]:
+def _actor_of(
+    policy: Any,
+    env: VectorEnvAdapter,
+    generator: np.random.Generator,
+    deterministic: bool,
+) -> tuple[Callable[[Any], Any], Callable[[np.ndarray], None] | None]:
+    """Returns functions that choose actions, and that begin episodes."""
+    if policy is None or policy == "random":
+        return random_policy(env, generator), None
+    if hasattr(policy, "sample_action"):
+        policy.bind(env.observation_space, env.action_space)
+        actor = ActorSnapshot(policy, env.num_envs, deterministic)
+        noise = _noise(policy, generator, env.num_envs)
+        if deterministic:
+            noise = itertools.repeat(None)
+        return lambda seen: actor(seen, next(noise))[1], actor.begin
+    if not callable(policy):
+        raise ValueError(
+            "Expected an agent, a function from an observation to an action, "
+            f"or 'random'. Received: policy={policy!r}"
+        )
+    spec = action_spec(env.action_space)
+
+    def act(observation: Tree[np.ndarray]) -> Any:
+        actions = [
+            policy(map_leaves(operator.itemgetter(index), observation))
+            for index in range(env.num_envs)
+        ]
+        return map_leaves(
+            lambda spec, *each: np.array(each, spec.dtype), spec, *actions
+        )
+
+    return act, None
+
+
+def random_policy(
+    env: VectorEnvAdapter, generator: np.random.Generator
+) -> Callable[[Any], Any]:
+    """Returns a function that draws actions, among valid ones with a mask."""
+    head = policy_head(env.action_space)
+    if is_masked(env.observation_space):
+        actor = MaskedRandomActor(head, generator)
+        return lambda observation: actor(observation, None)[1]
+    actions = _random_actions(head, generator, env.num_envs)
+    return lambda observation: next(actions)[1]
+
+
+def _random_actions(head: Any, generator: Any, num_envs: int) -> Iterator[Any]:
+    """Yields actions of each step, drawn for many steps at once."""
+    while True:
+        yield from random_actions(head, generator, (_BLOCK, num_envs))
+
+
+def _noise(agent: Any, generator: Any, num_envs: int) -> Iterator[Any]:
+    """Yields the noise of each step, drawn for many steps at once."""
+    state = None
+    while True:
+        noise, state = agent.draw_noise(generator, (_BLOCK, num_envs), state)
+        yield from noise
+
+
+def _in_order(played: dict[str, Any], steps: int) -> dict[str, Any]:
     """Returns the first steps, one environment after another: `[N, ...]`."""
-    t, b = np.nonzero(joined.pop("valid"))
+    t, b = np.nonzero(played.pop("valid"))
     # The first in time, of all environments together.
     t, b = t[:steps], b[:steps]
     order = np.lexsort((t, b))
     t, b = t[order], b[order]
-    record: dict[str, Any] = map_leaves(lambda array: array[t, b], joined)
+    record: dict[str, Any] = map_leaves(lambda array: array[t, b], played)
     record["truncations"] |= np.append(b[1:] != b[:-1], True)
     return record

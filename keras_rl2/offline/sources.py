@@ -2,7 +2,6 @@
 
 import os
 import re
-import zipfile
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -21,7 +20,6 @@ from keras_rl2.offline.episodes import compact
 from keras_rl2.offline.episodes import episodes_of_arrays
 from keras_rl2.saving.atomic_files import replacing
 from keras_rl2.spaces.supported import space_tree
-from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 
 if TYPE_CHECKING:
@@ -60,14 +58,8 @@ def read_episodes(source: GivenSource) -> Episodes:
 def _read_path(path: Path) -> Episodes:
     """Reads an .npz file, or the folder of a Minari dataset."""
     if path.is_file() and path.suffix == ".npz":
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = dict(file)
-        except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(
-                f"Expected arrays of numbers in {path}. Received: {error}"
-            ) from error
-        return episodes_of_arrays(arrays, str(path))
+        with np.load(path, allow_pickle=False) as file:
+            return episodes_of_arrays(file, str(path))
     for folder in (path, path / "data"):
         if (folder / "main_data.hdf5").is_file():
             try:
@@ -109,51 +101,31 @@ def _read_replay(replay: ReplayDataset) -> Episodes:
 
 def _read_minari(storage: Any, episodes: Iterable[int]) -> Episodes:
     """Reads episodes of Minari's storage by their numbers."""
-    parts: dict[str, list[Any]] = {
-        key: []
-        for key in (
-            *("observations", "actions", "rewards"),
-            *("terminations", "truncations"),
-        )
-    }
+    parts = []
     for episode in storage.get_episodes(episodes):
-        steps = len(episode["rewards"])
-        for key, read in parts.items():
-            counts = {*map(len, leaves(episode[key]))}
-            if counts != {steps + (key == "observations")}:
-                raise ValueError(
-                    f"{key} of {counts} steps in episode {episode['id']} of "
-                    f"{steps} steps"
-                )
-            read.append(map_leaves(compact, episode[key]))
-    rewards = parts["rewards"]
-    joined = {
-        key: map_leaves(lambda *each: np.concatenate(each), *read)
-        for key, read in parts.items()
-    }
-    return Episodes(
-        name=str(storage.data_path),
-        lengths=np.array([*map(len, rewards)], np.int64),
-        returns=np.array([np.sum(each, dtype=float) for each in rewards]),
-        observation=joined["observations"],
-        action=joined["actions"],
-        reward=joined["rewards"].astype(np.float32),
-        terminated=joined["terminations"].astype(np.bool_),
-        truncated=joined["truncations"].astype(np.bool_),
-        observation_space=storage.observation_space,
-        action_space=storage.action_space,
+        seen, ends = episode["observations"], episode["truncations"].copy()
+        ends[-1] |= not episode["terminations"][-1]
+        kept = ("actions", "rewards", "terminations")
+        parts.append(
+            {key: episode[key] for key in kept}
+            | {
+                "observations": map_leaves(lambda a: compact(a[:-1]), seen),
+                "next_observations": map_leaves(lambda a: compact(a[1:]), seen),
+                "truncations": ends,
+            }
+        )
+    return episodes_of_arrays(
+        map_leaves(lambda *each: np.concatenate(each), *parts),
+        str(storage.data_path),
+        storage.observation_space,
+        storage.action_space,
     )
 
 
 def _import_storage() -> Any:
     """Returns Minari's class of datasets on disk."""
-    try:
-        from minari.dataset.minari_storage import MinariStorage
-    except ImportError as error:
-        raise ImportError(
-            "Expected minari, which reads and writes recorded episodes: `pip "
-            "install keras-rl2-fit[minari]`. Received: a Python without it"
-        ) from error
+    from minari.dataset.minari_storage import MinariStorage
+
     return MinariStorage
 
 
@@ -198,28 +170,25 @@ def _buffers(episodes: Episodes) -> Iterator[Any]:
     """Yields each episode in Minari's form, with the dtypes of the spaces."""
     from minari.data_collector import EpisodeBuffer
 
-    assert episodes.observation_space is not None
-    assert episodes.action_space is not None
-    seen = space_tree(episodes.observation_space)
-    taken = space_tree(episodes.action_space)
     stops = np.cumsum(episodes.lengths).tolist()
-    for number, (length, stop) in enumerate(
-        zip(episodes.lengths.tolist(), stops, strict=True)
-    ):
-        step = slice(stop - length, stop)
-        row = slice(stop - length + number, stop + number + 1)
+    for number, stop in enumerate(stops):
+        step = slice(stop - int(episodes.lengths[number]), stop)
+        row = slice(step.start + number, stop + number + 1)
         yield EpisodeBuffer(
-            observations=map_leaves(
-                lambda space, a, row=row: a[row].astype(space.dtype),
-                seen,
-                episodes.observation,
+            observations=_rows(
+                episodes.observation_space, episodes.observation, row
             ),
-            actions=map_leaves(
-                lambda space, a, step=step: a[step].astype(space.dtype),
-                taken,
-                episodes.action,
-            ),
+            actions=_rows(episodes.action_space, episodes.action, step),
             rewards=episodes.reward[step],
             terminations=episodes.terminated[step],
             truncations=episodes.truncated[step],
         )
+
+
+def _rows(space: Any, tree: Any, rows: slice) -> Any:
+    """Returns rows of a tree, with the dtypes of its space."""
+    return map_leaves(
+        lambda space, array: array[rows].astype(space.dtype),
+        space_tree(space),
+        tree,
+    )

@@ -253,18 +253,6 @@ class CheckpointFolder:
         elif error is not None:
             raise error
 
-    def add_notes(self, error: Exception) -> None:
-        """Adds notes on the newest checkpoint to an error that ends a `fit`."""
-        failed = self._join()
-        if failed is not None:
-            error.add_note(f"No checkpoint could be written: {failed}")
-        if paths := self.paths():
-            # Its weights are finite, whether or not the present ones are.
-            error.add_note(
-                f"The newest checkpoint is {paths[-1]}: the same program, run "
-                "again, goes on from there."
-            )
-
     def clear(self) -> None:
         """Removes all checkpoints, and nothing else."""
         if not self.directory.is_dir():

@@ -14,7 +14,6 @@ import numpy as np
 # Marks a value of a type that JSON lacks: {"$tuple": [...]}.
 _ARRAY, _SCALAR, _TUPLE, _DICT = "$array", "$scalar", "$tuple", "$dict"
 _DEQUE, _GENERATOR = "$deque", "$generator"
-_SET, _FROZEN_SET = "$set", "$frozenset"
 _KINDS = "biufcSU"
 _BIT_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 
@@ -73,9 +72,6 @@ def _taken_apart(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return [inner(each) for each in value]
     if kind is tuple:
         return {_TUPLE: [inner(each) for each in value]}
-    if kind in (set, frozenset):
-        key = _SET if kind is set else _FROZEN_SET
-        return {key: [inner(each) for each in sorted(value, key=repr)]}
     if kind is deque:
         return {_DEQUE: [value.maxlen, [inner(each) for each in value]]}
     if isinstance(value, np.random.Generator):
@@ -85,8 +81,8 @@ def _taken_apart(value: Any, arrays: dict[str, np.ndarray]) -> Any:
             return {key: inner(each) for key, each in value.items()}
         return {_DICT: [[inner(k), inner(each)] for k, each in value.items()]}
     raise TypeError(
-        "Expected numbers, strings, arrays, and lists, tuples, sets, deques "
-        f"and dicts of them. Received: {kind.__name__}"
+        "Expected numbers, strings, arrays, and lists, tuples, deques and "
+        f"dicts of them. Received: {kind.__name__}"
     )
 
 
@@ -103,8 +99,6 @@ _PUT_TOGETHER: dict[str, Callable[[Any, Mapping[str, np.ndarray]], Any]] = {
     _ARRAY: lambda name, arrays: arrays[name],
     _SCALAR: lambda name, arrays: arrays[name][()],
     _TUPLE: lambda items, arrays: tuple(from_json(items, arrays)),
-    _SET: lambda items, arrays: set(from_json(items, arrays)),
-    _FROZEN_SET: lambda items, arrays: frozenset(from_json(items, arrays)),
     _DEQUE: lambda value, arrays: deque(from_json(value[1], arrays), value[0]),
     _GENERATOR: _generator,
     _DICT: lambda pairs, arrays: {

@@ -155,13 +155,21 @@ def fit_rounds(
 ) -> None:
     """Trains in whole rounds, from a checkpoint if there is one."""
     _bind(agent, x)
-    run = Run.beginning(agent.env_steps, x, initial_epoch)
+    run = Run(
+        first_epoch=initial_epoch,
+        warm_up=x.steps_before_first_round,
+        env_steps=agent.env_steps,
+        epoch=initial_epoch,
+    )
     # Before anything is restored, all is checked to fit together.
     run.end(run.steps_per_epoch(x, total_steps), epochs, total_steps)
     of_epoch = run.rounds_per_epoch(x, total_steps)
     watched = bool(agent.observers) or any(map(_watches_rounds, given))
     batches_of = _batches_of(agent, x, of_epoch, watched)
     checkpoint, ordered = _ordered(x, given, verbose)
+    for each in ordered:
+        if isinstance(each, Progress):
+            each.asked = total_steps
     with checkpoint.alone() if checkpoint else contextlib.nullcontext():
         run, last = _position(agent, x, checkpoint, run, epochs, total_steps)
         if run.rounds:

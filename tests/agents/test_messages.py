@@ -62,7 +62,7 @@ CALLS = {
             observation_space=agent.observation_space,
             action_space=agent.action_space,
         ),
-        "Expected integers as actions",
+        "Expected numbers of the kind of Discrete",
     ),
     "save": (lambda agent: agent.save("agent.h5"), "ends in `.keras`"),
 }

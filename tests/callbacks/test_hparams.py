@@ -1,9 +1,11 @@
 """The HParams tab of TensorBoard, read by its own backend."""
 
+import keras
 import pytest
 
 import keras_rl2 as rl
 from keras_rl2.callbacks import TensorBoard
+from keras_rl2.callbacks.tracker import hyper_parameters
 from support.hparams_tab import table
 
 
@@ -26,6 +28,18 @@ def test_settings_stand_beside_returns(agent, rollouts, episodes, tmp_path):
         assert [row["metrics"][tag]] == pytest.approx(logs[key])
         assert tag in columns
     assert row["sessions"] == {"run": "STATUS_SUCCESS"}
+
+
+def test_schedules_are_settings():
+    schedule = keras.optimizers.schedules.PolynomialDecay(0.2, 100, 0.0)
+    agent = rl.PPO.for_env("CartPole-v1", hidden=(4,), clip_ratio=schedule)
+    agent.compile(keras.optimizers.Adam(schedule))
+    found = hyper_parameters(agent)
+    for name in ("agent.clip_ratio", "optimizer.learning_rate"):
+        assert found[name] == (
+            "PolynomialDecay(initial_learning_rate=0.2, decay_steps=100, "
+            "end_learning_rate=0, power=1)"
+        )
 
 
 def test_a_run_that_was_broken_off_has_no_good_end(agent, rollouts, tmp_path):

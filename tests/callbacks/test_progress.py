@@ -173,6 +173,8 @@ def test_a_fit_of_an_agent(agent, rollouts):
     assert chosen == "\rDefaults of PPO: scale_rewards=True"
     assert rest.startswith("\r64/192 steps   33%  ")
     assert stream.getvalue().split("\r")[-1].startswith("192 steps in 0:00")
+    agent.fit(rollouts, total_steps=60, callbacks=[progress], verbose=0)
+    assert "\r64 steps (whole rounds) in 0:00" in stream.getvalue()
     agent.fit(rollouts, epochs=1, callbacks=[progress], verbose=0)
     assert stream.getvalue().split("\r")[-1].startswith("64 steps in 0:00")
 

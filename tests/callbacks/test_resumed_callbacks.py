@@ -14,7 +14,6 @@ import h5py
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import keras_rl2 as rl
 from keras_rl2.callbacks import callback_states
@@ -138,33 +137,15 @@ def left_by(callbacks, folder):
                 if isinstance(value, bool | int | float)
             }
             for each in callbacks
-            # Their files say it.
-            if not isinstance(each, CALLBACKS.CSVLogger | CALLBACKS.TensorBoard)
+            # It goes on in its file.
+            if not isinstance(each, CALLBACKS.CSVLogger)
         ],
-        "rows": {
-            path.name: table(path) for path in sorted(folder.glob("*.csv"))
-        },
         "saved": {
             path.name: arrays(path)
             for pattern in ("*.h5", "*.keras")
             for path in sorted(folder.glob(pattern))
         },
-        "events": {
-            name: events(folder / "board" / name)
-            for name in ("train", "validation")
-        },
     }
-
-
-def table(path):
-    """Returns the rows of a table, but for what the clock says."""
-    with path.open(newline="", encoding="utf-8") as file:
-        separator = ";" if ";" in file.readline() else ","
-        file.seek(0)
-        return [
-            {key: x for key, x in row.items() if "per_second" not in key}
-            for row in csv.DictReader(file, delimiter=separator)
-        ]
 
 
 def arrays(path):
@@ -184,25 +165,10 @@ def arrays(path):
     return found
 
 
-def events(folder):
-    """Returns the curves of a folder, but for what the clock says."""
-    curves = {}
-    for file in sorted(folder.glob("events*")):
-        for event in tf.compat.v1.train.summary_iterator(str(file)):
-            for value in event.summary.value:
-                if "per_second" not in value.tag:
-                    number = float(tf.make_ndarray(value.tensor))
-                    curves.setdefault(value.tag, []).append(
-                        (event.step, number)
-                    )
-    # Files of one second are named in no order.
-    return {tag: sorted(points) for tag, points in curves.items()}
-
-
 def trained(folder, *more):
     """Trains with stock callbacks, and returns all that is left of it."""
     callbacks = stock_callbacks(folder)
-    # After every second epoch: there are rows to cut off.
+    # After every second epoch: there is something to repeat.
     outcome = fit(folder, *callbacks, *more, every_steps=100)
     return outcome, left_by(callbacks, folder)
 
@@ -218,13 +184,10 @@ class TestStock:
         outcome, left = whole
         # The second `EarlyStopping` has.
         assert outcome["epoch"] == [*range(8)]
-        assert [*map(len, left["rows"].values())] == [8, 8]
         assert sorted(left["saved"]) == [
             *("2-4.weights.h5", "3-8.weights.h5", "5-4.weights.h5"),
             *("6-8.weights.h5", "8-4.weights.h5", "best.keras"),
         ]
-        curves = left["events"]["train"]
-        assert [len(curves[f"{x}_loss"]) for x in ("batch", "epoch")] == [16, 8]
         rates = outcome["history"]["learning_rate"]
         halved = [b < 0.7 * a for a, b in itertools.pairwise(rates)]
         assert 2 <= sum(halved) < len(halved) - 2
@@ -313,48 +276,6 @@ class TestTables:
         header, *found = rows(path)
         extra = header.index("extra")
         assert [row[extra] for row in found] == ["0", "NA", "2"]
-
-    # Of the first `fit`, which the second one has removed.
-    @pytest.mark.filterwarnings("ignore:.*lacks rows")
-    @pytest.mark.parametrize("rounds", [3, 7])
-    def test_two_fits_of_a_program(self, rounds, tmp_path):
-        """The second one empties the file, wherever the first one was."""
-        path = tmp_path / "log.csv"
-
-        def program(*last):
-            agent, data = begin()
-            checkpoint = rl.callbacks.Checkpoint(
-                tmp_path / "run", every_steps=1
-            )
-            logger = CALLBACKS.CSVLogger(path)
-            for epochs in (2, 3):
-                agent.fit(
-                    data,
-                    epochs=epochs,
-                    callbacks=[logger, checkpoint, *last],
-                    verbose=0,
-                )
-
-        with pytest.raises(RuntimeError):
-            program(Hook(rounds, lose_power))
-        program()
-        assert epochs_of(path) == ["epoch", "0", "1", "2"]
-        assert rows(path)[0].count("epoch") == 1
-
-    def test_rows_that_are_lost_are_told(self, tmp_path):
-        path = tmp_path / "log.csv"
-        killed(tmp_path, CALLBACKS.CSVLogger(path), rounds=6)
-        path.unlink()
-        with pytest.warns(UserWarning, match="log.csv lacks rows"):
-            fit(tmp_path, CALLBACKS.CSVLogger(path), epochs=4)
-        assert epochs_of(path) == ["epoch", "2", "3"]
-        # Another file is not cut.
-        other = tmp_path / "other.csv"
-        other.write_text("x" * 99_999)
-        logger = CALLBACKS.CSVLogger(other, append=True)
-        with pytest.warns(UserWarning, match="other.csv lacks rows"):
-            fit(tmp_path, logger, epochs=5)
-        assert other.read_text().startswith("x" * 99_999)
 
 
 def test_backups_of_keras_are_refused(tmp_path):

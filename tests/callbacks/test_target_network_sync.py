@@ -415,18 +415,14 @@ def test_networks_that_do_not_fit():
         target_pairs = ()
 
     for make, arguments, expected, received in (
-        (linear, {}, "`target` to be a network", "target='target'"),
-        (Counter, {"target": "head"}, "`target` to be", "target='head'"),
-        (Counter, {"source": "head"}, "`source` to be", "source='head'"),
-        (Counter, {"target": 3}, "`target` to be a network", "target=3"),
-        (Counter, {"source": "target"}, "not its own source", "as both"),
+        (Counter, {"source": "target"}, "another network as its", "target"),
         (
             lambda: Counter(target=linear(3)),
             {},
-            "pass `source`",
+            "weights match",
             r"\(3, 1\)\], .*\[\(1, 1\)\]",
         ),
-        (TwoTargets, {}, "pass `source`", r"\[\(1, 1\), \(1, 1\)\]"),
+        (TwoTargets, {}, "weights match", r"\[\(1, 1\), \(1, 1\)\]"),
         (Empty, {}, "with target networks", r"target_pairs=\(\)"),
         (lambda: Counter(target=unbuilt), {}, "a built target", r"with \[\]"),
     ):
@@ -436,6 +432,5 @@ def test_networks_that_do_not_fit():
             fit(model, TargetNetworkSync(**arguments))
         np.testing.assert_equal(model.get_weights(), before)
         assert int(model.optimizer.iterations) == 0
-    # Nothing counts its updates.
-    with raises("compiled with an optimizer", "Counter"):
-        TargetNetworkSync().set_model(Counter())
+    with pytest.raises(AttributeError, match="'head'"):
+        fit(compiled(Counter()), TargetNetworkSync(target="head"))

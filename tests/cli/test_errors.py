@@ -26,7 +26,7 @@ def test_a_mistake_is_told_in_one_line(refused, tmp_path, monkeypatch):
         ([*TRAIN, "--set", "agent.gamma=high"], "gamma='high'"),
         ([*TRAIN, "--preset", "none.json"], "none.json: No such file"),
         ([*TRAIN, "--preset", "CartPol-v1"], "perhaps 'CartPole-v1'"),
-        ([*TRAIN, "--resume"], "nothing to resume"),
+        ([*TRAIN, "--resume"], "no checkpoint to resume from"),
         ([*TRAIN, "--resume", "--set", "agent.gamma=1"], "--set does not go"),
         (["train", "td3", "CartPole-v1"], "TD3"),
         (["evaluate", "nowhere"], "nowhere: no such file or folder"),
@@ -96,20 +96,6 @@ def test_an_ending_that_does_not_fit(trained, refused):
     assert ".mp4 or .gif" in line
     options = ["--format", "litert", "--output", "policy.onnx"]
     assert "'.onnx'" in refused("export", trained, *options)
-
-
-def test_an_environment_without_pictures(trained, refused):
-    class Blind(gymnasium.envs.classic_control.CartPoleEnv):
-        metadata = {"render_modes": []}
-
-    gymnasium.register("Blind-v0", Blind, max_episode_steps=10)
-    try:
-        line = refused(
-            "record", trained, "--env", "Blind-v0", "--output", "x.gif"
-        )
-        assert "rgb_array" in line
-    finally:
-        del gymnasium.registry["Blind-v0"]
 
 
 def test_the_end_of_a_training_is_told_with_its_notes():

@@ -245,6 +245,7 @@ def test_an_interrupted_training_can_be_resumed(tmp_path, monkeypatch, capsys):
     with monkeypatch.context() as patch:
         patch.setattr(ProgressFile, "on_epoch_end", interrupt)
         small = ["--set", "networks.hidden=[8]", "dataset.passes=1"]
+        small += ["--checkpoint", "200"]
         assert train(tmp_path, "--steps", "800", *small) == 130
     assert "interrupted" in capsys.readouterr().err
     folder = tmp_path / "PPO-CartPole-v1" / "seed-0"

@@ -52,7 +52,7 @@ def test_it_trains_in_updates_and_is_gone_on_with(data, tmp_path, capsys):
 
     resume = ["--resume", "--data", data]
     assert train(tmp_path, *resume, algorithm="bc") == 0
-    assert "has 6 of 6 updates already; --updates" in capsys.readouterr().out
+    assert "Nothing is trained: ask for more" in capsys.readouterr().out
     resume += ["--updates", 10]
     assert train(tmp_path, *resume, algorithm="bc") == 0
     rows = rows_of(folder)
@@ -129,8 +129,8 @@ def test_online_and_offline_trainings_are_not_mixed(
     data, tmp_path, refused, asked
 ):
     folder = tmp_path / "DQN-CartPole-v1" / "seed-0"
-    folder.mkdir(parents=True)
-    (folder / "agent.keras").touch()
+    (folder / "checkpoints").mkdir(parents=True)
+    (folder / "checkpoints" / "checkpoint-00000000.npz").touch()
     own = presets.find("DQN", "CartPole-v1")
     typed = ["train", "dqn", "CartPole-v1", "--resume", "--logdir", tmp_path]
     for preset, options, text in (

@@ -131,7 +131,6 @@ def test_bad_manifests_are_refused(files, tmp_path):
     for content, message in [
         ({**manifest, "kind": "other"}, "manifest of kind"),
         ({**manifest, "version": 2}, "and version 1.*version 2"),
-        ({"kind": manifest["kind"], "version": 1}, "without algorithm, "),
         ([], "manifest of kind"),
     ]:
         file.write_text(json.dumps(content))
@@ -141,7 +140,7 @@ def test_bad_manifests_are_refused(files, tmp_path):
     with pytest.raises(ValueError, match="not JSON"):
         rl.read_manifest(path)
     file.unlink()
-    with pytest.raises(ValueError, match="Expected an exported policy with a"):
+    with pytest.raises(ValueError, match="manifest of kind"):
         rl.PolicyFile(path, trusted=True)
 
 
@@ -157,7 +156,7 @@ def test_files_that_are_no_export_are_refused(tmp_path):
         rl.read_manifest(tmp_path)
     for name, content in [("notes.onnx", b"notes"), ("a.tflite", b"1234TFL3")]:
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(ValueError, match="Expected an exported policy"):
+        with pytest.raises(ValueError, match=r"Expected a.* (policy|manifest)"):
             rl.PolicyFile(tmp_path / name)
 
 

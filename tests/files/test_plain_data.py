@@ -30,14 +30,13 @@ def test_values_and_their_kinds():
     for value in (
         *(None, True, -(2**80), 0.1, -0.0, math.inf, "", "é\ud800\x00"),
         *([], [1, [2.5, None]], (), (1, (2,), [3])),
-        *(set(), {3, 1, "a"}, frozenset({(1, 2)})),
         *({}, {"a": {"b": (1,)}}, {1: "a", (2, "b"): None, None: 3}),
         *({"$array": "0"}, {"$tuple": [1], "b": 2}, {"0": 1}),
     ):
         again = round_trip(value)
         assert again == value
         assert type(again) is type(value), value
-        assert repr(again) == repr(value) or isinstance(value, set | frozenset)
+        assert repr(again) == repr(value)
 
 
 def test_not_a_number():
@@ -47,11 +46,6 @@ def test_not_a_number():
 def test_order_is_kept():
     value = {"b": 1, "a": 2, 3: 0}
     assert [*round_trip(value)] == ["b", "a", 3]
-
-
-def test_equal_sets_are_written_alike():
-    assert [*{0, 8}] != [*{8, 0}]
-    assert plain_data.to_json({0, 8}) == plain_data.to_json({8, 0})
 
 
 def test_deques():

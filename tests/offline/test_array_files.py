@@ -1,5 +1,7 @@
 """Recorded arrays in `.npz` files, and trees of them."""
 
+import zipfile
+
 import gymnasium
 import numpy as np
 import pytest
@@ -52,14 +54,14 @@ def test_objects_are_not_loaded(tmp_path):
     objects = np.array([{"a": 1}] * 20, dtype=object)
     for save in (save_npz, save_compressed):
         path = save(tmp_path, record() | {"rewards": objects})
-        with pytest.raises(ValueError, match=r"Expected .*Received"):
+        with pytest.raises(ValueError, match="allow_pickle=False"):
             rl.OfflineDataset(path)
 
 
 def test_files_that_are_cut_off(tmp_path):
     path = save_npz(tmp_path, record())
     path.write_bytes(path.read_bytes()[:-200])
-    with pytest.raises(ValueError, match=r"Expected arrays of numbers in"):
+    with pytest.raises(zipfile.BadZipFile):
         rl.OfflineDataset(path)
 
 

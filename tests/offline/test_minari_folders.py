@@ -174,7 +174,7 @@ def test_an_episode_that_is_not_whole(folder, tmp_path):
         [
             (lambda f: f["episode_1"].pop("rewards"), "rewards"),
             (lambda f: f["episode_1"].pop("observations"), "observations"),
-            (lambda f: _replace(f, "episode_1/actions", [0]), "actions of"),
+            (lambda f: _replace(f, "episode_1/actions", [0]), "actions"),
         ]
     ):
         path = tmp_path / f"changed-{index}"

@@ -80,9 +80,7 @@ def test_numbers_are_those_of_the_environment():
 
 def test_masks_are_heeded():
     space = MASKED_ACTIONS["discrete"]
-    offline = rl.record(
-        "random", vector(lambda: MaskedEnv(space)), 40, batch_size=4
-    )
+    offline = rl.record("random", vector(lambda: MaskedEnv(space)), 40)
     assert offline.transitions == 40
 
 
