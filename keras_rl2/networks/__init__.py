@@ -11,7 +11,6 @@ from keras_rl2.networks.for_space import joined_network
 from keras_rl2.networks.for_space import network_for
 from keras_rl2.networks.memory import MemoryNetwork
 from keras_rl2.networks.memory import with_memory
-from keras_rl2.networks.pictures import impala_cnn
 from keras_rl2.networks.pictures import nature_cnn
 from keras_rl2.networks.pictures import small_cnn
 from keras_rl2.spaces.supported import is_image
@@ -20,7 +19,6 @@ __all__ = [
     "MemoryNetwork",
     "critic_for",
     "encoder_for",
-    "impala_cnn",
     "is_image",
     "joined_network",
     "mlp",

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
+from support.bandit import GaussianBandit
 
 ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "bandit_actor_critic.py"
-BANDIT = "keras_rl2/GaussianBandit-v0"
 PULLS, EPOCHS = 100, 1000
 
 UPDATES = {
@@ -45,7 +45,7 @@ class StopWhenSolved(keras.callbacks.Callback):
 
 def learn(name, seed, callbacks=()):
     """Returns the share of the best arm in each epoch."""
-    env = rl.envs.GraphVectorEnv(BANDIT, num_envs=PULLS)
+    env = rl.envs.GraphVectorEnv(GaussianBandit, num_envs=PULLS)
     rollouts = rl.RolloutDataset(env, horizon=1, seed=seed, **UPDATES[name])
     agent = getattr(rl, name).for_env(env, seed=seed)
     history = agent.fit(

@@ -29,7 +29,6 @@ class Pictures(gym.Env):
 BUILDERS = {
     "nature": lambda: networks.nature_cnn((84, 84, 4), 2, seed=0),
     "small": lambda: networks.small_cnn((16, 16, 3), 2, seed=0),
-    "impala": lambda: networks.impala_cnn((16, 16, 3), 2, seed=0),
     "matrix": lambda: networks.mlp((3, 2), 2, seed=0, normalization="layer"),
     "dict": lambda: networks.joined_network(
         gym.spaces.Dict(

@@ -108,7 +108,6 @@ _BY_ID = {
     "MountainCar-v0": "classic_control:MountainCar",
     "MountainCarContinuous-v0": "classic_control:ContinuousMountainCar",
     "Pendulum-v1": "classic_control:Pendulum",
-    "keras_rl2/GaussianBandit-v0": "small_tasks:GaussianBandit",
 }
 
 

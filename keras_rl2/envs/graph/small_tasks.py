@@ -1,6 +1,5 @@
 """Small tasks within a graph, each of one difficulty."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -114,48 +113,3 @@ class MemoryChain(GraphEnv):
         is_asked = ops.where(time == self._length - 1, 1.0, 0.0)
         shown = ops.where(time == 0, 2.0 * bit - 1.0, 0.0)
         return ops.stack([left, is_asked, shown])
-
-
-class GaussianBandit(GraphEnv):
-    """A bandit whose payoffs are seen before an arm is chosen.
-
-    Each episode is one choice. The observation is a payoff of each arm, drawn
-    anew; the reward is 1 for the arm of the highest mean, and 0 for others.
-
-    Args:
-        means: Sequence of float. Mean payoff of each arm. Defaults to
-            `(10.0, 0.0)`.
-        deviations: Sequence of float. Standard deviations of the payoffs.
-            Defaults to `(15.0, 1.0)`.
-
-    Example:
-
-    >>> env = GaussianBandit()
-    >>> state, observation = env.reset(ops.convert_to_tensor([0, 1], "uint32"))
-    >>> observation.shape
-    TensorShape([2])
-    """
-
-    def __init__(
-        self,
-        means: Sequence[float] = (10.0, 0.0),
-        deviations: Sequence[float] = (15.0, 1.0),
-    ) -> None:
-        self._means = np.array(means, np.float32)
-        self._deviations = np.array(deviations, np.float32)
-        self.observation_space = gymnasium.spaces.Box(
-            -np.inf, np.inf, self._means.shape, np.float32
-        )
-        self.action_space = gymnasium.spaces.Discrete(len(self._means))
-
-    def reset(self, seed: Tensor) -> tuple[Tensor, Tensor]:
-        """Draws the payoffs."""
-        noise = random_numbers.normal(seed, self._means.shape)
-        payoffs = self._means + self._deviations * noise
-        return payoffs, payoffs
-
-    def step(self, state: Tensor, action: Tensor, seed: Tensor) -> Outcome:
-        """Rewards the choice; see `GraphEnv.step`."""
-        mean = ops.take(ops.convert_to_tensor(self._means), action)
-        reward = ops.cast(mean == float(self._means.max()), "float32")
-        return state, state, reward, True, False

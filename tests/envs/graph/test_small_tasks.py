@@ -1,7 +1,6 @@
 """Catch, the chain of memory and the bandit, by hand."""
 
 import numpy as np
-import pytest
 
 import keras_rl2 as rl
 
@@ -52,16 +51,3 @@ def test_a_bit_is_shown_once_and_asked_for_at_the_end() -> None:
         assert terminated.all() == (time == 4)
     assert left == [1.0, 0.75, 0.5, 0.25, 0.0]
     assert reward.tolist() == [-1.0] * 4 + [1.0] * 4
-
-
-@pytest.mark.slow
-def test_the_arm_of_the_highest_mean_is_rewarded() -> None:
-    env = rl.envs.GraphVectorEnv("keras_rl2/GaussianBandit-v0", num_envs=4000)
-    payoffs, _ = env.reset(seed=0)
-    assert payoffs.mean(axis=0) == pytest.approx([10.0, 0.0], abs=0.8)
-    assert payoffs.std(axis=0) == pytest.approx([15.0, 1.0], rel=0.05)
-    arm = np.arange(4000) % 2
-    _, reward, terminated, _, info = env.step(arm)
-    assert (reward == 1.0 - arm).all()
-    assert terminated.all()
-    np.testing.assert_array_equal(info["final_obs"], payoffs)
