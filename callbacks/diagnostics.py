@@ -10,6 +10,7 @@ import gymnasium
 import keras
 import numpy as np
 
+from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.stopwatch import Stopwatch
@@ -80,6 +81,7 @@ class Diagnostics(keras.callbacks.Callback):
     @refusing_unknown
     def __init__(self, warn: bool = True) -> None:
         super().__init__()
+        check_flag(warn=warn)
         self.warn = warn
         self._stopwatch = Stopwatch()
         self._seconds: dict[str, float] = {}

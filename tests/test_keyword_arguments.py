@@ -26,8 +26,6 @@ MADE = {
     *("actor", "critic", "networks", "q_network", "value_network"),
     *("observation_space", "action_space"),
 }
-# What is asked of a source, and not of a recording.
-OF_A_SOURCE = (*("source", "observation_space", "action_space"),)
 AGENTS = [*ALGORITHMS, "BoxCQL", "DiscreteCQL"]
 
 
@@ -116,7 +114,6 @@ def test_every_argument_has_a_type():
 def test_defaults_are_those_of_the_function_called():
     for what, given in (
         (rl.Agent.evaluate, parameters(rl.EvaluationDataset, "env")),
-        (rl.record, parameters(rl.OfflineDataset, *OF_A_SOURCE)),
         (rl.data.PrioritizedReplayBuffer, parameters(rl.data.ReplayBuffer)),
     ):
         taken = parameters(what)

@@ -7,6 +7,7 @@ from typing import Literal
 import keras
 
 from keras_rl2 import agents
+from keras_rl2.basics.arguments import check_has
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.arguments import refusing_unknown
@@ -87,6 +88,7 @@ class Training:
             ValueError: If a setting does not fit the environment, or the data
                 does not fit the preset or the environment.
         """
+        check_has("a preset", "algorithm", "updates", preset=preset)
         if (data is None) == bool(preset.updates):
             raise ValueError(
                 "Expected `data` with a preset of `updates`, and with no "

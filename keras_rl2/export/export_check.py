@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import sys
 from typing import Any
 
 import gymnasium
@@ -9,6 +10,8 @@ import keras
 import numpy as np
 import numpy.typing as npt
 
+from keras_rl2.basics.arguments import check_in_range
+from keras_rl2.basics.arguments import present
 from keras_rl2.collecting.policy_actor import Actions
 from keras_rl2.data.evaluation import EvaluationDataset
 from keras_rl2.envs.vector_env import GivenEnv
@@ -86,6 +89,8 @@ def check_export(
     **kwargs: Any,
 ) -> ExportCheck:
     """Plays an exported policy against its agent; see `Agent.check_export`."""
+    given = present(tolerance=tolerance, loss=loss)
+    check_in_range(**{k: (each, 0, sys.maxsize) for k, each in given.items()})
     file = PolicyFile(filepath, trusted=True)
     check_same(
         str(filepath),

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from keras_rl2.basics import seeds
+from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import refusing_unknown
@@ -96,6 +97,7 @@ def record(
     <OfflineDataset: ... episodes, 500 transitions, return ... (... to ...)>
     """
     check_positive(steps=steps, num_envs=num_envs)
+    check_flag(deterministic=deterministic)
     check_seed(seed)
     if path is not None:
         check_new(Path(path))

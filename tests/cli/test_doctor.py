@@ -118,7 +118,7 @@ def test_classes_of_a_module_need_not_be_registered(
     assert main(["doctor", "classes_of_doctor:CartPoleEnv"]) == 0
     assert "ok    spaces" in capsys.readouterr().out
     line = refused("doctor", "classes_of_doctor:Number")
-    assert "Environment `Number` doesn't exist" in line
+    assert "to be a class of `gymnasium.Env`" in line
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
 from keras_rl2.data.replay_buffer import ReplayBuffer
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import leaves
-from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
 from support.agents import OFF_POLICY_KINDS
 from support.agents import make_eager_agent
@@ -132,34 +131,6 @@ def test_each_array_is_that_of_a_flat_buffer(kind, next_step, n_step):
                 one.update_priorities(index, np.arange(20.0) ** 2)
             for one in flat.values():
                 one.sample(20)
-
-
-def test_arrays_that_differ_break_episodes_off():
-    """Each in the environment that it is of, and in no other."""
-    trajectory = streamed(8, num_envs=3, seed=4)
-    quiet = np.zeros_like(trajectory.terminated)
-    trajectory = dataclasses.replace(
-        trajectory,
-        terminated=quiet,
-        truncated=quiet,
-        final_observation=map_leaves(
-            lambda a: a[:0], trajectory.final_observation
-        ),
-        final_index=trajectory.final_index[:0],
-    )
-    first, second = part_of(trajectory, 0, 4), part_of(trajectory, 4, 8)
-    # Of its own: the first part ends with the row that it begins with.
-    second = dataclasses.replace(
-        second, observation=map_leaves(np.array, second.observation)
-    )
-    second.observation["inner"][1]["number"][0, 2] += 1
-    second.observation["vector"][0, 0, 1] += 1
-    buffer = make(n_step=1, num_envs=3)
-    buffer.extend(first)
-    assert np.count_nonzero(buffer.get_state()["ended"]) == 0
-    buffer.extend(second)
-    ended = buffer.get_state()["ended"]
-    assert np.argwhere(ended).tolist() == [[3, 0], [3, 2]]
 
 
 def test_trees_that_do_not_fit():

@@ -77,9 +77,8 @@ def fit(agent, dataset, log_dir, validation_data):
 def trained(name, log_dir):
     """Trains what a name stands for; returns keys and tags."""
     if name == "offline":
-        recorded = rl.record(
-            "random", make_env(), 64, seed=0, updates_per_epoch=2
-        )
+        played = rl.record("random", make_env(), 64, seed=0)
+        recorded = rl.OfflineDataset(played.recorded, updates_per_epoch=2)
         agent = make_eager_agent(EVERY_AGENT["DQN"], make_env())
         return fit(agent, recorded, log_dir, recorded)
     case, settings, data = EVERY_AGENT[name], {}, {}

@@ -194,7 +194,7 @@ def test_what_cannot_be_used_is_refused():
         ({"rewards": np.ones(19)}, r"one length.*rewards \(19,\)"),
         ({"reward": np.ones(20)}, "Received: actions, .*reward, "),
         ({"actions": np.full(20, 2)}, r"within Discrete\(2\).*Received: 2 in "),
-        ({"actions": np.array(["a"] * 20)}, "numbers of the kind of Discrete"),
+        ({"actions": np.array(["a"] * 20)}, "arrays of numbers"),
         ({"rewards": np.ones((20, 1))}, "one number per step"),
         ({"observations": np.ones((20, 3))}, "of the shapes of observations"),
     ]:
