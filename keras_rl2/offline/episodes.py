@@ -143,16 +143,7 @@ def episodes_of_arrays(
     differs from the observation of the next step, the episode was interrupted
     there, and counts as truncated.
     """
-    try:
-        given = {
-            _OTHER_NAMES.get(key, key): map_leaves(compact, tree)
-            for key, tree in arrays.items()
-        }
-    except ValueError as error:
-        # E.g. lists of different lengths.
-        raise ValueError(
-            f"Expected arrays of numbers in {name}. Received: {error}"
-        ) from error
+    given = _compacted(arrays, name)
     _check_arrays(given, name)
     observation = given["observations"]
     # Meaningless after a termination, and never used.
@@ -192,6 +183,20 @@ def episodes_of_arrays(
         observation_space=observation_space,
         action_space=action_space,
     )
+
+
+def _compacted(arrays: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Returns arrays under the usual names, as float32 for float64."""
+    try:
+        return {
+            _OTHER_NAMES.get(key, key): map_leaves(compact, tree)
+            for key, tree in arrays.items()
+        }
+    except ValueError as error:
+        # E.g. lists of different lengths.
+        raise ValueError(
+            f"Expected arrays of numbers in {name}. Received: {error}"
+        ) from error
 
 
 def compact(array: npt.ArrayLike) -> np.ndarray:

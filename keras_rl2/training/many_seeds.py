@@ -130,22 +130,29 @@ def train_seeds(
         return cast(Logs, history.history)
 
     agents: list[Any] = []
-
-    def made() -> Iterator[tuple[int, Any, RoundDataset]]:
-        for seed in numbers:
-            agent = make_agent(seed)
-            check_has("an agent", "fit", **{f"make_agent({seed})": agent})
-            dataset = make_dataset(seed)
-            check_has(
-                "a dataset of keras_rl2",
-                *("collect", "close"),
-                **{f"make_dataset({seed})": dataset},
-            )
-            agents.append(agent)
-            yield seed, agent, dataset
-
-    logs = _in_threads(train, made(), lanes, stopping)
+    made = _made(numbers, make_agent, make_dataset, agents)
+    logs = _in_threads(train, made, lanes, stopping)
     return TrainedSeeds(numbers, agents, _with_seed_axis(logs))
+
+
+def _made(
+    seeds: list[int],
+    make_agent: Callable[[int], Any],
+    make_dataset: Callable[[int], Any],
+    agents: list[Any],
+) -> Iterator[tuple[int, Any, RoundDataset]]:
+    """Yields each seed, its agent, which is added to a list, and dataset."""
+    for seed in seeds:
+        agent = make_agent(seed)
+        check_has("an agent", "fit", **{f"make_agent({seed})": agent})
+        dataset = make_dataset(seed)
+        check_has(
+            "a dataset of keras_rl2",
+            *("collect", "close"),
+            **{f"make_dataset({seed})": dataset},
+        )
+        agents.append(agent)
+        yield seed, agent, dataset
 
 
 def _checked(seeds: Iterable[int]) -> list[int]:
