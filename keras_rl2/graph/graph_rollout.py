@@ -201,7 +201,7 @@ def first_not_finite(rollout: GraphRollout) -> Tensor:
 
 
 class RoundsInGraph:
-    """Base of what makes rounds within a train function.
+    """Base of classes that make rounds within a train function.
 
     Args:
         agent: `keras_rl2.Agent`. Acts and learns.

@@ -1,4 +1,4 @@
-"""What acting and datasets ask of an agent, and the default round of one."""
+"""Interfaces of an agent for acting and datasets, and its default round."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -218,7 +218,7 @@ _CLIPPED = functools.partial(actions_and_log_prob, clipped=True)
 
 
 class Acting:
-    """What `Agent.act` runs: the policy, traced once, with its own noise."""
+    """The function of `Agent.act`: the policy, traced once, with its noise."""
 
     def __init__(self, agent: keras.Model, seed: int | None) -> None:
         self._agent = agent

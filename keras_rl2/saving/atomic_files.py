@@ -68,7 +68,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def _remove_abandoned(parent: Path) -> None:
-    """Removes what killed processes have left, but no folder's only copy."""
+    """Removes files that killed processes left, but no folder's only copy."""
     for beside in parent.glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
             is_old = time.time() > beside.stat().st_mtime + _DAY

@@ -266,7 +266,7 @@ def _bind(agent: keras.Model, dataset: RoundDataset) -> None:
 def _batches_of(
     agent: keras.Model, dataset: RoundDataset, rounds: int, watched: bool
 ) -> Callable[[Round], Iterator[Any]]:
-    """Returns what makes the iterator for the train function from samples."""
+    """Returns the function from samples to the train function's iterator."""
     size = round_execution.prepare_rounds(agent, dataset, rounds, watched)
     agent.devices.check(agent)
     if size is not None:
