@@ -18,12 +18,12 @@ PATHS = {name: f"keras_rl2.{name}" for name in rl.__all__}
 for section, names in SECTIONS.items():
     PATHS = {name: f"keras_rl2.{section}.{name}" for name in names} | PATHS
 
-extensions = ["myst_parser", "sphinx_copybutton", "sphinx_design"]
+extensions = ["myst_nb", "sphinx_copybutton", "sphinx_design"]
 for name in ("autosummary", "napoleon", "viewcode"):
     extensions.append(f"sphinx.ext.{name}")
 project = "keras_rl2"
 root_doc = "docs/index"
-include_patterns = ["docs/*.md", "[BC]*.md", "examples/**", "reference/*.rst"]
+include_patterns = ["docs/**", "[BC]*.md", "examples/**", "reference/*.rst"]
 templates_path = [str(Path(__file__).with_name("templates"))]
 html_theme = "furo"
 html_title = f"keras_rl2 {rl.__version__}"
@@ -36,7 +36,7 @@ highlight_language = "text"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 myst_enable_extensions = ["colon_fence", "dollarmath"]
-myst_heading_anchors = 4
+myst_heading_anchors, nb_execution_mode = 4, "off"
 napoleon_custom_sections = ["Reference"]
 napoleon_use_ivar = True
 maximum_signature_line_length = 72
@@ -115,5 +115,5 @@ def setup(app):
     app.connect("source-read", show_program)
     app.connect("doctree-read", link_names)
     app.connect("missing-reference", find_name)
-    app.add_source_suffix(".py", "markdown")
+    app.add_source_suffix(".py", "myst-nb")
     app.add_html_math_renderer("mathml", (show_math, None), (show_math, None))

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="session")
 def site(tmp_path_factory):
     """Builds the site; returns the folder of its `index.html`."""
-    for name in ("sphinx", "furo", "myst_parser", "sphinx_design"):
+    for name in ("sphinx", "furo", "myst_nb", "sphinx_design"):
         pytest.importorskip(name, reason='needs Sphinx: pip install ".[docs]"')
     folder = tmp_path_factory.mktemp("site")
     options = ["-W", "--keep-going", "-q", "-c", "website"]
