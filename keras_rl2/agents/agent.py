@@ -68,7 +68,6 @@ from keras_rl2.training.devices import Devices
 from keras_rl2.training.devices import default_device
 from keras_rl2.training.overriding import Overridden
 from keras_rl2.training.shared_programs import RoundSize
-from keras_rl2.updates import agent_state
 from keras_rl2.updates import skipped_updates
 from keras_rl2.updates.observing import Normalizing
 from keras_rl2.updates.skipped_updates import DEFAULT_LIMIT
@@ -1531,6 +1530,14 @@ class Agent(Described, keras.Model, abc.ABC):
         """
         return [self.skipped.in_a_row]
 
+    @property
+    def state_variables(self) -> list[keras.Variable]:
+        """Variables of the agent, its optimizers and its metrics, each once."""
+        found = [*self.variables, *self.optimizer.variables]
+        # Metrics of an unfinished epoch.
+        found += [v for metric in self.metrics for v in metric.variables]
+        return list({id(each): each for each in found}.values())
+
     def get_state(self) -> dict[str, Any]:
         """Returns the whole state on which later updates and actions depend.
 
@@ -1539,8 +1546,17 @@ class Agent(Described, keras.Model, abc.ABC):
             number of steps, and the random state of `act`.
         """
         self._require_bound()
+        arrays = [each.value.numpy() for each in self.state_variables]
         return {
-            **agent_state.read(self),
+            "class": type(self).__name__,
+            "env_steps": self.env_steps,
+            "skipped_in_a_row": int(self.skipped.in_a_row.numpy()),
+            "clipped_observations": self.normalizing.outliers.count,
+            "paths": [each.path for each in self.state_variables],
+            "variables": [
+                np.array(each, _stored_dtype(each.dtype.name))
+                for each in arrays
+            ],
             "acting": self._acting.get_state(),
         }
 
@@ -1554,7 +1570,21 @@ class Agent(Described, keras.Model, abc.ABC):
             ValueError: If it is the state of another kind of agent.
         """
         self._require_bound()
-        agent_state.write(self, state)
+        variables = self.state_variables
+        given = [(a.shape, a.dtype.name) for a in state["variables"]]
+        own = [(tuple(v.shape), _stored_dtype(v.dtype)) for v in variables]
+        if state["class"] != type(self).__name__ or given != own:
+            raise ValueError(
+                f"Expected the state of a {type(self).__name__} with "
+                f"{len(own)} variables of the same shapes. Received: that of a "
+                f"{state['class']} with {len(given)}"
+            )
+        for variable, array in zip(variables, state["variables"], strict=True):
+            variable.assign(array)
+        self.env_steps = int(state["env_steps"])
+        self.skipped.in_a_row.assign(state["skipped_in_a_row"])
+        outliers = self.normalizing.outliers
+        outliers.count = int(state["clipped_observations"])
         self._acting.set_state(state["acting"])
 
     # Weights that must not be used.
@@ -1776,3 +1806,8 @@ class MeanOfEach(keras.metrics.Metric):
             **{key: means[i] for i, key in enumerate(self.names)},
             **{key: sums[i] for i, key in enumerate(self.totals)},
         }
+
+
+def _stored_dtype(dtype: str) -> str:
+    """Returns a dtype of NumPy that holds the values of another exactly."""
+    return "float32" if dtype == "bfloat16" else dtype

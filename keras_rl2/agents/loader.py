@@ -14,7 +14,6 @@ from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.saving.checkpoint_folder import CheckpointFolder
 from keras_rl2.saving.sealing import is_sealed
-from keras_rl2.updates import agent_state
 
 _LONGEST_REASON = 300
 _STATE = ("variables", "paths")
@@ -111,6 +110,6 @@ def _of_checkpoint(path: Path, custom_objects: dict[str, Any]) -> object:
     )
     if isinstance(agent, Agent):
         state = saved.state["agent"]
-        count = len(agent_state.variables_of(agent))
+        count = len(agent.state_variables)
         agent.set_state(state | {name: state[name][:count] for name in _STATE})
     return agent

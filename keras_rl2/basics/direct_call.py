@@ -11,12 +11,11 @@ def run_operation(
     traced: Any, arrays: Sequence[Any], captured: Sequence[Any]
 ) -> list[tf.Tensor]:
     """Runs a traced function by the operation that a call of it runs."""
-    outputs: list[tf.Tensor] = tf.raw_ops.StatefulPartitionedCall(
+    return tf.raw_ops.StatefulPartitionedCall(
         args=[*arrays, *captured],
         Tout=[output.dtype for output in traced.outputs],
         f=traced,
     )
-    return outputs
 
 
 def direct_call(traced: Any) -> Callable[[Sequence[Any]], list[tf.Tensor]]:

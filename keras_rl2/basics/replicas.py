@@ -91,16 +91,14 @@ def _rows(array: Tensor) -> Tensor:
     context = tf.distribute.get_replica_context()
     begin = context.replica_id_in_sync_group * size
     shape = (size, *array.shape[1:])
-    part: Tensor = tf.ensure_shape(array[begin : begin + size], shape)
-    return part
+    return tf.ensure_shape(array[begin : begin + size], shape)
 
 
 def _gathered(rows: Tensor) -> Tensor:
     """Returns the rows of all replicas, in the order of the replicas."""
     context = tf.distribute.get_replica_context()
     shape = (rows.shape[0] * _number(), *rows.shape[1:])
-    whole: Tensor = tf.ensure_shape(context.all_gather(rows, axis=0), shape)
-    return whole
+    return tf.ensure_shape(context.all_gather(rows, axis=0), shape)
 
 
 def _number() -> int:

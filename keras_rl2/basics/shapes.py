@@ -6,87 +6,18 @@ nothing is ever broadcast by accident.
 """
 
 from collections.abc import Mapping
-from collections.abc import Sequence
 from typing import Any
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from keras import ops
 from keras.backend import result_type
 from keras.backend import standardize_dtype
 
+Tensor: TypeAlias = Any
+"""A NumPy array, a Keras variable, or a tensor, eager or symbolic."""
 
-class Tensor(Protocol):
-    """The common interface of NumPy arrays, Keras variables and tensors.
-
-    Tensors are eager or symbolic; the kind of a result depends on its
-    arguments. All other operations on tensors are functions of `keras.ops`.
-    """
-
-    @property
-    def shape(self) -> tuple[Any, ...]:
-        """Sizes of the axes; None for each that is not known yet."""
-
-    @property
-    def dtype(self) -> Any:
-        """The type of the elements, by name or as a library's own object."""
-
-    def __array__(self) -> npt.NDArray[Any]: ...
-
-    def __getitem__(self, index: Any, /) -> "Tensor": ...
-
-    # Of a type that is compatible with the bool of `object`.
-    def __eq__(self, other: object, /) -> Any: ...
-
-    def __ne__(self, other: object, /) -> Any: ...
-
-    def __neg__(self) -> "Tensor": ...
-
-    def __abs__(self) -> "Tensor": ...
-
-    def __invert__(self) -> "Tensor": ...
-
-    def __add__(self, other: Any, /) -> "Tensor": ...
-
-    def __radd__(self, other: Any, /) -> "Tensor": ...
-
-    def __sub__(self, other: Any, /) -> "Tensor": ...
-
-    def __rsub__(self, other: Any, /) -> "Tensor": ...
-
-    def __mul__(self, other: Any, /) -> "Tensor": ...
-
-    def __rmul__(self, other: Any, /) -> "Tensor": ...
-
-    def __truediv__(self, other: Any, /) -> "Tensor": ...
-
-    def __rtruediv__(self, other: Any, /) -> "Tensor": ...
-
-    def __floordiv__(self, other: Any, /) -> "Tensor": ...
-
-    def __mod__(self, other: Any, /) -> "Tensor": ...
-
-    def __pow__(self, other: Any, /) -> "Tensor": ...
-
-    def __rpow__(self, other: Any, /) -> "Tensor": ...
-
-    def __matmul__(self, other: Any, /) -> "Tensor": ...
-
-    def __lt__(self, other: Any, /) -> "Tensor": ...
-
-    def __le__(self, other: Any, /) -> "Tensor": ...
-
-    def __gt__(self, other: Any, /) -> "Tensor": ...
-
-    def __ge__(self, other: Any, /) -> "Tensor": ...
-
-    def __and__(self, other: Any, /) -> "Tensor": ...
-
-    def __or__(self, other: Any, /) -> "Tensor": ...
-
-
-TensorLike = Tensor | np.generic | float | Sequence[Any]
+TensorLike: TypeAlias = Any
 """A tensor, or a value that becomes one: a number or a nested list."""
 
 Shape = tuple[int | None, ...]

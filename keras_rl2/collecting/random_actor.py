@@ -86,8 +86,7 @@ def steps_for_environments(head: Any, action: np.ndarray) -> Tree[np.ndarray]:
     shape = action.shape[:2]
     # [T, B, ...] -> [T * B, ...] -> [T, B, ...]
     flat = action.reshape(-1, *action.shape[2:])
-    taken: Tree[np.ndarray] = map_leaves(
+    return map_leaves(
         lambda each: np.asarray(each).reshape(*shape, *each.shape[1:]),
         head.to_environment(flat),
     )
-    return taken

@@ -127,8 +127,7 @@ class Trajectory:
     @property
     def ended(self) -> np.ndarray:
         """Whether steps are the last of their episode, `[T, B]` bool."""
-        ended: np.ndarray = self.terminated | self.truncated
-        return ended
+        return self.terminated | self.truncated
 
 
 def unpack(packed: dict[str, Any]) -> dict[str, Any]:
@@ -238,8 +237,7 @@ class RolloutStorage:
 
     def ended(self, t: int) -> np.ndarray:
         """Returns whether step `t` is the last of its episode, `[B]`."""
-        ended: np.ndarray = self.terminated[t] | self.truncated[t]
-        return ended
+        return self.terminated[t] | self.truncated[t]
 
     def keep_final(self, t: int, final_observation: Any) -> None:
         """Stores the true last observations of the episodes that step `t` ends.
@@ -418,8 +416,7 @@ class EpisodeStorage(RolloutStorage):
 
     def is_over(self, t: int) -> np.ndarray:
         """Marks environments with a finished episode, `[B]`."""
-        over: np.ndarray = ~self.alive[t]
-        return over
+        return ~self.alive[t]
 
     def valid(self) -> np.ndarray:
         """Marks the steps of the episodes, `[T, B]`."""

@@ -364,8 +364,7 @@ class ReplayBuffer(Described):
     def _is_missing(self, index: np.ndarray) -> np.ndarray:
         """Returns which numbers are of past steps that cannot be drawn."""
         drawable = self._is_drawable(index % self._ring.places)
-        missing: np.ndarray = ~drawable & (index < self.steps)
-        return missing
+        return ~drawable & (index < self.steps)
 
     def _check_batch_size(self, batch_size: int) -> None:
         """Checks that at least one transition can be drawn."""
@@ -379,8 +378,7 @@ class ReplayBuffer(Described):
 
     def _is_drawable(self, place: np.ndarray) -> np.ndarray:
         """Returns whether transitions can be drawn, `[M]` places -> bool."""
-        drawable: np.ndarray = self._ring.arrays["span"].take(place) > 0
-        return drawable
+        return self._ring.arrays["span"].take(place) > 0
 
     def _gather(self, place: np.ndarray) -> dict[str, Any]:
         """Returns copies of transitions by places `[M]`, without `index`."""
@@ -567,10 +565,9 @@ def into_minibatches(
     Returns:
         dict of `[updates, M / updates, ...]`, views where NumPy can.
     """
-    cut: dict[str, Tree[np.ndarray]] = map_leaves(
+    return map_leaves(
         lambda each: each.reshape(
             (updates, len(each) // updates, *each.shape[1:])
         ),
         drawn,
     )
-    return cut

@@ -302,10 +302,7 @@ def minibatch(
     [3.0, 1.0]
     """
     if "batches" in one_round:
-        taken: dict[str, Tensor] = map_leaves(
-            lambda each: each[index], one_round["batches"]
-        )
-        return taken
+        return map_leaves(lambda each: each[index], one_round["batches"])
     rows = one_round["rows"][index]
     batch: dict[str, Tensor] = map_leaves(
         lambda each: tf.gather(each, rows), one_round["samples"]

@@ -15,7 +15,6 @@ from gymnasium.vector import SyncVectorEnv
 from gymnasium.vector import VectorEnv
 
 from keras_rl2.basics.stopwatch import Stopwatch
-from keras_rl2.envs import worker_processes
 from keras_rl2.envs.errors import MismatchError
 from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.array_spec import ArraySpec
@@ -464,6 +463,9 @@ def seed_layers(env: GymnasiumEnv, seed: int) -> None:
         for index, each in enumerate(inner.envs):
             seed_layers(each, seed + index)
     elif isinstance(inner, AsyncVectorEnv):
+        # Few trainings need it.
+        from keras_rl2.envs import worker_processes
+
         seeds = range(seed, seed + inner.num_envs)
         if worker_processes.can_be_asked(inner):
             worker_processes.ask(inner, seed_layers, [*zip(seeds)])

@@ -154,12 +154,11 @@ class ObservationNormalization(keras.layers.Layer):
         )
         most = ops.minimum(count, self.max_deviations**2)
         reach = ops.where(known, ops.sqrt(variance * most), float("inf"))
-        found: Tensor = ops.where(
+        return ops.where(
             ops.isfinite(ops.square(x)),
             ops.clip(x, mean - reach, mean + reach),
             x,
         )
-        return found
 
     def moments_with(
         self, observation: Tensor, weight: Tensor
@@ -222,8 +221,7 @@ class ObservationNormalization(keras.layers.Layer):
                 largest,
             )
         # A comparison with NaN is false.
-        found: Tensor = ops.all(variance <= limit)
-        return found
+        return ops.all(variance <= limit)
 
     def keep_moments(
         self,
@@ -266,5 +264,4 @@ class ObservationNormalization(keras.layers.Layer):
 def all_finite(arrays: Sequence[Tensor]) -> Tensor:
     """Returns whether all numbers of some arrays are finite."""
     each = [ops.all(ops.isfinite(array)) for array in arrays]
-    found: Tensor = ops.all(ops.stack(each))
-    return found
+    return ops.all(ops.stack(each))

@@ -264,8 +264,7 @@ def fully_connected(
         stream = run(x, layers[-1:], f"_stream_{index}")
         name = f"output_{index}"
         streams.append(dense(stream, width, start, name, gain=output_gain))
-    joined: Tensor = keras.layers.Concatenate(name="output")(streams)
-    return joined
+    return keras.layers.Concatenate(name="output")(streams)
 
 
 def hidden_layer(
@@ -352,8 +351,7 @@ def dense(
         name=f"{name}_dense" if spectral else name,
     )
     if not spectral:
-        output: Tensor = layer(x)
-        return output
+        return layer(x)
     normalized = keras.layers.SpectralNormalization(layer, name=name)
     output = normalized(x)
     # Its own start is drawn without a seed; any vector will do.

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import cast
 
 import keras
 from keras import ops
@@ -120,7 +119,7 @@ def run_memory(
         return _in_float32(outputs), after
 
     found = replicas.by_rows(run, encoded, begins, tuple(state))
-    return cast(tuple[Any, Sequence[Any]], found)
+    return found
 
 
 def inputs_for(

@@ -4,7 +4,6 @@ import inspect
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import cast
 
 import keras
 import numpy as np
@@ -59,7 +58,7 @@ class ResettingCell(keras.layers.Layer):
             lambda state: state * ops.cast(goes_on, state.dtype), states
         )
         arguments = {"training": training} if self._has_training else {}
-        return cast(Any, self.cell(inputs[:, :-1], kept, **arguments))
+        return self.cell(inputs[:, :-1], kept, **arguments)
 
     def get_initial_state(self, batch_size: int | None = None) -> Any:
         """Returns zeros."""

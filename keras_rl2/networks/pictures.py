@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from typing import Any
-from typing import cast
 
 import gymnasium
 import keras
@@ -231,7 +230,7 @@ def _convolution(
         name=name,
         **options,
     )
-    return cast(Tensor, layer(x))
+    return layer(x)
 
 
 def channels_last(x: Tensor, prefix: str = "") -> Tensor:

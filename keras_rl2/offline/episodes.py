@@ -65,14 +65,12 @@ class Episodes:
     def row(self) -> np.ndarray:
         """The row of the observation before each step, `[N]` int64."""
         episode = np.repeat(np.arange(len(self.lengths)), self.lengths)
-        row: np.ndarray = np.arange(len(self.reward)) + episode
-        return row
+        return np.arange(len(self.reward)) + episode
 
     @property
     def last(self) -> np.ndarray:
         """The last step of each episode, `[E]` int64."""
-        last: np.ndarray = np.cumsum(self.lengths) - 1
-        return last
+        return np.cumsum(self.lengths) - 1
 
     def check_finite(self) -> None:
         """Raises a `ValueError` for NaN and infinity."""

@@ -49,8 +49,8 @@ class MixedDataset(RoundDataset):
     >>> mixed = MixedDataset(offline, replay, ratio=0.25)
     >>> agent = rl.DQN.for_env("CartPole-v1", seed=0)
     >>> history = agent.fit(mixed, total_steps=192, verbose=0)
-    >>> mixed.recorded_rows, mixed.batch_size
-    (8, 32)
+    >>> mixed.sample(32)["reward"].shape
+    (32,)
 
     Reference:
         - [Ball et al., 2023](https://arxiv.org/abs/2302.02948)
@@ -91,15 +91,6 @@ class MixedDataset(RoundDataset):
         self.steps_per_round = self.replay.steps_per_round
         self.updates_per_round = self.replay.updates_per_round
         self.batch_size = self.replay.batch_size
-
-    @property
-    def recorded_rows(self) -> int:
-        """Number of recorded transitions in a minibatch."""
-        return self._recorded_of(self.batch_size)
-
-    def _recorded_of(self, batch_size: int) -> int:
-        """Returns the number of recorded transitions among `batch_size`."""
-        return min(max(round(self.ratio * batch_size), 1), batch_size - 1)
 
     @property
     def steps_before_first_round(self) -> int:
@@ -148,16 +139,15 @@ class MixedDataset(RoundDataset):
 
     def _draw(self, updates: int, batch_size: int) -> dict[str, Any]:
         """Draws minibatches, `[updates, batch, ...]`."""
-        recorded = self._recorded_of(batch_size)
+        recorded = min(max(round(self.ratio * batch_size), 1), batch_size - 1)
         new = self.replay.sample(updates * (batch_size - recorded))
         del new["index"]
         old = self.offline.sample(updates * recorded)
-        batches: dict[str, Any] = map_leaves(
+        return map_leaves(
             lambda *each: np.concatenate(each, axis=1),
             into_minibatches(old, updates),
             into_minibatches(new, updates),
         )
-        return batches
 
     def sample(self, batch_size: int) -> dict[str, Any]:
         """Draws one minibatch of both kinds.
@@ -172,10 +162,7 @@ class MixedDataset(RoundDataset):
             ValueError: If the datasets are not bound to an agent, or nothing
                 has been stored yet.
         """
-        batch: dict[str, Any] = map_leaves(
-            operator.itemgetter(0), self._draw(1, batch_size)
-        )
-        return batch
+        return map_leaves(operator.itemgetter(0), self._draw(1, batch_size))
 
     def logs(self) -> dict[str, float]:
         """Returns the logs of the replay."""
@@ -226,5 +213,4 @@ class MixedDataset(RoundDataset):
         """Returns shapes and dtypes of the minibatches of a round."""
         assert self.replay.buffer is not None
         leading = (self.updates_per_round, self.batch_size)
-        specs: dict[str, Any] = tensor_specs(self.replay.buffer.spec, *leading)
-        return specs
+        return tensor_specs(self.replay.buffer.spec, *leading)

@@ -306,5 +306,4 @@ class OfflineDataset(RoundDataset):
             ArraySpec(head.action_shape, head.action_dtype),
         )
         leading = (self.updates_per_round, self.batch_size)
-        specs: dict[str, Any] = tensor_specs(one, *leading)
-        return specs
+        return tensor_specs(one, *leading)

@@ -179,8 +179,7 @@ def _returns_to_go(
         padded(steps["discount"], 1.0),
         bootstrap,
     )
-    found: np.ndarray = np.array(to_go).T[held]
-    return found
+    return np.array(to_go).T[held]
 
 
 class FittedQ:

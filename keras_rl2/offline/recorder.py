@@ -175,8 +175,7 @@ def play(
             begin(resetting if env.masks_reset_rows else ended)
         observation = after
         count += int(np.count_nonzero(~resetting))
-    played: dict[str, Any] = map_leaves(lambda *each: np.stack(each), *rows)
-    return played
+    return map_leaves(lambda *each: np.stack(each), *rows)
 
 
 def _followed(after: Any, final: Any, ended: np.ndarray) -> Any:

@@ -394,8 +394,7 @@ def convert(function: Any) -> bytes:
     converter = tf.lite.TFLiteConverter.from_concrete_functions(
         [concrete], function
     )
-    converted: bytes = converter.convert()
-    return converted
+    return converter.convert()
 
 
 def _dtype_not_computed(graph: Any) -> str | None:

@@ -282,8 +282,7 @@ class Acting:
                 decide=_CLIPPED if with_log_prob else None,
             )
             self._called[key] = direct_call(function.get_concrete_function())
-        outputs: list[Any] = self._called[key](inputs)
-        return outputs
+        return self._called[key](inputs)
 
     def get_state(self) -> dict[str, Any]:
         """Returns the state of the noise of later calls of `act`."""

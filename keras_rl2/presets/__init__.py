@@ -7,6 +7,9 @@
 Nothing but the standard library is imported here.
 """
 
+from typing import TYPE_CHECKING
+
+from keras_rl2.basics.lazy import lazy
 from keras_rl2.presets.algorithms import ALGORITHMS
 from keras_rl2.presets.preset import Preset
 from keras_rl2.presets.preset import available
@@ -14,7 +17,9 @@ from keras_rl2.presets.preset import default
 from keras_rl2.presets.preset import find
 from keras_rl2.presets.preset import on_recorded_data
 from keras_rl2.presets.preset import read
-from keras_rl2.presets.search_space import SearchSpace
+
+if TYPE_CHECKING:
+    from keras_rl2.presets.search_space import SearchSpace
 
 __all__ = [
     "ALGORITHMS",
@@ -26,3 +31,7 @@ __all__ = [
     "on_recorded_data",
     "read",
 ]
+
+__getattr__, __dir__ = lazy(
+    __name__, {"SearchSpace": "keras_rl2.presets.search_space"}
+)

@@ -220,7 +220,7 @@ class _StopTogether(keras.callbacks.Callback):
     ) -> None:
         """Stops the agent if the event is set."""
         if self._event.is_set():
-            cast(Any, self.model).stop_training = True
+            self.model.stop_training = True
 
 
 def _with_seed_axis(

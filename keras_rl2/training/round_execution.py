@@ -181,8 +181,7 @@ class RoundFunction:
         )
         if self._size.compiled:
             run = _compiled(run)
-        result: Tensor = run(**several)
-        return result
+        return run(**several)
 
     def _collect_and_update(
         self, inputs: dict[str, Any], carried: dict[str, Any]
@@ -294,8 +293,7 @@ def _one_after_another(
         (tf.constant(0), carried, tf.constant(True), vectors),
         parallel_iterations=1,
     )
-    stacked: Tensor = vectors.stack()
-    return stacked
+    return vectors.stack()
 
 
 def _parts(

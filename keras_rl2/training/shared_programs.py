@@ -14,7 +14,6 @@ from typing import NamedTuple
 import keras
 import tensorflow as tf
 
-from keras_rl2.updates.agent_state import variables_of
 from keras_rl2.updates.skipped_updates import parts_of
 
 logger = logging.getLogger(__name__)
@@ -203,7 +202,7 @@ def likeness(agent: keras.Model, size: RoundSize) -> Likeness | None:
     except (AttributeError, NotImplementedError, TypeError):
         logger.info("%r shares no program: its config is not whole", agent.name)
         return None
-    variables = [each.value for each in variables_of(agent)]
+    variables = [each.value for each in agent.state_variables]
     variables += agent.update_variables
     variables += size.rounds.variables() if size.rounds else ()
     trained = {id(each.value) for each in agent.trainable_variables}

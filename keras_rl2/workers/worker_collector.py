@@ -193,14 +193,13 @@ def _own(noise: StepNoise, share: slice) -> StepNoise:
 
 def _state_of(collected: Collected) -> dict[str, Any]:
     """Returns a rollout as plain data."""
-    copied: dict[str, Any] = plain_data.copied(
+    return plain_data.copied(
         {
             "trajectory": collected.trajectory.arrays(),
             "lost": collected.lost,
             "pending_reset": collected.pending_reset,
         }
     )
-    return copied
 
 
 def _of_state(state: dict[str, Any]) -> Collected:
