@@ -186,11 +186,11 @@ class Checkpoint(keras.callbacks.Callback):
             return epoch
         if before.covers(total_steps, epoch):
             self._tell(
-                f"the run is {self._ended}. Nothing is trained: ask for more "
-                "steps or epochs, or pass another directory."
+                f"the training is {self._ended}. Nothing is trained: ask for "
+                "more steps or epochs, or pass another directory."
             )
             return int(before.epoch)
-        self._tell(f"the run was {self._ended}; it goes on.")
+        self._tell(f"the training was {self._ended}; it continues.")
         return epoch
 
     @contextlib.contextmanager
@@ -317,7 +317,7 @@ class Checkpoint(keras.callbacks.Callback):
         at = Run(**saved.state["position"])
         unit = "environment steps" if takes_steps(self._rounds) else "updates"
         self._tell(
-            f"put back to {saved.path.stem}: epoch {at.epoch + 1}, "
+            f"restored {saved.path.stem}, after epoch {at.epoch} and "
             f"{self._done():,} {unit}."
         )
         self._ended = saved.state["ended"]
@@ -373,9 +373,9 @@ class Checkpoint(keras.callbacks.Callback):
         if run.total_steps is not None and (
             epoch >= run.last_epoch or taken >= run.total_steps
         ):
-            return f"done, all of {run.total_steps} steps"
+            return f"complete (total_steps={run.total_steps})"
         if epoch >= run.last_epoch:
-            return f"done, all of {run.last_epoch} epochs"
+            return f"complete (epochs={run.last_epoch})"
         return "stopped by a callback" if self.model.stop_training else None
 
     def _leave(self, epoch: int, rounds: int = 0) -> None:

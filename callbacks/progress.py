@@ -18,7 +18,7 @@ from keras_rl2.callbacks.run import updates
 
 # Between two states of the line on a terminal: the eye follows no faster.
 _REDRAW_SECONDS = 0.1
-# Period of the displayed speed: rounds differ, and the first one compiles.
+# Period of the displayed speed, since rounds differ.
 _SPEED_SECONDS = 30.0
 
 
@@ -104,7 +104,7 @@ class Progress(keras.callbacks.Callback):
         self._started = self.clock()
         self._drawn = -math.inf if self._line.in_place else self._started
         self._return = self._total = None
-        self._points = deque([(self._started, 0)])
+        self._points.clear()
         own = {} if rounds is None else rounds.own_settings()
         if own:
             chosen = ", ".join(f"{name}={each}" for name, each in own.items())
@@ -116,12 +116,18 @@ class Progress(keras.callbacks.Callback):
         self._epoch = epoch
         if self._total is None:
             left = self._updates_left(epoch)
-            self._total = left if self._unit == "updates" else self.total_steps
-            if self._total is None:
+            self._total = self.total_steps or self.asked
+            if self._unit == "updates":
+                self._total = left
+            elif self._total is None:
                 self._total = self._steps_of(left)
 
     def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
         """Draws the progress after an update."""
+        if not self._points:
+            # The first round, which compiles, would lower the speed.
+            self._count()
+            self._points.append((self.clock(), self._steps))
         self._draw(self._updates_left(self._epoch, batch) - 1)
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
@@ -135,12 +141,14 @@ class Progress(keras.callbacks.Callback):
     def on_train_end(self, logs: Logs = None) -> None:
         """Shows a summary, and ends the line."""
         self._count()
+        if not self._steps:
+            return
         seconds = self.clock() - self._started
         speed = self._steps / max(seconds, 1e-9)
         is_more = self.asked is not None and self._steps > self.asked
         self._line.end(
             f"{self._steps:,} {self._unit}"
-            f"{' (whole rounds)' if is_more else ''} in {_duration(seconds)} "
+            f"{' (whole epochs)' if is_more else ''} in {_duration(seconds)} "
             f"({speed:,.0f} {self._unit}/s){self._episode_return(', ')}"
         )
 
@@ -156,22 +164,29 @@ class Progress(keras.callbacks.Callback):
             return
         self._drawn, self._shown = now, self._steps
         speed, unit = self._speed(now), self._unit
-        text = f"{self._steps:,} {unit}  {speed:,.0f} {unit}/s"
+        text = f"{self._steps:,} {unit}"
         to_come = self._to_come(updates_left)
         if to_come is not None:
             # Resets of NEXT_STEP environments count for the expected steps, but
             # not as steps taken: none of them are to come in the end.
             total = self._steps
-            if self._total is not None and (to_come or self.total_steps):
+            if self._total is not None and (to_come or self._is_given):
                 total = self._total
-            share = min(max(1.0 - to_come / max(total, 1), 0.0), 1.0)
-            text = (
-                f"{self._steps:,}/{total:,} {unit}  {share:4.0%}  "
-                f"{speed:,.0f} {unit}/s"
-            )
-            if speed > 0.0:
+            share = 1.0 - to_come / max(total, 1)
+            if self._is_given:
+                share = self._steps / total
+            share = min(max(share, 0.0), 1.0)
+            text = f"{self._steps:,}/{total:,} {unit}  {share:4.0%}"
+        if speed > 0.0:
+            text += f"  {speed:,.0f} {unit}/s"
+            if to_come is not None:
                 text += f"  {_duration(to_come / speed)} left"
         self._line.show(text + self._episode_return("  "))
+
+    @property
+    def _is_given(self) -> bool:
+        """Whether the total is given, and not computed from epochs."""
+        return bool(self.total_steps or self.asked) and self._unit == "steps"
 
     def _speed(self, now: float) -> float:
         """Returns the steps per second of the last `_SPEED_SECONDS`."""
@@ -212,7 +227,7 @@ class Progress(keras.callbacks.Callback):
 
     def _to_come(self, updates_left: int) -> int | None:
         """Returns the count that is to come; None if it is unknown."""
-        if self._unit == "updates" or self.total_steps is not None:
+        if self._unit == "updates" or self._is_given:
             return max((self._total or 0) - self._steps, 0)
         return self._steps_of(updates_left)
 
@@ -241,19 +256,21 @@ class _Line:
         if self.in_place:
             # A line that wraps around cannot be rewritten.
             text = text[: max(shutil.get_terminal_size().columns - 1, 1)]
-            shown = f"\r{text:<{self._length}}"
+            self._write(f"\r{text:<{self._length}}")
             self._length = len(text)
         else:
-            shown = f"{text}\n"
-        self._stream.write(shown)
-        self._stream.flush()
+            self._write(f"{text}\n")
 
     def end(self, text: str) -> None:
-        """Shows the last text, and ends the line."""
-        self.show(text)
-        if self.in_place:
-            self._stream.write("\n")
-            self._stream.flush()
+        """Shows the last text, which may wrap around, and ends the line."""
+        start = "\r" if self.in_place else ""
+        self._write(f"{start}{text:<{self._length}}\n")
+        self._length = 0
+
+    def _write(self, text: str) -> None:
+        """Writes text at once."""
+        self._stream.write(text)
+        self._stream.flush()
 
 
 def _duration(seconds: float) -> str:

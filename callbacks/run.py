@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 from typing import TypeAlias
-from typing import cast
 
 import keras
 
@@ -33,18 +32,8 @@ def takes_steps(rounds: RoundDataset | None) -> bool:
 
 
 def rounds_of_fit(callback: keras.callbacks.Callback) -> RoundDataset | None:
-    """Returns the dataset of the present `fit`.
-
-    Returns:
-        The dataset; None for a plain Keras model, or for a `fit` with a
-        `tf.data.Dataset`: an agent then still has the dataset of an earlier
-        `fit`, which is recognized by its size.
-    """
-    rounds = getattr(callback.model, "rollouts", None)
-    steps = (callback.params or {}).get("steps")
-    if rounds is None or steps != rounds.steps_per_epoch:
-        return None
-    return cast(RoundDataset, rounds)
+    """Returns the dataset of the present `fit`; None for one without rounds."""
+    return getattr(callback.model, "rollouts", None)
 
 
 @dataclasses.dataclass(frozen=True)

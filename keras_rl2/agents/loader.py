@@ -83,7 +83,8 @@ def load(
         text = str(error) or type(error).__name__
         reason = text.rpartition("Exception encountered: ")[2]
         raise ValueError(
-            f"Expected a saved agent of keras_rl2. Received: {path}: "
+            "Expected a saved agent of keras_rl2 or of an imported class. "
+            f"Received: {path}: "
             f"{textwrap.shorten(reason, _LONGEST_REASON, placeholder=' ...')}"
         ) from error
     return agent

@@ -96,9 +96,9 @@ def _masks(env: Any, seed: int) -> Iterator[Finding]:
     """Points to an action mask that agents do not see."""
     where = where_mask_is(env, env.reset(seed=seed)[1])
     if where is not None and not spaces.is_masked(env.observation_space):
-        text = f"in `{where}`: `wrappers=[keras_rl2.envs.ActionMask]` puts it "
-        text += "into the observation, and agents act by it"
-        yield Finding("action mask", True, text)
+        text = f"in `{where}`, where agents do not see it: "
+        text += "pass wrappers=[keras_rl2.envs.ActionMask]"
+        yield Finding("action mask", False, text)
 
 
 def _spaces(env: VectorEnvAdapter) -> Iterator[Finding]:

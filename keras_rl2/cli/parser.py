@@ -174,10 +174,10 @@ def _tune(parser: Parser) -> None:
     _add_training(parser)
     parser.settings("--search", "agent.gamma=[0.9,0.99] agent.tau=null")
     parser.number("--seeds", 2, "of each trial (default: 2)")
-    parser.number("--trials", 50, "in the end (default: 50)")
+    parser.number("--trials", 50, "of the study in all (default: 50)")
     storage = "sqlite:///tuning.db"
     parser.text("--storage", "URL", "of a database", default=storage)
-    what = "of the study and of its best preset (default: as of a run)"
+    what = "of the study and its preset (default: ALGORITHM-ENV)"
     parser.text("--study", "NAME", what)
 
 

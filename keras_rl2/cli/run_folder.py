@@ -49,7 +49,9 @@ class RunFolder:
         if folder.best.is_file():
             return folder, folder.best
         if not folder.agent.is_file():
-            raise FileNotFoundError(f"{path}: holds no agent.keras")
+            seeds = sorted(path.glob("seed-*"))
+            instead = f", but {seeds[0]} may" if seeds else ""
+            raise FileNotFoundError(f"{path}: holds no agent.keras{instead}")
         return folder, folder.agent
 
     @property

@@ -122,7 +122,8 @@ def _write_best(name: str, best: Any, preset: Preset) -> None:
     data["source"] = f"tune, trial {best.number}: {best.value:.1f}"
     data["notes"] = "Other seeds will do worse: the best of many."
     write_json(Path(f"{name}.json"), data)
-    print(f"{name}.json: {data['source']}")
+    best_of = f"best: trial {best.number}, return {best.value:.1f}"
+    print(f"{best_of}, written to {name}.json")
 
 
 def _train(trial: "optuna.Trial", preset: Preset, seeds: list[int]) -> float:

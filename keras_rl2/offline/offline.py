@@ -89,7 +89,7 @@ class OfflineDataset(RoundDataset):
     ...     "terminations": np.arange(8) % 4 == 3,
     ...     "truncations": np.zeros(8, bool)}, batch_size=32)
     >>> offline
-    <OfflineDataset: 2 episodes, 8 transitions, return 4.0 (4.0 to 4.0)>
+    <OfflineDataset: 2 episodes, 8 transitions, mean return 4.0 (4.0 to 4.0)>
     >>> agent = rl.DQN.for_env("CartPole-v1", seed=0)
     >>> offline.bind(agent)
     >>> sorted(offline.sample(5))
@@ -262,7 +262,7 @@ class OfflineDataset(RoundDataset):
         returns = self.episode_returns
         return (
             f"{self.episodes:,} episodes, {self.transitions:,} transitions, "
-            f"return {returns.mean():.1f} ({returns.min():.1f} to "
+            f"mean return {returns.mean():.1f} ({returns.min():.1f} to "
             f"{returns.max():.1f})"
         )
 

@@ -94,7 +94,7 @@ def record(
 
     >>> import keras_rl2 as rl
     >>> rl.record("random", "CartPole-v1", 500, seed=0)
-    <OfflineDataset: ... episodes, 500 transitions, return ... (... to ...)>
+    <OfflineDataset: ... episodes, 500 transitions, mean return ...>
     """
     check_positive(steps=steps, num_envs=num_envs)
     check_flag(deterministic=deterministic)

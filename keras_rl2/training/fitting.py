@@ -167,11 +167,12 @@ def fit_rounds(
     watched = bool(agent.observers) or any(map(_watches_rounds, given))
     batches_of = _batches_of(agent, x, of_epoch, watched)
     checkpoint, ordered = _ordered(x, given, verbose)
-    for each in ordered:
-        if isinstance(each, Progress):
-            each.asked = total_steps
     with checkpoint.alone() if checkpoint else contextlib.nullcontext():
         run, last = _position(agent, x, checkpoint, run, epochs, total_steps)
+        taken = agent.env_steps - run.env_steps
+        for each in ordered:
+            if isinstance(each, Progress):
+                each.asked = total_steps and max(total_steps - taken, 0)
         if run.rounds:
             # The rounds of a call are a divisor of those that remain, too.
             remaining = math.gcd(of_epoch, run.rounds)
@@ -243,6 +244,8 @@ def prepare_minibatches(
         agent.compile()
     agent.check_trained()
     agent.reset_targets()
+    # Of an earlier `fit`.
+    agent.rollouts = None
     steps = 1
     for callback in given:
         if isinstance(callback, RolloutRefresh):

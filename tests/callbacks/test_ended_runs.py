@@ -70,7 +70,7 @@ def test_stopped_by_a_callback(stop, tmp_path, caplog):
             again, others = train(tmp_path, stop())
             assert again == epochs
             np.testing.assert_equal(others, weights)
-    assert caplog.text.count("the run is stopped by a callback") == 2
+    assert caplog.text.count("the training is stopped by a callback") == 2
     # More epochs.
     assert train(tmp_path, stop(), epochs=7)[0] == [0, 1, 2, 3]
 
@@ -80,7 +80,7 @@ def test_a_second_fit_counts_its_own_steps(tmp_path):
     agent = rl.A2C.for_env("CartPole-v1", hidden=(4,), seed=0)
     agent.compile(run_eagerly=True)
     checkpoint = rl.callbacks.Checkpoint(tmp_path, every_steps=1)
-    for given, reason in (([], "done"), ([StopAt(0)], "stopped")):
+    for given, reason in (([], "complete"), ([StopAt(0)], "stopped")):
         agent.fit(
             data,
             total_steps=3 * STEPS,
@@ -99,10 +99,10 @@ def test_the_same_callback_used_again(tmp_path):
 
 def test_all_that_was_asked_for(tmp_path, caplog):
     assert train(tmp_path, epochs=3)[0] == [0, 1, 2]
-    assert end_of(tmp_path) == "done, all of 3 epochs"
+    assert end_of(tmp_path) == "complete (epochs=3)"
     with caplog.at_level(logging.INFO, "keras_rl2"):
         assert train(tmp_path, epochs=2)[0] == [0, 1, 2]
-    assert "done, all of 3 epochs" in caplog.text
+    assert "complete (epochs=3)" in caplog.text
     assert train(tmp_path, epochs=4)[0] == [0, 1, 2, 3]
 
 
@@ -114,8 +114,8 @@ def test_what_is_said_without_a_log(tmp_path, capsys):
         train(tmp_path, epochs=2, verbose=verbose)
         printed = capsys.readouterr().out
         for line in (
-            rf"{tmp_path}: put back to {newest}: epoch 3, 1\d environment st",
-            rf"{tmp_path}: the run is done, all of 2 epochs",
+            rf"{tmp_path}: restored {newest}, after epoch 2 and 1\d envi",
+            rf"{tmp_path}: the training is complete \(epochs=2\)",
         ):
             assert (re.search(line, printed) is not None) == (verbose != 0)
 

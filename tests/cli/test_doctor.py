@@ -189,8 +189,8 @@ def test_algorithms_are_those_of_the_action_space():
 
 
 def test_a_mask_that_agents_do_not_see_is_pointed_to(capsys):
-    assert main(["doctor", TAXI, "--steps", "50"]) == 0
-    assert "in `info`: `wrappers=[" in capsys.readouterr().out
+    assert main(["doctor", TAXI, "--steps", "50"]) == 1
+    assert "do not see it: pass wrappers=[" in capsys.readouterr().out
 
 
 def test_masks_are_obeyed_and_each_array_is_checked(doctor):
