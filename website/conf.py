@@ -18,16 +18,16 @@ PATHS = {name: f"keras_rl2.{name}" for name in rl.__all__}
 for section, names in SECTIONS.items():
     PATHS = {name: f"keras_rl2.{section}.{name}" for name in names} | PATHS
 
-extensions = ["myst_nb", "sphinx_copybutton", "sphinx_design"]
+extensions = ["myst_nb", "sphinx_copybutton"]
 for name in ("autosummary", "napoleon", "viewcode"):
     extensions.append(f"sphinx.ext.{name}")
 project = "keras_rl2"
 root_doc = "docs/index"
 include_patterns = ["docs/**", "[BC]*.md", "examples/**", "reference/*.rst"]
 templates_path = [str(Path(__file__).with_name("templates"))]
-html_theme = "furo"
+html_theme, html_static_path = "furo", ["static"]
 html_title = f"keras_rl2 {rl.__version__}"
-html_static_path, html_css_files = ["static"], ["site.css"]
+html_css_files, html_js_files = ["site.css"], ["site.js"]
 html_additional_pages = {"index": "home.html"}
 html_copy_source = html_show_sphinx = html_show_copyright = False
 html_math_renderer = "mathml"
@@ -35,7 +35,7 @@ pygments_dark_style = "github-dark"
 highlight_language = "text"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
-myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors, nb_execution_mode = 4, "off"
 napoleon_custom_sections = ["Reference"]
 napoleon_use_ivar = True

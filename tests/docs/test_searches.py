@@ -6,15 +6,10 @@ tracker where the words come from. One site that is built already:
     SITE=FOLDER python -m pytest -m slow -n 0 tests/docs/test_searches.py
 """
 
-import functools
 import html
-import http.server
 import json
-import os
 import re
-import shutil
 import subprocess
-import threading
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -22,7 +17,6 @@ import pytest
 
 PATH = Path(__file__).with_name("searches.json")
 SEARCHES = json.loads(PATH.read_text("utf-8"))
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # As many of the results as are seen without scrolling.
 BEST = 2
 _RESULT = re.compile(r'<li[^>]*>\s*<a href="([^"?#]+)')
@@ -30,38 +24,12 @@ _RESULT = re.compile(r'<li[^>]*>\s*<a href="([^"?#]+)')
 pytestmark = pytest.mark.slow
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves files without a line for each."""
-
-    def log_message(self, format, *args):
-        """Logs nothing."""
-
-
-@pytest.fixture(scope="module")
-def address(request):
-    """Serves the site; yields its address."""
-    if not browser():
-        pytest.skip("needs a browser: apt-get install chromium")
-    built = os.environ.get("SITE")
-    folder = built or str(request.getfixturevalue("site"))
-    handler = functools.partial(Quiet, directory=folder)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-def browser():
-    """Returns the first browser that is installed, or None."""
-    return next(filter(None, map(shutil.which, BROWSERS)), None)
-
-
-def found(address, search, profile):
+def found(browser, address, search, profile):
     """Returns the pages of the results, the best first, each once."""
     url = f"{address}/search.html?{urlencode({'q': search})}"
     done = subprocess.run(
         [
-            browser(),
+            browser,
             *("--headless", "--no-sandbox", "--disable-gpu"),
             f"--user-data-dir={profile}",
             "--virtual-time-budget=10000",
@@ -84,10 +52,10 @@ def test_there_are_thirty_searches():
     assert sum("source" in each for each in SEARCHES) >= 15
 
 
-def test_each_search_finds_its_page_first_or_second(address, tmp_path):
+def test_each_search_finds_its_page_first_or_second(browser, address, tmp_path):
     missed = {}
     for each in SEARCHES:
-        pages = found(address, each["search"], tmp_path)
+        pages = found(browser, address, each["search"], tmp_path)
         if each["page"] not in pages[:BEST]:
             missed[each["search"]] = (each["page"], pages[:5])
     assert missed == {}
