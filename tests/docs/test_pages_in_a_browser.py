@@ -20,6 +20,7 @@ PAGES = [
     *("examples/README", "examples/ppo_cartpole"),
     "_modules/keras_rl2/agents/ppo",
     *(f"docs/{path.stem}" for path in sorted(DOCS.glob("*.md"))),
+    *(f"docs/notebooks/{p.stem}" for p in DOCS.glob("notebooks/*.ipynb")),
     *(f"reference/keras_rl2{name}" for name in ("", ".PPO", ".RolloutDataset")),
     "reference/keras_rl2.losses.policy_gradient",
     *(f"reference/keras_rl2.{name}" for name in MODULES),
