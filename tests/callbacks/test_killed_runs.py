@@ -11,9 +11,14 @@ from support import checkpointed
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", ["PPO", "DQN", "Processes"])
-def test_at_environment_steps_and_within_the_writing_of_files(case, tmp_path):
-    kills = 6
+@pytest.mark.parametrize(
+    ("case", "kills"),
+    # Each process compiles the rounds in the graph.
+    [("PPO", 6), ("DQN", 6), ("Processes", 6), ("Graph", 3)],
+)
+def test_at_environment_steps_and_within_the_writing_of_files(
+    case, kills, tmp_path
+):
     report = subprocess.run(
         [
             *(sys.executable, checkpointed.__file__),

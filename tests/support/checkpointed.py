@@ -99,6 +99,11 @@ def processes():
     return rl.PPO.for_env(env, hidden=(8,), seed=0), rollouts(env)
 
 
+def graph():
+    env = rl.envs.GraphVectorEnv("CartPole-v1", num_envs=2)
+    return rl.PPO.for_env(env, hidden=(8,), seed=0), rollouts(env)
+
+
 CASES = {
     "PPO": ppo,
     "RecurrentPPO": recurrent_ppo,
@@ -194,7 +199,8 @@ def train(case, directory, events):
 
 def made(case):
     """Makes an agent and its data."""
-    agent, data = {**CASES, "Processes": processes}[case]()
+    further = {"Processes": processes, "Graph": graph}
+    agent, data = {**CASES, **further}[case]()
     # Compiling would take longer than all else.
     agent.compile(jit_compile=False)
     return agent, data
