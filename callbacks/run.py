@@ -1,4 +1,4 @@
-"""A run: its dataset, where it began, how far it is, and why it ends."""
+"""The position where `fit` begins, the epoch where it ends, and signals."""
 
 import contextlib
 import dataclasses

@@ -146,7 +146,8 @@ class Agent(Described, keras.Model, abc.ABC):
         action_space: `gymnasium.Space` or its config. Space of one
             environment's actions; None to take it from the first environment.
             Defaults to `None`.
-        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
+        seed: int or None. Seeds the random numbers of `act` and of
+            updates. Defaults to `None`.
         name: str or None. Name of the model. Defaults to `None`.
         dtype: str or None. Keras dtype policy, e.g. `"mixed_float16"`; None
             for the global one. Defaults to `None`.
@@ -1601,7 +1602,7 @@ class Agent(Described, keras.Model, abc.ABC):
 
     def check_trained(self) -> None:
         """Raises an error if all variables are frozen."""
-        # `trainable = True` of the agent is said to its target networks too.
+        # `agent.trainable = True` has made target networks trainable too.
         self.target_networks.freeze()
         if not self.trainable_variables:
             raise nothing_to_train(self.name)

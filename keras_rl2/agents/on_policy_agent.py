@@ -410,13 +410,10 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
         return self._parts(super().call(observation, training))[0]
 
     def policy_and_value(
-        self, observation: Tree[Tensor], training: bool = False
-    ) -> tuple[Distribution, Tensor]:
-        """Runs the networks once; returns the policy and values `[B]`."""
-        return self.evaluate_rows(observation, None, training)
-
-    def evaluate_rows(
-        self, rows: Tree[Tensor], steps: int | None, training: bool
+        self,
+        rows: Tree[Tensor],
+        steps: int | None = None,
+        training: bool = False,
     ) -> tuple[Distribution, Tensor]:
         """Returns the policy of the first rows, or all, and all values."""
 

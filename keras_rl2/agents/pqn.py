@@ -100,7 +100,7 @@ class PQN(RolloutLearner, ValuePolicy):
 
     # Learning.
 
-    def evaluate_rows(
+    def policy_and_value(
         self, rows: Tree[Tensor], steps: int | None, training: bool
     ) -> tuple[None, Tensor]:
         """Returns no policy, and the value of the best action of each row."""

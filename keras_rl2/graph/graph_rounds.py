@@ -52,7 +52,7 @@ class GraphRounds(RoundsInGraph):
         receive: Callable[[np.ndarray, np.ndarray, dict[str, float]], None],
     ) -> None:
         super().__init__(agent, env, horizon, receive)
-        # But for the present ε: what it is made of may run TensorFlow itself.
+        # ε itself is passed to each round: a schedule may run TensorFlow.
         self._noise_parts = agent.noise_parts
         self._passes = passes
         self._minibatches = minibatches

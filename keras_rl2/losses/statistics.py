@@ -129,8 +129,8 @@ def explained_variance(
 ) -> Tensor:
     """Measures how much of the returns' variance the values explain.
 
-    1 is perfect, 0 no better than a constant, below 0 worse than one. The one
-    function here that reduces: it is a property of a whole batch.
+    1 is perfect, 0 no better than a constant, below 0 worse than one. It is
+    one number for a whole batch.
 
         1 - Var[G - v] / Var[G]
 

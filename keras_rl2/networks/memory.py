@@ -153,7 +153,7 @@ class MemoryNetwork(keras.Model):
         begins = ops.cast(begins, "float32")[..., None]
         features = ops.concatenate([features, begins], axis=-1)  # [B, T, F + 1]
         sizes = self.cell.state_size
-        # As Keras' RNN layer nests them.
+        # In the structure that Keras' `RNN` layer gives them.
         sizes = [sizes] if isinstance(sizes, int) else [*sizes]
         given = keras.tree.pack_sequence_as(sizes, list(state))
         if features.shape[1] == 1 and not training:

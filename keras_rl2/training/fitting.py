@@ -8,8 +8,7 @@
   TensorFlow (see `round_execution`); each is a `train_step`: the gradients of
   the agent's `objectives`;
 - the callbacks, which evaluate, log to TensorBoard, and save;
-- a `Run`, which holds the progress of training, and `Checkpoint`, which
-  resumes it.
+- a `Run`, the position where training begins, which `Checkpoint` restores.
 """
 
 import contextlib
@@ -189,7 +188,7 @@ def fit_rounds(
             try:
                 train(agent, x, batches_of, told, run, last, last_step)
             finally:
-                # Whoever collects next is to see the trajectory.
+                # A later `collect()` of the user returns the trajectory.
                 x.give_trajectories(False)
 
 
@@ -337,8 +336,9 @@ def _ordered(
 def _watches_rounds(callback: keras.callbacks.Callback) -> bool:
     """Returns whether a callback is to be called after each round.
 
-    Keras' own callbacks, and ours but for `Diagnostics`, use the calls after
-    updates for what may wait for the end of an epoch, unless asked otherwise.
+    Keras' callbacks and ours, except `Diagnostics`, can wait for the end of an
+    epoch by default. Others wait if they have no method that is called after
+    updates.
     """
     if isinstance(callback, keras.callbacks.TensorBoard):
         return bool(callback.update_freq != "epoch")

@@ -206,8 +206,7 @@ class RoundFunction:
         step: Any = self._step
         element: Callable[..., Any] = minibatch
         if self._size.from_trajectory:
-            train = functools.partial(self._agent.train_on_trajectory)
-            step = tf.function(train, autograph=False)
+            step = tf.function(self._agent.train_on_trajectory, autograph=False)
             element = _whole
         logs = _repeat(step, element, one_round, count)
         self._described["report"] = {
@@ -324,10 +323,10 @@ def checked(
 def prepare_rounds(
     agent: keras.Model, x: RoundDataset, rounds: int = 1, watched: bool = True
 ) -> RoundSize | None:
-    """Decides how many updates one call of TensorFlow makes.
+    """Decides what one call of TensorFlow does, and sets agent and dataset so.
 
-    It makes those of a round, or of several where the environments are in the
-    graph and nothing is to happen between the rounds.
+    It makes the updates of a round, or of several where the environments are
+    in the graph and nothing is to happen between the rounds.
     """
     updates = x.updates_per_round
     asked = agent.compile_arguments

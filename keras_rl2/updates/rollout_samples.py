@@ -31,7 +31,7 @@ class RolloutSamples:
 
     Args:
         agent: `keras_rl2.agents.OnPolicyAgent` or `PQN`, or another with their
-            `evaluate_rows` and `targets`.
+            `policy_and_value` and `targets`.
         computed: Sequence of str. Entries of a sample that the networks
             compute, among `log_prob`, `advantage`, `returns` and `value`.
             Defaults to `("log_prob", "advantage", "returns", "value")`.
@@ -145,7 +145,7 @@ class RolloutSamples:
             policy, value = self._remembered(arrays, training)
         else:
             # PQN has no policy, and nothing below asks for it.
-            policy, value = self._agent.evaluate_rows(
+            policy, value = self._agent.policy_and_value(
                 _with_final(rows, arrays), steps, training
             )
         known = ops.stop_gradient(value)

@@ -40,8 +40,8 @@ class SkippedUpdates:
 
     def watch(self, layers: Sequence[keras.layers.Layer]) -> None:
         """Sets the layers that a forward pass of an update may change."""
-        # Those change between rounds only; BatchNormalization, like every
-        # layer with weights that no gradient changes, at each update.
+        # `ObservationNormalization` changes between rounds only. Other layers
+        # with weights that no gradient changes do so at each update.
         self._layers = [
             layer
             for layer in layers
