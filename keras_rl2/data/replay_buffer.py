@@ -329,22 +329,23 @@ class ReplayBuffer(Described):
             int64: where a transition is one of the further steps, its number
             among them, t * B + b; -1 elsewhere.
         """
-        index = np.concatenate(
-            [self._draw_index(batch_size, each) for each in steps]
-        )
+        ahead = np.repeat(steps, batch_size)
+        index = self._draw_index(ahead.size, ahead)
         further = np.maximum(index - self.steps, -1)
         # Any other transition, in place of those to come.
         place = np.where(further < 0, index, self._ring.oldest)
         return self._gather(place % self._ring.places), further
 
-    def _draw_index(self, batch_size: int, ahead: int = 0) -> np.ndarray:
-        """Draws numbers of transitions, after further steps; see `sample`."""
+    def _draw_index(self, batch_size: int, ahead: Any = 0) -> np.ndarray:
+        """Draws numbers of transitions after further steps, int or `[M]`."""
         index = self._draw_numbers(batch_size, ahead)
         (missed,) = np.nonzero(self._is_missing(index))
         for _ in range(_TRIES):
             if not missed.size:
                 break
-            again = self._draw_numbers(missed.size, ahead)
+            again = self._draw_numbers(
+                missed.size, ahead[missed] if np.ndim(ahead) else ahead
+            )
             index[missed] = again
             missed = missed[self._is_missing(again)]
         if missed.size:
@@ -355,10 +356,10 @@ class ReplayBuffer(Described):
             index[missed] = self._ring.index_of(found)
         return index
 
-    def _draw_numbers(self, count: int, ahead: int) -> np.ndarray:
+    def _draw_numbers(self, count: int, ahead: Any) -> np.ndarray:
         """Draws numbers of steps, whether or not they can be drawn."""
         newest = self.steps + ahead
-        oldest = max(0, newest - self.capacity)
+        oldest = np.maximum(0, newest - self.capacity)
         return self._generator.integers(oldest, newest, count)
 
     def _is_missing(self, index: np.ndarray) -> np.ndarray:
