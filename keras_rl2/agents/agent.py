@@ -375,6 +375,12 @@ class Agent(Described, keras.Model, abc.ABC):
                 range.
             TypeError: If the algorithm does not take an argument.
         """
+        if "learning_rate" in settings:
+            raise TypeError(
+                "Expected the learning rate in "
+                "`agent.compile(keras.optimizers.Adam(1e-3))`. Received: "
+                f"learning_rate={settings['learning_rate']!r}"
+            )
         settings |= arguments.present(name=name, dtype=dtype)
         taken = {*cls.argument_names(), *AgentArguments.__annotations__}
         arguments.refuse_unknown(
@@ -1547,13 +1553,14 @@ class Agent(Described, keras.Model, abc.ABC):
             number of steps, and the random state of `act`.
         """
         self._require_bound()
-        arrays = [each.value.numpy() for each in self.state_variables]
+        variables = self.state_variables
+        arrays = [each.value.numpy() for each in variables]
         return {
             "class": type(self).__name__,
             "env_steps": self.env_steps,
             "skipped_in_a_row": int(self.skipped.in_a_row.numpy()),
             "clipped_observations": self.normalizing.outliers.count,
-            "paths": [each.path for each in self.state_variables],
+            "paths": [each.path for each in variables],
             "variables": [
                 np.array(each, _stored_dtype(each.dtype.name))
                 for each in arrays

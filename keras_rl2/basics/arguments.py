@@ -219,8 +219,6 @@ def refuse_unknown(
         choices = f"one of {', '.join(sorted(allowed))}"
         if near:
             choices = f"perhaps {either(f'`{each}`' for each in near)}"
-        if name == "learning_rate":
-            choices = "and the rate in `compile(keras.optimizers.Adam(1e-3))`"
         raise TypeError(
             f"Expected an argument that {owner} takes, {choices}. "
             f"Received: {name}={value!r}"

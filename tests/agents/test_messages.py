@@ -64,6 +64,10 @@ CALLS = {
         ),
         "Expected numbers of the kind of Discrete",
     ),
+    "for_env(learning_rate)": (
+        lambda agent: rl.PPO.for_env("CartPole-v1", learning_rate=1e-3),
+        "learning rate in `agent.compile",
+    ),
     "save": (lambda agent: agent.save("agent.h5"), "ends in `.keras`"),
 }
 
