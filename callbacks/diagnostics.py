@@ -1,5 +1,6 @@
 """Measurements of a training, and warnings of known faults with remedies."""
 
+import inspect
 import math
 import warnings
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ _CHOICES = (
     gymnasium.spaces.MultiDiscrete,
     gymnasium.spaces.MultiBinary,
 )
+# A warning shows the line of the program that calls them.
+_LIBRARIES = ("keras", "keras_rl2")
 _LARGEST_STEP = 0.1
 _LEAST_ENTROPY = 0.01
 _USELESS_EPOCHS = 10
@@ -141,7 +144,7 @@ class Diagnostics(keras.callbacks.Callback):
             logs[f"{section}_share"] = seconds / max(sum(spent), 1e-9)
         if self.warn:
             for message in self._faults.in_logs(logs):
-                warnings.warn(message, TrainingWarning, stacklevel=2)
+                warnings.warn(message, TrainingWarning, stacklevel=_stacklevel())
 
     def get_state(self) -> dict[str, Any]:
         """Returns the state for a resumed `fit`."""
@@ -266,3 +269,13 @@ class Faults:
 def _norm(arrays: list[np.ndarray]) -> float:
     """Returns the Euclidean norm of all arrays together."""
     return float(np.sqrt(sum(np.square(x, dtype=float).sum() for x in arrays)))
+
+
+def _stacklevel() -> int:
+    """Returns the level of the program that called `fit`, for a warning."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_back is not None:
+        if frame.f_globals["__name__"].split(".")[0] not in _LIBRARIES:
+            break
+        level, frame = level + 1, frame.f_back
+    return level - 1

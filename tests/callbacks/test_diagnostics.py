@@ -133,6 +133,13 @@ def messages(agent, rollouts, epochs=3, warn=True, **values):
     ]
 
 
+def test_a_warning_shows_the_line_of_the_program(agent, rollouts):
+    callbacks = [Says(approx_kl=[0.2]), Diagnostics()]
+    with pytest.warns(TrainingWarning) as caught:
+        agent.fit(rollouts, epochs=1, callbacks=callbacks, verbose=0)
+    assert {each.filename for each in caught} == {__file__}
+
+
 def test_each_fault_is_warned_of_once(agent, rollouts):
     for values, expected in (
         ({"approx_kl": [0.0, 0.2, 0.3]}, "approx_kl=0.2 "),
