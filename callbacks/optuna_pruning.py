@@ -54,7 +54,7 @@ class OptunaPruning(keras.callbacks.Callback):
         rollouts = rounds_of_fit(self)
         if rollouts is None:
             return
-        rounds = rollouts.rounds_per_epoch
+        rounds = self.params["steps"] // rollouts.updates_per_round
         self._steps_per_epoch = rounds * rollouts.steps_per_round
         if self._steps is None:
             self._steps = int(self.model.env_steps)

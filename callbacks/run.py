@@ -75,7 +75,7 @@ class Run:
             )
         updating = total_steps - self.warm_up
         needed = -(-updating // rounds.fewest_steps_per_round)
-        return min(rounds.rounds_per_epoch, needed)
+        return rounds.rounds_of_epoch(needed)
 
     def steps_per_epoch(
         self, rounds: RoundDataset, total_steps: int | None

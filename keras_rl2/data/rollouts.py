@@ -26,6 +26,8 @@ from keras_rl2.saving.checkpoint_folder import SegmentLog
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.workers.workers import WorkerEnv
 
+# Minimum steps of an epoch, where neither user nor algorithm chose it.
+_STEPS_PER_EPOCH = 1000
 # Assumed steps of an episode without a time limit.
 _LONG_EPISODE = 1000
 # Default steps that gradients flow back through.
@@ -56,8 +58,9 @@ class RolloutDataset(CollectingDataset):
         batch_size: int, None or `"auto"`. Steps of one minibatch, at most T x
             B; None for the whole rollout; `"auto"` for the algorithm's own.
             Defaults to `"auto"`.
-        rounds_per_epoch: int or None. Rounds of one Keras epoch; None for 1,
-            or for the algorithm's own if `horizon` is None. Defaults to
+        rounds_per_epoch: int or None. Rounds of one Keras epoch. None for the
+            algorithm's own if `horizon` is None; otherwise for 1, or in `fit`
+            with `total_steps` for as many as take 1,000 steps. Defaults to
             `None`.
         scale_rewards: bool or None. Whether rewards are divided by the running
             standard deviation of the discounted return; values and value
@@ -210,6 +213,17 @@ class RolloutDataset(CollectingDataset):
         if self.agent is not None and self.agent.whole_episodes:
             return self.env.num_envs
         return self.steps_per_round
+
+    def rounds_of_epoch(self, needed: int) -> int:
+        """Returns the rounds of an epoch of a `fit` that takes `needed`."""
+        asked = self._asked
+        if asked["horizon"] is None or asked["rounds_per_epoch"] is not None:
+            return super().rounds_of_epoch(needed)
+        fewest = -(-_STEPS_PER_EPOCH // self.steps_per_round)
+        if needed <= fewest:
+            return needed
+        # The last epoch should be a whole one, too.
+        return min(range(fewest, 2 * fewest), key=lambda each: -needed % each)
 
     def bind(self, agent: CollectingAgent) -> None:
         """Binds the dataset to an agent, checking that the two fit."""

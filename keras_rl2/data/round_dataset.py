@@ -90,6 +90,10 @@ class RoundDataset(Described, abc.ABC):
         """Minimum steps of a round."""
         return self.steps_per_round
 
+    def rounds_of_epoch(self, needed: int) -> int:
+        """Returns the rounds of an epoch of a `fit` that takes `needed`."""
+        return min(self.rounds_per_epoch, needed)
+
     @abc.abstractmethod
     def bind(self, agent: CollectingAgent) -> None:
         """Binds the dataset to an agent, checking that the two fit.

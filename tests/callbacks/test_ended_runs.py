@@ -17,7 +17,9 @@ STEPS = 8
 
 def train(directory, *callbacks, algorithm=rl.A2C, verbose=0, **length):
     """Runs the program: returns the epochs of its history, and the weights."""
-    data = rl.RolloutDataset("CartPole-v1", horizon=STEPS, seed=0)
+    data = rl.RolloutDataset(
+        "CartPole-v1", horizon=STEPS, rounds_per_epoch=1, seed=0
+    )
     agent = algorithm.for_env("CartPole-v1", hidden=(4,), seed=0)
     agent.compile(run_eagerly=True)
     checkpoint = rl.callbacks.Checkpoint(directory, every_steps=1)
@@ -76,7 +78,9 @@ def test_stopped_by_a_callback(stop, tmp_path, caplog):
 
 
 def test_a_second_fit_counts_its_own_steps(tmp_path):
-    data = rl.RolloutDataset("CartPole-v1", horizon=STEPS, seed=0)
+    data = rl.RolloutDataset(
+        "CartPole-v1", horizon=STEPS, rounds_per_epoch=1, seed=0
+    )
     agent = rl.A2C.for_env("CartPole-v1", hidden=(4,), seed=0)
     agent.compile(run_eagerly=True)
     checkpoint = rl.callbacks.Checkpoint(tmp_path, every_steps=1)

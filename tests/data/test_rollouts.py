@@ -52,6 +52,26 @@ def test_numbers_of_a_round():
     assert rollouts.settings() == expected
 
 
+@pytest.mark.parametrize(
+    ("settings", "needed", "rounds"),
+    [
+        ({"horizon": 10}, 7, 7),
+        ({"horizon": 10}, 100, 50),
+        # Three rounds of 340 steps; four leave no round over.
+        ({"horizon": 170}, 9, 3),
+        ({"horizon": 170}, 8, 4),
+        ({"horizon": 10, "rounds_per_epoch": 2}, 100, 2),
+        ({}, 100, 1),
+    ],
+)
+def test_an_epoch_of_total_steps_has_a_thousand_at_least(
+    settings, needed, rounds
+):
+    rollouts = rl.RolloutDataset("CartPole-v1", num_envs=2, **settings)
+    rollouts.bind(rl.PPO.for_env(rollouts.env, hidden=(4,), seed=0))
+    assert rollouts.rounds_of_epoch(needed) == rounds
+
+
 def test_minibatches_are_rows_of_the_samples_that_the_agent_names():
     env = make_env("act_box_matrix")
     agent = make_agent(PPO, env)
