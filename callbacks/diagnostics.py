@@ -144,7 +144,9 @@ class Diagnostics(keras.callbacks.Callback):
             logs[f"{section}_share"] = seconds / max(sum(spent), 1e-9)
         if self.warn:
             for message in self._faults.in_logs(logs):
-                warnings.warn(message, TrainingWarning, stacklevel=_stacklevel())
+                warnings.warn(
+                    message, TrainingWarning, stacklevel=_stacklevel()
+                )
 
     def get_state(self) -> dict[str, Any]:
         """Returns the state for a resumed `fit`."""
