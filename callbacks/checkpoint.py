@@ -53,7 +53,7 @@ class Checkpoint(keras.callbacks.Callback):
 
     Each `fit` of a program with the same `Checkpoint` counts: one that had
     finished before the newest checkpoint does nothing. A `fit` that a callback
-    has stopped, e.g. `EarlyStopping`, counts as finished until more steps or
+    has stopped, such as `EarlyStopping`, counts as finished until more steps or
     epochs are asked for. The states of Keras' callbacks are restored, and so
     are their files; those of custom callbacks if they have methods
     `get_state()` and `set_state(state)`.

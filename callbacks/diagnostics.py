@@ -50,7 +50,7 @@ class Diagnostics(keras.callbacks.Callback):
     - `environment_share`, `acting_share`, `preparing_share`, `update_share`
       and `rest_share`: shares of the time for steps of environments; choosing
       actions and storing steps; making minibatches; updates of the networks;
-      anything else, e.g. evaluations.
+      anything else, such as evaluations.
 
     Put it before a `TensorBoard` or `CSVLogger` that is to write them too. The
     training is the same with and without it.

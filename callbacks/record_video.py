@@ -22,15 +22,15 @@ _FORMATS = ("gif", "mp4")
 class RecordVideo(keras.callbacks.Callback):
     """Plays episodes at intervals of environment steps, and records them.
 
-    A curve shows that a policy has improved; a video shows its behavior, e.g.
-    that it stands still, runs in circles or exploits the reward. The policy
-    acts greedily, in a separate environment. Training is the same with and
-    without this callback: it draws no random numbers of the agent or the
+    A curve shows that a policy has improved; a video shows its behavior, for
+    example that it stands still, runs in circles or exploits the reward. The
+    policy acts greedily, in a separate environment. Training is the same with
+    and without this callback: it draws no random numbers of the agent or the
     dataset.
 
     It records at the end of an epoch if another `every` steps have been taken
     since the last video, and at the end of training. Files are named after
-    the environment steps so far, e.g. `step-00050000.gif`.
+    the environment steps so far, such as `step-00050000.gif`.
 
     An environment passed as an id is played in a separate process without
     TensorFlow, since the renderer of MuJoCo cannot run beside it on a machine

@@ -43,8 +43,8 @@ class TargetNetworkSync(keras.callbacks.Callback):
         tau: float. Share of the source, over 0 and at most 1; 1 copies it.
             Defaults to `1.0`.
         every: int. Updates from one move to the next. Defaults to `1`.
-        target: `keras.layers.Layer` (e.g. a `keras.Model`) or str, the name of
-            an attribute of the model. The network to update; None for the
+        target: `keras.layers.Layer` (such as a `keras.Model`) or str, the name
+            of an attribute of the model. The network to update; None for the
             model's own targets. Defaults to `None`.
         source: `keras.layers.Layer` or str. The network that `target` follows;
             None for the model's weights that are not those of `target`.

@@ -47,10 +47,10 @@ class TensorBoard(keras.callbacks.Callback):
         write_graph: bool. Whether the graph of the greedy policy is written.
             Defaults to `True`.
         hyper_parameters: Mapping of numbers, booleans and texts. The
-            hyper-parameters of this run in the HParams tab, e.g. those that a
-            tuner varies. Runs with equal ones, e.g. of several seeds, are
-            shown as one, with their mean; values that are None are left out.
-            None for all settings except seeds. Defaults to `None`.
+            hyper-parameters of this run in the HParams tab, such as those that
+            a tuner varies. Runs with equal ones, for example of several seeds,
+            are shown as one, with their mean; values that are None are left
+            out. None for all settings except seeds. Defaults to `None`.
 
     Raises:
         ValueError: If `histogram_freq` is negative.

@@ -47,8 +47,8 @@ class Tracker(keras.callbacks.Callback):
         log: Callable. Called after each epoch as `log(values, step=step)`,
             with a dict of floats by their tags and an int.
         log_settings: Callable or None. Called once with a dict of settings of
-            agent, optimizers and dataset by dotted names, e.g. `agent.gamma`.
-            Defaults to `None`.
+            agent, optimizers and dataset by dotted names, such as
+            `agent.gamma`. Defaults to `None`.
 
     Raises:
         ValueError: If one of them is not callable.

@@ -149,7 +149,7 @@ class Agent(Described, keras.Model, abc.ABC):
         seed: int or None. Seeds the random numbers of `act` and of
             updates. Defaults to `None`.
         name: str or None. Name of the model. Defaults to `None`.
-        dtype: str or None. Keras dtype policy, e.g. `"mixed_float16"`; None
+        dtype: str or None. Keras dtype policy, such as `"mixed_float16"`; None
             for the global one. Defaults to `None`.
 
     Raises:
@@ -349,20 +349,20 @@ class Agent(Described, keras.Model, abc.ABC):
                 the last layer of an actor; `"fan_in"`, the default of
                 PyTorch's layers; None for the algorithm's default. Defaults to
                 `None`.
-            memory: RNN cell of Keras or None, e.g.
+            memory: RNN cell of Keras or None, for example
                 `keras.layers.LSTMCell(128)`. Makes the network recurrent; see
                 `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
             shared: bool or None. Whether policy and value share all layers
                 but their outputs; None where the observation contains an
                 image. Defaults to `None`.
-            device: str or None. Device of the agent and its updates, e.g.
-                `"cpu:0"`; None for the CPU where networks are small, and
-                otherwise for TensorFlow's default. Defaults to `None`.
+            device: str or None. Device of the agent and its updates, for
+                example `"cpu:0"`; None for the CPU where networks are small,
+                and otherwise for TensorFlow's default. Defaults to `None`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
             name: str or None. Name of the model. Defaults to `None`.
             dtype: str or None. Keras dtype policy of the agent and its
-                networks, e.g. `"mixed_float16"`; None for the global one.
+                networks, such as `"mixed_float16"`; None for the global one.
                 Defaults to `None`.
             **settings: Further arguments of the constructor.
 
@@ -825,7 +825,7 @@ class Agent(Described, keras.Model, abc.ABC):
                 16 bits; `"int8"` keeps weights and computes in 8 bits, which
                 costs some of the return. Defaults to `None`.
             representative: `[N, ...]` or None. For `"int8"`, some hundreds of
-                observations, by which ranges are chosen, e.g. of
+                observations, by which ranges are chosen, for example of
                 `keras_rl2.record`. Defaults to `None`.
             batch_size: int or None. Number of observations per call; 1 for
                 microcontrollers and browsers, where LiteRT requires a fixed

@@ -98,7 +98,7 @@ class CrossQ(SAC):
             (self.task.encode(batch["observation"]), batch["action"]),
             (self.task.encode(following), next_action),
         )
-        # [2B] -> [B], [B]
+        # [2 * B] -> [B], [B]
         halves = [
             ops.split(values, 2)
             for values in critics.action_values(

@@ -99,7 +99,7 @@ def check_in_range(**ranges: tuple[Any, float, float]) -> None:
 
 
 def check_above_zero(**given: Any) -> None:
-    """Raises unless values, e.g. of seconds, are numbers above 0."""
+    """Raises unless values, for example of seconds, are numbers above 0."""
     for name, value in given.items():
         if not is_number(value) or not 0 < value < math.inf:
             raise _refused(name, value, "a finite number above 0")
@@ -127,7 +127,7 @@ def check_at_least(lowest: int, /, **counts: Any) -> None:
 
 
 def check_sizes(**sizes: Any) -> None:
-    """Raises unless values are sequences of sizes, e.g. of layers."""
+    """Raises unless values are sequences of sizes, for example of layers."""
     for name, value in sizes.items():
         if (
             isinstance(value, str)
@@ -182,7 +182,7 @@ def check_choice(**choices: tuple[Any, tuple[Any, ...]]) -> None:
 
 
 def check_known(known: Callable[[Any], Any], what: str, **given: Any) -> None:
-    """Raises unless a function, e.g. of Keras, makes something of values."""
+    """Raises unless a function of each value is true and raises no error."""
     for name, value in given.items():
         try:
             is_known = bool(known(value))

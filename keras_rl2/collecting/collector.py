@@ -103,8 +103,8 @@ class Collector:
     def needs_reset(self) -> bool:
         """Whether the environments must be reset before the next rollout.
 
-        They have never been reset, a rollout was interrupted, or other code has
-        used them in the meantime, e.g. `evaluate`.
+        They have never been reset, a rollout was interrupted, or other code,
+        such as `evaluate`, has used them in the meantime.
         """
         return self._resets_seen != self.env.resets
 

@@ -33,7 +33,8 @@ class Trajectory:
             clipped for the environment.
         reward: `[T, B]` float32. Reward of the step, scaled if enabled.
         terminated: `[T, B]` bool. The episode reached a terminal state.
-        truncated: `[T, B]` bool. The episode was cut off, e.g. by a time limit.
+        truncated: `[T, B]` bool. The episode was cut off, for example by a time
+            limit.
         valid: `[T, B]` bool. False if the step is only the reset that NEXT_STEP
             environments make in place of a transition.
         final_observation: `[E, ...]`. True last observations of episodes after
@@ -131,7 +132,7 @@ class Trajectory:
 
 
 def unpack(packed: dict[str, Any]) -> dict[str, Any]:
-    """Undoes `Trajectory.packed_arrays`, e.g. in the graph.
+    """Undoes `Trajectory.packed_arrays`, for example in the graph.
 
     Args:
         packed: dict of tensors. Arrays that are not packed are returned as
@@ -345,7 +346,7 @@ class EpisodeStorage(RolloutStorage):
 
     Steps that are never taken, or follow the episode, are not valid and hold
     its last observation, in every autoreset mode. Anything that an environment
-    returns after its episode, e.g. NaN, is ignored.
+    returns after its episode, such as NaN, is ignored.
     """
 
     def __init__(

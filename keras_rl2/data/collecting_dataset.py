@@ -263,7 +263,7 @@ class CollectingDataset(RoundDataset):
             agent.env_steps = before
 
     def _drop(self, error: BaseException | None = None) -> None:
-        """Discards unfinished rollouts, e.g. after an error."""
+        """Discards unfinished rollouts, for example after an error."""
         self._begun_at.clear()
         if isinstance(self._collector, WorkerCollector):
             self._collector.drop(error)

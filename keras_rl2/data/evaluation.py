@@ -100,7 +100,7 @@ class EvaluationDataset:
             agent: `keras_rl2.Agent`, or an object with the same methods
                 (`Policy`).
             actor: `PolicyActor` for as many environments. Acts instead of the
-                agent, e.g. an exported file; None for the agent. Defaults to
+                agent, such as an exported file; None for the agent. Defaults to
                 `None`.
 
         Returns:

@@ -197,7 +197,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         alpha: float. Exponent of the priorities, α, 0 or more: 0 draws
             uniformly. Defaults to `0.6`.
         beta: float, or a function from the number of batches drawn so far to
-            one, e.g. a `keras.optimizers.schedules.LearningRateSchedule`.
+            one, such as a `keras.optimizers.schedules.LearningRateSchedule`.
             Share of the bias that the weights correct, β. Defaults to `0.4`.
         epsilon: float above 0. Keeps every transition's probability above 0,
             ε. Defaults to `1e-06`.

@@ -68,8 +68,8 @@ class ReplayDataset(CollectingDataset):
             environments together, a multiple of their number; None for 64, or
             the next multiple. Defaults to `None`.
         updates_per_round: int or None. Updates of a round; None for the
-            published value of the algorithm, e.g. one per step. Defaults to
-            `None`.
+            published value of the algorithm, for example one per step. Defaults
+            to `None`.
         warm_up: int. Random steps before the first round, rounded up to whole
             rounds. Defaults to `1000`.
         n_step: int. Rewards that a transition adds up before it bootstraps.

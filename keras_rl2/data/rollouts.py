@@ -44,10 +44,10 @@ class RolloutDataset(CollectingDataset):
     them `passes` times in minibatches, reshuffled each time. Every action comes
     from the weights after all updates of the round before.
 
-    An omitted argument is chosen by the algorithm, e.g. for PPO rounds of about
-    2048 steps, 10 passes, minibatches of 64 and scaled rewards. Its value is
-    known once the dataset is bound to an agent, e.g. by `fit`; `repr` then
-    shows it.
+    An omitted argument is chosen by the algorithm, for example for PPO rounds
+    of about 2048 steps, 10 passes, minibatches of 64 and scaled rewards. Its
+    value is known once the dataset is bound to an agent, for example by `fit`;
+    `repr` then shows it.
 
     Args:
         horizon: int or None. Steps of one rollout per environment, T; None for

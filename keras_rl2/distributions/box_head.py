@@ -172,7 +172,7 @@ class BoxHead(PolicyHead):
 
         Args:
             generator: `np.random.Generator`.
-            leading_shape: Sequence of int. E.g. `(B,)`.
+            leading_shape: Sequence of int. For example, `(B,)`.
             mask: None. Numbers within bounds are not forbidden one by one.
                 Defaults to `None`.
 

@@ -15,7 +15,7 @@ from keras_rl2.distributions.distribution import Distribution
 
 
 class Composite(Distribution):
-    """Several independent parts, e.g. a choice and a few numbers.
+    """Several independent parts, such as a choice and a few numbers.
 
     An action is the parts' actions side by side, as floats, so that it is one
     array wherever it is stored: integers are exact in them up to 2^24.

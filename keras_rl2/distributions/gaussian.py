@@ -74,7 +74,7 @@ class DiagonalGaussian(Distribution):
     def kl(self, other: Self) -> Tensor:
         """Returns the divergence KL(self || other) in nats, `[B]`.
 
-        KL = Σ log(std₂/std₁) + (std₁² + (μ₁ - μ₂)²) / 2std₂² - 1/2
+        KL = Σ log(std₂/std₁) + (std₁² + (μ₁ - μ₂)²) / (2 std₂²) - 1/2
         """
         self._check_same_class(other)
         check_same_shape(mean=self.mean, other_mean=other.mean)

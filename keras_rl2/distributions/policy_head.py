@@ -95,8 +95,8 @@ class PolicyHead(abc.ABC):
     def from_environment(self, action: Any) -> Tensor:
         """Turns the environment's actions into the policy's own.
 
-        The inverse of `to_environment`, for actions from other sources, e.g. a
-        user's trajectory or a dataset.
+        The inverse of `to_environment`, for actions from other sources, such as
+        a user's trajectory or a dataset.
 
         Args:
             action: `[B, *space.shape]`. Members of the action space.
@@ -120,8 +120,8 @@ class PolicyHead(abc.ABC):
         Args:
             generator: `np.random.Generator`. The only source of chance in
                 acting.
-            leading_shape: Sequence of int. E.g. `(B,)`, or `(T, B)` for a
-                whole rollout.
+            leading_shape: Sequence of int. For example, `(B,)`, or `(T, B)` for
+                a whole rollout.
 
         Returns:
             `[*leading_shape, *noise_shape]` float32, finite.
@@ -177,8 +177,8 @@ class PolicyHead(abc.ABC):
 
         Args:
             generator: `np.random.Generator`.
-            leading_shape: Sequence of int. E.g. `(B,)`, or `(T, B)` for a
-                whole rollout.
+            leading_shape: Sequence of int. For example, `(B,)`, or `(T, B)` for
+                a whole rollout.
             mask: `[*leading_shape, mask_size]` or None. 1 for allowed choices.
                 Defaults to `None`: all.
 

@@ -182,12 +182,12 @@ def atari(
     EnvPool's environments as well.
 
     Args:
-        env_id: str. Id of a game, e.g. `"ALE/Pong-v5"`.
+        env_id: str. Id of a game, such as `"ALE/Pong-v5"`.
         num_envs: int. Number of games. Defaults to `8`.
         training: bool. Whether lives end episodes and rewards are clipped.
             Defaults to `True`.
         **kwargs: Arguments of ale-py's `AtariVectorEnv`, which take precedence,
-            e.g. `repeat_action_probability=0.25` for sticky actions.
+            such as `repeat_action_probability=0.25` for sticky actions.
 
     Returns:
         `gymnasium.vector.VectorEnv`, of observations `[4, 84, 84]` uint8.
@@ -369,7 +369,7 @@ class AtariEnv(FirstOfVectorEnv):
     The picture is the last frame of the observation.
 
     Args:
-        env_id: str. Id of a game, e.g. `"ALE/Pong-v5"`.
+        env_id: str. Id of a game, such as `"ALE/Pong-v5"`.
         render_mode: str or None. `"rgb_array"` for pictures. Defaults to
             `None`.
         **kwargs: Arguments of ale-py's `AtariVectorEnv`.

@@ -70,7 +70,7 @@ class VectorEnvAdapter(abc.ABC):
         pending_reset: `[B]` bool. Environments whose next step is such a
             reset. Never changed in place.
         resets: int. Number of calls of `reset`. By it, a dataset notices that
-            others, e.g. an evaluation, have reset the environment.
+            others, such as an evaluation, have reset the environment.
         steps: int. Number of calls of `step`.
 
     Raises:

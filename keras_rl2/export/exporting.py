@@ -67,11 +67,11 @@ class ExportedPolicy(keras.Model):
     def call(self, *inputs: Tensor) -> Any:
         """Returns the environment's actions.
 
-        For a Dict or Tuple it is a dict from the path of each array, e.g.
-        `"arm_angle"` for a key within a key, since files have no trees. For a
-        recurrent policy it is a dict, too, of `"action"` and the state after
-        the step, `"next_state_0"` and so on: inputs of the next call together
-        with its observation.
+        For a Dict or Tuple it is a dict from the path of each array, for
+        example `"arm_angle"` for a key within a key, since files have no trees.
+        For a recurrent policy it is a dict, too, of `"action"` and the state
+        after the step, `"next_state_0"` and so on: inputs of the next call
+        together with its observation.
         """
         count = self._states
         given = [*inputs]

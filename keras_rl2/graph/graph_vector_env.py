@@ -86,7 +86,7 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     `gymnasium.vector.VectorEnv`, with `AutoresetMode.SAME_STEP`.
 
     Args:
-        env: str, `GraphEnv` or Callable. An id, e.g. `"CartPole-v1"`, an
+        env: str, `GraphEnv` or Callable. An id, such as `"CartPole-v1"`, an
             environment, or a function that makes one.
         num_envs: int. Number of environments, B. Defaults to `1`.
         env_kwargs: dict or None. Arguments of the environment's class or

@@ -51,7 +51,7 @@ def draw_noise(
         parts: Sequence of dict. `noise_parts` of a policy, see `can_draw`.
         inputs: `[P]` float32. See `noise_inputs`.
         seed: `[2]` uint32. The only source of random numbers.
-        shape: tuple of int. Leading axes, e.g. `(T, B)`.
+        shape: tuple of int. Leading axes, such as `(T, B)`.
 
     Returns:
         `[*shape, n]` float32, the parts side by side.

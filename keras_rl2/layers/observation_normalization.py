@@ -65,7 +65,7 @@ class ObservationNormalization(keras.layers.Layer):
 
     Reference:
         - Chan et al., 1979, "Updating Formulae and a Pairwise Algorithm for
-          Computing Sample Variances".
+          Computing Sample Variances."
     """
 
     def __init__(

@@ -106,7 +106,7 @@ def advantage_weight(
         w = min(exp(β A), w_max)
 
     Args:
-        advantage: `[B]` float. A, e.g. Q(s, a) - V(s).
+        advantage: `[B]` float. A, for example Q(s, a) - V(s).
         inverse_temperature: float or scalar tensor. β; 0 weighs all alike.
         maximum: float or scalar tensor. w_max.
 

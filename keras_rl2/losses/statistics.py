@@ -135,7 +135,7 @@ def explained_variance(
         1 - Var[G - v] / Var[G]
 
     Args:
-        values: `[...]` float. Any shape, e.g. `[B]` or `[T, B]`.
+        values: `[...]` float. Any shape, such as `[B]` or `[T, B]`.
         returns: `[...]` float. The same shape.
         weights: `[...]` float, the same shape, or None for all 1. 0 leaves an
             example out. Defaults to `None`.

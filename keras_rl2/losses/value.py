@@ -26,7 +26,7 @@ def huber(error: TensorLike, delta: TensorLike = 1.0) -> Tensor:
             δ (|e| - δ / 2)  elsewhere
 
     Args:
-        error: `[B]` float. E.g. a TD error.
+        error: `[B]` float. For example, a TD error.
         delta: float or scalar tensor. δ. Defaults to `1.0`.
 
     Returns:
@@ -229,7 +229,8 @@ def double_q_learning(
         q_values.shape[:1], action=action, reward=reward, discount=discount
     )
     next_value = of_action(next_q_values, ops.argmax(next_q_selector, axis=-1))
-    # Values after the end may be anything, e.g. -inf if no action is allowed.
+    # Values after the end may be anything, such as -inf if no action is
+    # allowed.
     bootstrap = ops.where(discount == 0.0, 0.0, discount * next_value)
     return ops.stop_gradient(reward + bootstrap) - of_action(q_values, action)
 

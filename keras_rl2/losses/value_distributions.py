@@ -105,10 +105,10 @@ def quantile_huber(
     Args:
         quantiles: `[B, N]` float. θ, the predicted quantiles.
         taus: `[B, N]` float, or `[N]` for the same in all examples. τ, the
-            fraction of each quantile, e.g. (i + 1/2) / N. Counts as a
+            fraction of each quantile, for example (i + 1/2) / N. Counts as a
             constant, in the precision of the others.
-        targets: `[B, M]` float. y, samples or quantiles of the target, e.g.
-            r + γ θ'. Counts as a constant.
+        targets: `[B, M]` float. y, samples or quantiles of the target, for
+            example r + γ θ'. Counts as a constant.
         delta: float or scalar tensor. δ; 0 takes the absolute value of u, the
             plain quantile regression. Defaults to `1.0`.
 

@@ -54,7 +54,8 @@ def from_sb3(
     installed, and no pickle is loaded. The agent takes the same actions as the
     original, and can be trained further, saved and exported as any agent, by
     its own optimizer with the learning rate of the file. A warning names
-    settings that are only in a pickle, e.g. a learning rate that is a function.
+    settings that are only in a pickle, such as a learning rate that is a
+    function.
 
     Args:
         path: str or path. The zip file.

@@ -115,8 +115,8 @@ def mlp(
             first and the last included. `"spectral"`: a
             `SpectralNormalization` around each hidden layer, whose weights
             have a largest singular value of 1. Defaults to `"none"`.
-        scale: float. Factor of observations, e.g. 1/255 for bytes. Defaults to
-            `1.0`.
+        scale: float. Factor of observations, such as 1/255 for bytes. Defaults
+            to `1.0`.
         initialization: str. Initial weights: `"orthogonal"`, with biases of
             0; or `"fan_in"`, uniform within ±1/√fan_in, biases too. Defaults
             to `"orthogonal"`.

@@ -177,7 +177,7 @@ def _chosen(network: keras.Model, form: Any, given: dict[str, Any]) -> Any:
     given = {**{input_name(key): given[key] for key in given}, **given}
     missing = [name for name in names if name not in given]
     if missing and len(names) == len(usable) == 1:
-        # E.g. a Sequential, where the name of the input is generated.
+        # For example, a Sequential, where the name of the input is generated.
         return usable[0]
     if missing:
         raise ValueError(

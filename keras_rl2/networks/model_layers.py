@@ -19,7 +19,7 @@ def all_layers(agent: keras.Model) -> list[keras.layers.Layer]:
 
 
 def layers_within(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
-    """Returns a layer and its nested layers, e.g. the cell of an RNN."""
+    """Returns a layer and its nested layers, such as the cell of an RNN."""
     found: dict[int, keras.layers.Layer] = {}
     left: list[object] = [layer]
     while left:

@@ -172,7 +172,7 @@ def is_wholly_described(network: keras.Model) -> bool:
 
 
 def _variables(network: keras.Model) -> list[keras.Variable]:
-    """Returns the weights of a network, then e.g. its seeds of dropout."""
+    """Returns the weights of a network, then the rest, as dropout's seeds."""
     weights = network.weights
     known = {id(weight) for weight in weights}
     others = network.non_trainable_variables
@@ -195,7 +195,8 @@ def _rebuilt(
             if network.built and not made.built:
                 made.build_from_config(network.get_build_config())
     except Exception:
-        # E.g. a custom activation or initializer that is not registered.
+        # For example, a custom activation or initializer that is not
+        # registered.
         return None
     shapes = [tuple(each.shape) for each in network.weights]
     if [tuple(each.shape) for each in made.weights] != shapes:

@@ -44,10 +44,10 @@ def nature_cnn(
 
     Pixels stay uint8 until they are inside the network, where they are scaled
     to 0..1. A grey picture of two axes gets a third. Images with the channels
-    first (e.g. from `AtariVectorEnv`) are transposed, because convolutions on
-    a CPU need the channels last. The images of a stack of colour images,
-    `[stack, height, width, channels]`, e.g. from `FrameStackObservation`, are
-    concatenated along the channels.
+    first (for example from `AtariVectorEnv`) are transposed, because
+    convolutions on a CPU need the channels last. The images of a stack of
+    colour images, `[stack, height, width, channels]`, for example from
+    `FrameStackObservation`, are concatenated along the channels.
 
     Args:
         input_shape: Sequence of 2 to 4 ints. Shape of one image, at least
@@ -105,7 +105,7 @@ def small_cnn(
     seed: int | None = None,
     name: str = "small_cnn",
 ) -> keras.Model:
-    """Builds a convolutional network for small pictures, e.g. of grids.
+    """Builds a convolutional network for small pictures, for example of grids.
 
     The cells of a grid hold codes as often as brightnesses, so that nothing is
     known of the scale of its numbers: the first convolution is followed by a

@@ -191,7 +191,7 @@ def _compacted(arrays: Mapping[str, Any], name: str) -> dict[str, Any]:
             for key, tree in arrays.items()
         }
     except ValueError as error:
-        # E.g. lists of different lengths.
+        # For example, lists of different lengths.
         raise ValueError(
             f"Expected arrays of numbers in {name}. Received: {error}"
         ) from error
@@ -384,7 +384,7 @@ def _observations(episodes: Episodes, agent: CollectingAgent) -> Any:
         )
 
     def cast(one: ArraySpec, each: np.ndarray) -> np.ndarray:
-        # Floats, e.g., are not made whole numbers.
+        # Floats, for example, are not made whole numbers.
         if not np.can_cast(each.dtype, one.dtype, "same_kind"):
             raise ValueError(
                 f"Expected observations of dtype {one.dtype} in "

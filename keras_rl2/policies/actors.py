@@ -414,7 +414,7 @@ def fingerprint(function: Any) -> str | None:
 
     It covers the whole graph except for the names of operations, which come
     from the agent. It is None where the graph reads a value that is not among
-    its inputs, e.g. a variable: the value is part of the conversion.
+    its inputs, such as a variable: the value is part of the conversion.
 
     Example:
 

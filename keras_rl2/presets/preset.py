@@ -48,7 +48,7 @@ class Preset:
     environment steps.
 
     Args:
-        algorithm: str. Name of the agent's class, e.g. `"PPO"`.
+        algorithm: str. Name of the agent's class, such as `"PPO"`.
         environment: str. Id of the environment.
         total_steps: int. Environment steps of the run; 0 on recorded data.
             Defaults to `0`.

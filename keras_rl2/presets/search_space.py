@@ -17,7 +17,7 @@ class SearchSpace:
     """Settings of an algorithm that a tuner varies, as plain data.
 
     Args:
-        algorithm: str. Name of the agent's class, e.g. `"PPO"`.
+        algorithm: str. Name of the agent's class, such as `"PPO"`.
         ranges: Mapping from dotted names of settings to ranges; empty for the
             algorithm's own. A range is a list of choices, where `"preset"`
             leaves the setting as the preset has it, or a dict `{"low": 1e-5,

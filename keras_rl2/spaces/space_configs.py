@@ -34,7 +34,7 @@ def space_to_config(space: Space[Any]) -> dict[str, Any]:
     """Writes a space as plain JSON.
 
     Bounds that are the same everywhere become one number, infinity becomes
-    the string "inf", which JSON has no number for.
+    the string `"inf"`, which JSON has no number for.
 
     Example:
 

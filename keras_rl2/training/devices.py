@@ -40,7 +40,7 @@ class Devices:
 
     Attributes:
         strategy: `tf.distribute.Strategy` or None.
-        placed: str or None. The device that holds the agent, e.g. `"cpu:0"`;
+        placed: str or None. The device that holds the agent, such as `"cpu:0"`;
             None for the default of TensorFlow.
     """
 

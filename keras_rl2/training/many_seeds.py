@@ -61,8 +61,8 @@ def train_seeds(
     Agents share a program where they differ only in their seeds, in names, and
     in a constant learning rate, so that a sweep of learning rates is one
     program too. Agents of this library that differ in their `shared_numbers`,
-    e.g. `gamma` and `clip_ratio` of `PPO`, share a second program, which reads
-    these from variables; their weights equal those of a `fit` alone up to
+    for example `gamma` and `clip_ratio` of `PPO`, share a second program, which
+    reads these from variables; their weights equal those of a `fit` alone up to
     rounding. An agent with another network, say, gets a program of its own,
     and is trained all the same. Whatever an agent of your own class depends on
     has to be in its `get_config`, as for `save`.

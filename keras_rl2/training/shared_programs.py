@@ -94,9 +94,9 @@ class SharedPrograms:
     seeds and names, the same optimizer but for a constant learning rate, and
     rounds of the same size. The program of the first of them then takes the
     variables of the others. Seeds of layers of your own count as differences,
-    and agents with functions of your own, e.g. an activation, are not shared:
-    a config has only the names of functions. What else an agent of your own
-    class depends on must be in its `get_config`.
+    and agents with functions of your own, such as an activation, are not
+    shared: a config has only the names of functions. What else an agent of your
+    own class depends on must be in its `get_config`.
 
     Agents of this library that differ in their `shared_numbers`, too, share a
     second program, which reads these numbers from variables. The first one

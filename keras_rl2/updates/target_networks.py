@@ -112,7 +112,7 @@ class TargetNetworks:
     """The target networks of an agent, and their present updates.
 
     By default they follow by the agent's `tau` and `target_every`. Other
-    updates can be set, e.g. by a `TargetNetworkSync` callback.
+    updates can be set, for example by a `TargetNetworkSync` callback.
     """
 
     def __init__(self) -> None:

@@ -39,7 +39,7 @@ class LocalWorkers(Workers):
 
     Args:
         count: int. Number of workers: as many as there are cores, or more if
-            the environments wait, e.g. for a network.
+            the environments wait, for example for a network.
         envs_per_worker: int or None. Environments of each; None for
             `num_envs` of the dataset, shared out evenly. Defaults to `None`.
         timeout: float or None. Seconds that a worker may take for its share

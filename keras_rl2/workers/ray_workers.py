@@ -62,7 +62,7 @@ class RayWorkers(Workers):
 
     Example:
 
-    No process starts before a dataset uses the workers, e.g.
+    No process starts before a dataset uses the workers, for example
     `rl.RolloutDataset("HalfCheetah-v5", workers=workers)` in a training:
 
     >>> workers = RayWorkers(100, envs_per_worker=8)

@@ -166,7 +166,7 @@ class _Process:
             except LinkLostError as error:
                 logger.debug("A worker is gone: %s", error)
             except Exception as error:
-                # E.g. arguments that cannot be pickled.
+                # For example, arguments that cannot be pickled.
                 self.calls.popleft().end(error=error)
                 continue
             return
@@ -266,7 +266,7 @@ class WorkerPool:
         return [call.answer for call in calls]
 
     def break_off(self, error: BaseException) -> None:
-        """Ends all processes after an interruption, e.g. by Ctrl-C.
+        """Ends all processes after an interruption, for example by Ctrl-C.
 
         Their calls may never end, and a message may be half sent.
         """

@@ -46,7 +46,7 @@ class CartPole(_ClassicControl):
 
     Reference:
         - Barto, Sutton and Anderson, 1983, "Neuronlike adaptive elements that
-          can solve difficult learning control problems".
+          can solve difficult learning control problems."
     """
 
     _env_id = "CartPole-v1"
@@ -131,7 +131,7 @@ class Acrobot(_ClassicControl):
 
     Reference:
         - Sutton, 1996, "Generalization in Reinforcement Learning: Successful
-          Examples Using Sparse Coarse Coding".
+          Examples Using Sparse Coarse Coding."
     """
 
     _env_id = "Acrobot-v1"
@@ -182,7 +182,7 @@ class MountainCar(_ClassicControl):
     0.0
 
     Reference:
-        - Moore, 1990, "Efficient Memory-based Learning for Robot Control".
+        - Moore, 1990, "Efficient Memory-based Learning for Robot Control."
     """
 
     _env_id = "MountainCar-v0"

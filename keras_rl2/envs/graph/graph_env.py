@@ -28,7 +28,7 @@ class GraphEnv(abc.ABC):
     runs them for many at once, ends episodes at the time limit and begins new
     ones. An object holds settings only, and never changes.
 
-    A function may not branch on the value of a tensor, e.g. by `if`: use
+    A function may not branch on the value of a tensor, for example by `if`: use
     `keras.ops.where`. Random numbers come from the given seed, by the functions
     of `keras_rl2.envs.graph.random_numbers`.
 

@@ -245,7 +245,7 @@ def _mixed(x: Tensor) -> Tensor:
     """Mixes the bits of uint32, each into all others.
 
     Reference:
-        - Wellons, 2018, "Prospecting for Hash Functions".
+        - Wellons, 2018, "Prospecting for Hash Functions."
     """
     for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
         x = (x ^ ops.right_shift(x, np.uint32(shift))) * np.uint32(factor)
