@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 from typing import NamedTuple
 
-import filelock
 import numpy as np
 
 from keras_rl2.saving import plain_data
@@ -143,6 +142,9 @@ class CheckpointFolder:
     def __init__(
         self, directory: str | os.PathLike[str], keep: int = 3
     ) -> None:
+        # Slow to import.
+        import filelock
+
         self.directory = Path(directory)
         self.keep = keep
         self.log = SegmentLog(self.directory / _SEGMENTS)
@@ -155,6 +157,8 @@ class CheckpointFolder:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Keeps other processes from writing; waits for unfinished writing."""
+        import filelock
+
         self.directory.mkdir(parents=True, exist_ok=True)
         try:
             self._lock.acquire()
