@@ -115,6 +115,7 @@ def compare(case, runs):
 # What a round costs.
 
 MODEL = {"num_envs": 8, "horizon": 32, "hidden": (64, 64)}
+UPDATES = {"passes": 4, "batch_size": None}
 
 
 def parts():
@@ -201,6 +202,7 @@ def updating():
         "CartPole-v1",
         num_envs=MODEL["num_envs"],
         horizon=MODEL["horizon"],
+        **UPDATES,
         rounds_per_epoch=20,
         seed=0,
     )
@@ -256,6 +258,7 @@ def measured(workers):
         sleeping_envs.cartpole,
         num_envs=MODEL["num_envs"],
         horizon=MODEL["horizon"],
+        **UPDATES,
         workers=rl.LocalWorkers(workers),
         seed=0,
     )
