@@ -18,25 +18,27 @@ FEWEST_SEEDS = 3
 HEAD = """\
 # Benchmarks
 
-This page compares presets of this library with Stable-Baselines3 at the same
-settings. The command that writes it:
+This page compares presets of this library with Stable-Baselines3, the peer, at
+the same settings. This command writes the page:
 
     python benchmarks/table.py --peer VENV/bin/python
 
 `VENV` is a virtual environment with Stable-Baselines3. `benchmarks/results`
-keeps all runs of a row, and the table leaves none out. Where a preset makes 64
-updates after 64 steps, Stable-Baselines3 uses the published numbers: 1 and 1
-(SAC, TD3) or 4 and 4 (DQN).
+contains all runs, and the table uses all of them. Where a preset makes 64
+updates after 64 steps, Stable-Baselines3 uses the published numbers: 1 update
+after 1 step (SAC, TD3), or 4 updates after 4 steps (DQN).
 
-- **Return** is the mean of 20 greedy episodes after training. The table shows
-  the interquartile mean over the seeds, and its bootstrap interval of 95 %.
+- **Return**: each seed plays 20 greedy episodes after training. The table shows
+  the interquartile mean over the seeds, with its 95 % bootstrap interval.
 - **Steps/s** is the number of environment steps of a training, divided by its
-  seconds; the table shows the median over the seeds. Two runs shared two cores,
-  one thread each, and at times other work. Compare the ratio: it is the median
-  over seeds of two runs that were made one after the other.
+  seconds, as the median over the seeds. Two runs at a time shared two cores,
+  with one thread each, and at times with other work.
+- **Ratio** is our steps/s divided by the peer's, as the median over the seeds.
+  The two runs of a seed were made one after the other, so the ratio depends
+  less on other work than the steps/s.
 - **MiB** is the largest memory of the process, as the median over the seeds.
-- **Holds** is "yes" if ours is faster and at most 10 % worse than the peer's
-  mean. It is "open" with fewer than three seeds.
+- **Holds** is "yes" if our training is faster, and our return is at most 10 %
+  worse than the peer's. It is "open" with fewer than three seeds.
 
 | Preset | Steps | Seeds | Return | Peer's return | Steps/s | Peer's | Ratio \
 | MiB | Peer's | Holds |
@@ -46,18 +48,21 @@ OFFLINE_HEAD = """
 
 ## From recorded data
 
-These agents learn without an environment. d3rlpy has the same arrays, number
-of updates, widths, learning rates and minibatches:
+These agents learn without an environment. The peer, d3rlpy, trains on the same
+data, with the same number of updates, layer widths, learning rates and sizes of
+minibatches. This command measures the table:
 
     python benchmarks/offline.py --peer VENV/bin/python
 
-- **Data** is the mean return of the recorded episodes. For Pendulum it is that
-  of the last quarter, and both sides play from where these episodes began.
-- **Return** is the mean of greedy episodes, with a number for each seed.
-- **Q above** is the mean Q-value of our critics on the data, minus the return
-  that followed. A cautious agent keeps it small.
-- **Updates/s** is the median for one thread; the ratio is the median over the
-  seeds. On 16 cores up to 16 runs were made at a time, on 2 cores one.
+- **Data** is the mean return of the recorded episodes. For Pendulum, it is the
+  mean of the last quarter of the episodes, and both libraries play from the
+  states in which these episodes began.
+- **Return** is the mean return of greedy episodes, one number for each seed.
+- **Q above** is the mean Q-value of our critics for the recorded steps, minus
+  the mean return that followed them. Overestimation makes it large.
+- **Updates/s** is the median over the seeds, with one thread for each run.
+  **Ratio** is the median of our updates/s divided by d3rlpy's. Up to 16 runs at
+  a time were made on the machine with 16 cores, and one on that with 2 cores.
 
 | Case | Updates | Data | Return | d3rlpy's | Q above | Updates/s | d3rlpy's \
 | Ratio |

@@ -111,7 +111,7 @@ class OwnLoop(Way):
 
 
 class OwnCompiledLoop(OwnLoop):
-    name = "the same with `jit_compile=True`"
+    name = "`refresh()`, `tf.function(agent.train_step, jit_compile=True)`"
     compiled = True
 
 
