@@ -8,7 +8,9 @@ Not `keras.tree`: Keras brings a backend with it, and environments and workers
 do without.
 """
 
+import operator
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
@@ -34,12 +36,11 @@ def map_leaves(function: Callable[..., Any], tree: object, *others: Any) -> Any:
     {'x': 11, 'y': (22, 33)}
     """
     if isinstance(tree, Mapping):
-        return {
-            key: map_leaves(
-                function, tree[key], *(each[key] for each in others)
-            )
-            for key in tree
-        }
+        mapped = {}
+        for key in tree:
+            branches = map(operator.itemgetter(key), others)
+            mapped[key] = map_leaves(function, tree[key], *branches)
+        return mapped
     if isinstance(tree, tuple):
         return tuple(
             map_leaves(function, *branches)
@@ -56,7 +57,7 @@ def leaves(tree: object) -> list[Any]:
     >>> leaves({"b": 1, "a": (2, {"c": 3})})
     [2, 3, 1]
     """
-    return [leaf for _, leaf in named_leaves(tree)]
+    return [*map(operator.itemgetter(1), named_leaves(tree))]
 
 
 def named_leaves(tree: object, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -72,17 +73,17 @@ def named_leaves(tree: object, path: str = "") -> Iterator[tuple[str, Any]]:
     {'a.0': 2, 'a.1.c': 3, 'b': 1}
     """
     if isinstance(tree, Mapping):
-        branches = [(str(key), tree[key]) for key in sorted(tree)]
+        branches = sorted(tree.items(), key=operator.itemgetter(0))
     elif isinstance(tree, tuple):
-        branches = [(str(index), each) for index, each in enumerate(tree)]
+        branches = [*enumerate(tree)]
     else:
         yield path, tree
         return
     for name, branch in branches:
-        yield from named_leaves(branch, f"{path}.{name}" if path else name)
+        yield from named_leaves(branch, f"{path}.{name}" if path else str(name))
 
 
-def with_leaves(tree: object, replacing: list[Any]) -> Any:
+def with_leaves(tree: object, replacing: Iterable[Any]) -> Any:
     """Returns a tree of the same shape with other leaves.
 
     Example:
@@ -91,15 +92,14 @@ def with_leaves(tree: object, replacing: list[Any]) -> Any:
     {'a': (10, 20), 'b': 30}
     """
     rest = iter(replacing)
-
-    def rebuilt(branch: object) -> Any:
-        if isinstance(branch, Mapping):
-            return {key: rebuilt(branch[key]) for key in sorted(branch)}
-        if isinstance(branch, tuple):
-            return tuple([rebuilt(each) for each in branch])
-        return next(rest)
-
-    return rebuilt(tree)
+    if isinstance(tree, Mapping):
+        rebuilt = {}
+        for key in sorted(tree):
+            rebuilt[key] = with_leaves(tree[key], rest)
+        return rebuilt
+    if isinstance(tree, tuple):
+        return tuple([with_leaves(each, rest) for each in tree])
+    return next(rest)
 
 
 def is_leaf(tree: object) -> bool:
