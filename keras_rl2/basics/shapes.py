@@ -5,7 +5,7 @@ these checks: arrays that do not fit raise while the graph is traced, so that
 nothing is ever broadcast by accident.
 """
 
-from collections.abc import Mapping
+import functools
 from typing import Any
 from typing import TypeAlias
 
@@ -56,17 +56,15 @@ def check_rank(rank: int | tuple[int, ...], **arrays: TensorLike) -> None:
     ValueError: Expected rank 2 for rewards. Received: rewards of shape [2]
     """
     ranks = (rank,) if isinstance(rank, int) else rank
-    shapes = _shapes(arrays)
-    wrong = [
-        name
-        for name, shape in shapes.items()
-        if shape is not None and len(shape) not in ranks
-    ]
+    wrong = []
+    for name, array in arrays.items():
+        shape = static_shape(array)
+        if shape is not None and len(shape) not in ranks:
+            wrong.append(name)
     if wrong:
         raise ValueError(
             f"Expected rank {' or '.join(map(str, ranks))} for "
-            f"{', '.join(wrong)}. "
-            f"Received: {_describe(shapes)}{_broadcast_hint(shapes)}"
+            f"{', '.join(wrong)}. {_received(arrays)}"
         )
 
 
@@ -89,16 +87,15 @@ def check_same_shape(**arrays: TensorLike) -> None:
     of shape [2]. These would broadcast to [2, 2]: squeeze the last axis of
     value, e.g. keras.ops.squeeze(value, axis=-1).
     """
-    shapes = _shapes(arrays)
-    known = [shape for shape in shapes.values() if shape is not None]
-    # None is a size that is known when the graph runs.
-    if len({len(shape) for shape in known}) > 1 or any(
-        len({*sizes} - {None}) > 1 for sizes in zip(*known, strict=True)
-    ):
-        raise ValueError(
-            f"Expected equal shapes. "
-            f"Received: {_describe(shapes)}{_broadcast_hint(shapes)}"
-        )
+    known: list[Shape] = []
+    for array in arrays.values():
+        shape = static_shape(array)
+        if shape is None:
+            continue
+        for other in known:
+            if not _compatible(shape, other):
+                raise ValueError(f"Expected equal shapes. {_received(arrays)}")
+        known.append(shape)
 
 
 def check_shape(shape: Shape, **arrays: TensorLike) -> None:
@@ -116,17 +113,15 @@ def check_shape(shape: Shape, **arrays: TensorLike) -> None:
     Traceback (most recent call last):
     ValueError: Expected shape [1] for action. Received: action of shape [1, 2]
     """
-    shapes = _shapes(arrays)
-    wrong = [
-        name
-        for name, found in shapes.items()
-        if found is not None and not _compatible(shape, found)
-    ]
+    wrong = []
+    for name, array in arrays.items():
+        found = static_shape(array)
+        if found is not None and not _compatible(shape, found):
+            wrong.append(name)
     if wrong:
-        hint = _broadcast_hint({"": shape, **shapes})
         raise ValueError(
             f"Expected shape {_text(shape)} for {', '.join(wrong)}. "
-            f"Received: {_describe(shapes)}{hint}"
+            f"{_received(arrays, {'': shape})}"
         )
 
 
@@ -144,13 +139,12 @@ def as_float(*arrays: TensorLike) -> tuple[Tensor, ...]:
     """
     # int64 would promote float32 to float64 under NumPy's rules, and a list
     # holds Python's doubles: only floating arrays choose the precision.
-    dtypes = [
-        standardize_dtype(array.dtype)
-        for array in arrays
-        if hasattr(array, "dtype")
-    ]
-    dtype = result_type("float32", *(d for d in dtypes if "float" in d))
-    return tuple(_as_dtype(array, dtype) for array in arrays)
+    dtype = "float32"
+    for array in arrays:
+        given = getattr(array, "dtype", None)
+        if given is not None and "float" in standardize_dtype(given):
+            dtype = result_type(dtype, given)
+    return tuple(map(functools.partial(_as_dtype, dtype=dtype), arrays))
 
 
 def as_same_floats(
@@ -181,11 +175,6 @@ def as_scalar(like: Tensor, **number: TensorLike) -> Tensor:
     return _as_dtype(value, standardize_dtype(like.dtype))
 
 
-def _shapes(arrays: Mapping[str, TensorLike]) -> dict[str, Shape | None]:
-    """Returns the static shape of each array."""
-    return {name: static_shape(array) for name, array in arrays.items()}
-
-
 def _as_dtype(array: TensorLike, dtype: str) -> Tensor:
     """Converts to a tensor without a detour through a narrower dtype."""
     if not hasattr(array, "dtype"):
@@ -195,17 +184,25 @@ def _as_dtype(array: TensorLike, dtype: str) -> Tensor:
 
 def _compatible(first: Shape, second: Shape) -> bool:
     """Returns whether two shapes are equal as far as they are known."""
-    return len(first) == len(second) and all(
-        a is None or b is None or a == b
-        for a, b in zip(first, second, strict=True)
-    )
+    if len(first) != len(second):
+        return False
+    for one, other in zip(first, second, strict=True):
+        # None is a size that is known when the graph runs.
+        if one != other and one is not None and other is not None:
+            return False
+    return True
 
 
-def _describe(shapes: dict[str, Shape | None]) -> str:
-    """Describes each argument by its name and shape."""
-    return ", ".join(
+def _received(
+    arrays: dict[str, TensorLike], wanted: dict[str, Shape] | None = None
+) -> str:
+    """Describes each argument by its name and shape, perhaps with a hint."""
+    shapes = {name: static_shape(array) for name, array in arrays.items()}
+    described = ", ".join(
         f"{name} of shape {_text(shape)}" for name, shape in shapes.items()
     )
+    hint = _broadcast_hint({**(wanted or {}), **shapes})
+    return f"Received: {described}{hint}"
 
 
 def _text(shape: Shape | None) -> str:
