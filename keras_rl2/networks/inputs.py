@@ -4,6 +4,7 @@ A single array is passed as it is. For a Dict or Tuple, the names of a
 functional network's inputs select the arrays; any other network gets the tree.
 """
 
+import functools
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -25,6 +26,9 @@ from keras_rl2.spaces.trees import named_leaves
 
 # Smaller probabilities count as this one, whose logarithm is finite.
 _SMALLEST_PROBABILITY = 1e-30
+
+# Outputs of networks meet float32 numbers only.
+_as_float32 = functools.partial(ops.cast, dtype="float32")
 
 
 def has_memory(network: keras.Model) -> bool:
@@ -56,7 +60,8 @@ def run_network(
 
     def run(encoded: Tree[Tensor], action: Tensor | None) -> Any:
         inputs = inputs_for(network, encoded, action=action)
-        return _in_float32(network(inputs, training=training))
+        outputs = network(inputs, training=training)
+        return keras.tree.map_structure(_as_float32, outputs)
 
     return replicas.by_rows(run, encoded, action)
 
@@ -87,13 +92,6 @@ def as_logits(probabilities: Tensor) -> Tensor:
     )
 
 
-def _in_float32(outputs: Any) -> Any:
-    """Casts the outputs of a network, which meet float32 numbers only."""
-    return keras.tree.map_structure(
-        lambda output: ops.cast(output, "float32"), outputs
-    )
-
-
 def run_memory(
     network: keras.Model,
     encoded: Tree[Tensor],
@@ -116,7 +114,7 @@ def run_memory(
 
     def run(*given: Any) -> Any:
         outputs, after = network(*given, training=training)
-        return _in_float32(outputs), after
+        return keras.tree.map_structure(_as_float32, outputs), after
 
     found = replicas.by_rows(run, encoded, begins, tuple(state))
     return found

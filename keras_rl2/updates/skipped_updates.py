@@ -80,10 +80,6 @@ class SkippedUpdates:
                 finite = tf.logical_and(finite, now)
         return finite
 
-    def end_row(self) -> None:
-        """Resets the count of skipped updates in a row: an update was made."""
-        self.in_a_row.assign(tf.zeros((), "int64"))
-
     def count(
         self,
         before: Sequence[tuple[keras.Variable, Tensor]],

@@ -5,6 +5,7 @@ one call of TensorFlow.
 """
 
 import contextlib
+import operator
 from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import Any
@@ -56,18 +57,15 @@ class TargetUpdate:
         self.target = target
         self.tau = float(tau)
         self.every = int(every)
-        # A target's weights are often frozen: the source decides whether they
-        # are averaged.
-        self._weights = [
-            (ours, theirs, tau < 1.0 and _is_averaged(theirs))
-            for ours, theirs in zip(target.weights, source, strict=True)
-        ]
-
-    @property
-    def settings(self) -> tuple[Any, ...]:
-        """The settings that a trace depends on."""
-        weights = [(id(x), id(y), averaged) for x, y, averaged in self._weights]
-        return self.tau, self.every, tuple(weights)
+        self._weights = []
+        # All that a trace depends on.
+        self.settings: tuple[Any, ...] = self.tau, self.every
+        for ours, theirs in zip(target.weights, source, strict=True):
+            # A target's weights are often frozen: the source decides whether
+            # they are averaged.
+            averaged = tau < 1.0 and _is_averaged(theirs)
+            self._weights.append((ours, theirs, averaged))
+            self.settings += id(ours), id(theirs), averaged
 
     def copy(self) -> None:
         """Makes the target equal to its source."""
@@ -145,7 +143,7 @@ class TargetNetworks:
     @property
     def _settings(self) -> tuple[Any, ...]:
         """The settings that a trace depends on."""
-        return tuple(update.settings for update in self.present)
+        return tuple(map(operator.attrgetter("settings"), self.present))
 
     @property
     def retrace(self) -> bool:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import operator
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -57,16 +58,14 @@ class Objective(NamedTuple):
     @property
     def trained(self) -> list[keras.Variable]:
         """All variables that follow the gradient, each once."""
-        named = {id(each) for each in self.variables}
-        return [
-            *(
-                variable
-                for network in self.networks
-                for variable in network.trainable_variables
-                if id(variable) not in named
-            ),
-            *(each for each in self.variables if each.trainable),
-        ]
+        named = set(map(id, self.variables))
+        found = []
+        for network in self.networks:
+            for variable in network.trainable_variables:
+                if id(variable) not in named:
+                    found.append(variable)
+        found += filter(operator.attrgetter("trainable"), self.variables)
+        return found
 
 
 class Updater:
@@ -102,31 +101,17 @@ class Updater:
         losses, terms, steps = self._differentiate(objectives, batch)
         if not steps:
             raise nothing_to_train(agent.name)
-
-        def change_all() -> None:
-            for step in steps:
-                make = functools.partial(step.apply, agent.max_gradient_norm)
-                if step.due is None:
-                    make()
-                else:
-                    tf.cond(step.due, make, lambda: None)
-            agent.skipped.end_row()
-            if all(each.optimizer for each in objectives.values()):
-                # Counts updates; each of its parts counts its own.
-                agent.optimizer.iterations.assign_add(1)
-            for name, each in objectives.items():
-                if each.last_loss is not None:
-                    each.last_loss.assign(losses[name])
-            agent.after_update(batch, terms)
-
-        def change() -> tuple[Tensor, Tensor]:
-            return self._change_if_finite(steps, before, change_all)
-
         for name in objectives:
             terms.setdefault(f"{name}_loss", losses[name])
         terms["loss"] = cast(Tensor, sum(losses.values()))
+        change_all = functools.partial(
+            self._change_all, objectives, steps, losses, batch, terms
+        )
+        change = functools.partial(
+            self._change_if_finite, steps, before, change_all
+        )
         norm, skipped = replicas.once(
-            lambda: self._if_wanted(objectives, terms, change)
+            functools.partial(self._if_wanted, objectives, terms, change)
         )
         counted = terms.pop("counted", True)
         return {
@@ -159,7 +144,8 @@ class Updater:
             step = steps.setdefault(key, _Step(optimizer, due))
             step.gradients += replicas.mean(gradients)
             step.variables += objective.trained
-        return losses, terms, [s for s in steps.values() if s.variables]
+        has_any = operator.attrgetter("variables")
+        return losses, terms, [*filter(has_any, steps.values())]
 
     def _gradients(
         self, objective: Objective, batch: Batch
@@ -206,11 +192,10 @@ class Updater:
         change: Callable[[], tuple[Tensor, Tensor]],
     ) -> tuple[Tensor, Tensor]:
         """Makes the update unless an objective declines it."""
-        wanted = [
-            objective.when(terms)
-            for objective in objectives.values()
-            if objective.when is not None
-        ]
+        wanted = []
+        for objective in objectives.values():
+            if objective.when is not None:
+                wanted.append(objective.when(terms))
         if not wanted:
             return change()
         # A cond, not a mask: a zero gradient would still move Adam.
@@ -227,23 +212,47 @@ class Updater:
         change: Callable[[], None],
     ) -> tuple[Tensor, Tensor]:
         """Changes all if all is finite; returns norm, and whether skipped."""
-        finite = functools.reduce(
-            tf.logical_and,
-            [step.measure() for step in steps],
-            self._agent.skipped.left_finite(before),
-        )
-        ready = all_computed([step.gradients for step in steps])
+        skipped = self._agent.skipped
+        finite = skipped.left_finite(before)
+        # That of a step that is always due, if there is one.
+        norm = None
+        for step in steps:
+            finite = tf.logical_and(finite, step.measure())
+            if norm is None and step.due is None:
+                norm = step.unscaled_norm
+        ready = all_computed([*map(operator.attrgetter("gradients"), steps)])
         for step, gradients in zip(steps, ready, strict=True):
             step.gradients = gradients
-        skipped = self._agent.skipped
-
-        def skip() -> None:
-            skipped.count(before, [step.optimizer for step in steps])
-
+        optimizers = [*map(operator.attrgetter("optimizer"), steps)]
+        skip = functools.partial(skipped.count, before, optimizers)
         tf.cond(finite, change, skip)
-        always = [step for step in steps if step.due is None]
-        norm = (always or steps)[0].unscaled_norm
+        norm = steps[0].unscaled_norm if norm is None else norm
         return norm, tf.logical_not(finite)
+
+    def _change_all(
+        self,
+        objectives: Mapping[str, Objective],
+        steps: "Sequence[_Step]",
+        losses: Terms,
+        batch: Batch,
+        terms: Terms,
+    ) -> None:
+        """Makes all steps that are due, and what follows an update."""
+        agent = self._agent
+        for step in steps:
+            make = functools.partial(step.apply, agent.max_gradient_norm)
+            if step.due is None:
+                make()
+            else:
+                tf.cond(step.due, make, lambda: None)
+        agent.skipped.in_a_row.assign(tf.zeros((), "int64"))
+        if all(map(operator.attrgetter("optimizer"), objectives.values())):
+            # Counts updates; each of its parts counts its own.
+            agent.optimizer.iterations.assign_add(1)
+        for name, each in objectives.items():
+            if each.last_loss is not None:
+                each.last_loss.assign(losses[name])
+        agent.after_update(batch, terms)
 
 
 @dataclasses.dataclass
