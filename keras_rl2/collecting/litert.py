@@ -1,5 +1,6 @@
 """Policies that run in the LiteRT interpreter, without TensorFlow."""
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,19 +49,19 @@ class LiteRTRunner:
         self.threads = threads
         self.observations = tuple(observations)
         self._interpreter = interpreter
-        details = {
+        details: dict[str, int] = {}
+        for each in interpreter.get_input_details():
             # The converter extends names: `serving_default_noise:0` -> `noise`.
-            d["name"].split(":")[0].removeprefix("serving_default_"): d["index"]
-            for d in interpreter.get_input_details()
-        }
-        # The converter drops inputs that the policy does not use.
-        self._weights = [details.get(f"weight_{i}") for i in range(num_weights)]
-        memory = ("begins", *map("state_{}".format, range(states)))
-        # Unused inputs have no index.
-        self._inputs = [
-            details.get(name) for name in (*observations, "noise", *memory)
-        ]
-        self._outputs = [d["index"] for d in interpreter.get_output_details()]
+            name = each["name"].split(":")[0].removeprefix("serving_default_")
+            details[name] = each["index"]
+        weights = map("weight_{}".format, range(num_weights))
+        states_of = map("state_{}".format, range(states))
+        inputs = (*observations, "noise", "begins", *states_of)
+        # The converter drops inputs that the policy does not use: no index.
+        self._weights = [*map(details.get, weights)]
+        self._inputs = [*map(details.get, inputs)]
+        outputs = interpreter.get_output_details()
+        self._outputs = [*map(operator.itemgetter("index"), outputs)]
 
     def set_weights(self, weights: Sequence[Any]) -> None:
         """Copies the weights into the interpreter's inputs."""

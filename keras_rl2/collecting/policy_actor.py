@@ -36,8 +36,6 @@ class PolicyActor:
         initial_state: tuple of `[B, ...]`. Recurrent state before an episode;
             empty for a policy that is not recurrent.
         num_envs: int. B.
-        gives_numbers: bool. Whether actions are real numbers, which could be
-            NaN, instead of choices.
         with_log_prob: bool. Whether the policy returns log-probabilities.
             Defaults to `False`.
 
@@ -57,7 +55,6 @@ class PolicyActor:
         action: Tree[ArraySpec],
         initial_state: tuple[np.ndarray, ...],
         num_envs: int,
-        gives_numbers: bool,
         with_log_prob: bool = False,
     ) -> None:
         self.num_envs = num_envs
@@ -67,7 +64,6 @@ class PolicyActor:
         self.set_weights = runner.set_weights
         self._runner = runner
         self._action = action
-        self._gives_numbers = gives_numbers
         self._with_log_prob = with_log_prob
 
     def __call__(
@@ -91,7 +87,7 @@ class PolicyActor:
             outputs = self._runner(observation, noise)
         if self._with_log_prob:
             self.log_prob = outputs.pop()
-        if self._gives_numbers:
+        if outputs[0].dtype.kind == "f":
             check_actions(outputs[0], observation)
         return outputs[0], for_environment(self._action, outputs)
 
@@ -204,7 +200,6 @@ class SentPolicy:
             start of an episode.
         num_envs: int. B.
         batch: int. Rows that the model takes, B or more.
-        gives_numbers: bool. See `PolicyActor`.
         with_log_prob: bool. See `PolicyActor`.
     """
 
@@ -215,7 +210,6 @@ class SentPolicy:
     initial_state: tuple[np.ndarray, ...]
     num_envs: int
     batch: int
-    gives_numbers: bool
     with_log_prob: bool
 
     def actor(self) -> PolicyActor:
@@ -235,7 +229,6 @@ class SentPolicy:
             self.action,
             self.initial_state,
             self.num_envs,
-            self.gives_numbers,
             self.with_log_prob,
         )
 

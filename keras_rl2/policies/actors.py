@@ -1,11 +1,11 @@
 """Acting: the policy, frozen between two rounds and called once per step."""
 
+import functools
 import hashlib
-import itertools
 import logging
 import math
+import operator
 import os
-from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 
@@ -89,7 +89,6 @@ class ActorSnapshot(PolicyActor):
             action_spec(agent.action_space),
             agent.initial_state(num_envs),
             num_envs,
-            _gives_numbers(agent),
         )
         self.sync()
 
@@ -129,11 +128,6 @@ def weights_of(variables: list[Any]) -> list[tf.Tensor]:
 def _copies(variables: list[Any]) -> list[np.ndarray]:
     """Returns copies of the values, as arrays."""
     return [*map(np.array, weights_of(variables))]
-
-
-def _gives_numbers(agent: Policy) -> bool:
-    """Returns whether actions are floats, which could be NaN."""
-    return np.dtype(agent.policy_head.action_dtype).kind == "f"
 
 
 class SentActor:
@@ -178,7 +172,6 @@ class SentActor:
             initial_state=agent.initial_state(num_envs),
             num_envs=num_envs,
             batch=batch,
-            gives_numbers=_gives_numbers(agent),
             with_log_prob=with_log_prob,
         )
 
@@ -231,7 +224,8 @@ class _TensorFlowRunner:
         if noise is not None:
             given.append(noise)
         given += memory
-        return [output.numpy() for output in self._call(given + self._weights)]
+        outputs = self._call(given + self._weights)
+        return [*map(operator.methodcaller("numpy"), outputs)]
 
 
 def _make_runner(
@@ -259,7 +253,8 @@ def _make_runner(
             "convolutions than LiteRT."
         )
         return _TensorFlowRunner(function)
-    names = [str(spec.name) for spec in input_specs(agent.observation_spec)]
+    seen = input_specs(agent.observation_spec)
+    names = [*map(operator.attrgetter("name"), seen)]
     threads = os.cpu_count() if _sees_pictures(agent) else 1
     given = len(variables), threads, names, len(agent.initial_state(1))
     key = fingerprint(function)
@@ -271,8 +266,7 @@ def _make_runner(
         runner = LiteRTRunner(converted, *given)
         for each in (runner, fallback):
             each.set_weights(weights_of(variables))
-        for inputs in _example_inputs(agent, num_envs, deterministic):
-            _check_alike(runner, fallback, inputs)
+        _check_alike(runner, fallback, agent, num_envs, deterministic)
     except Exception as error:
         # TensorFlow itself can still run a policy that does not convert.
         reason = str(error).strip().splitlines() or [type(error).__name__]
@@ -290,18 +284,41 @@ def _make_runner(
 
 
 def _check_alike(
-    runner: LiteRTRunner, fallback: _TensorFlowRunner, inputs: tuple[Any, ...]
+    runner: LiteRTRunner,
+    fallback: _TensorFlowRunner,
+    agent: Policy,
+    num_envs: int,
+    deterministic: bool,
 ) -> None:
-    """Raises if a converted policy chooses other actions than TensorFlow."""
-    # A GPU may compute in TF32, which errs by 3e-4.
-    with tf.device("/CPU:0"):
-        expected = fallback(*inputs)
-    for action, same in zip(runner(*inputs), expected, strict=True):
-        close = {"rtol": 1e-4, "atol": 1e-4}
-        if not np.allclose(
-            action, same, **close, equal_nan=action.dtype.kind == "f"
-        ):
-            raise ValueError("the converted policy returned other actions")
+    """Raises if a converted policy chooses other actions than TensorFlow.
+
+    Both act on several batches, since the only action of one environment may
+    agree by chance; on half of them without noise, which hides the preferences
+    of a new policy.
+    """
+    generator = np.random.default_rng(0)
+    drawn = functools.partial(_example, generator, num_envs)
+    seen = space_tree(agent.observation_space), agent.observation_spec
+    for index in range(max(2, _COMPARED_ACTIONS // num_envs)):
+        observation, noise = map_leaves(drawn, *seen), None
+        if not deterministic:
+            noise, _ = agent.draw_noise(generator, (num_envs,))
+            noise = noise * np.float32(index % 2)
+        memory = []
+        for each in agent.initial_state(num_envs):
+            numbers = generator.standard_normal(each.shape)
+            memory.append(numbers.astype(each.dtype))
+        begins = generator.random(num_envs) < 0.5
+        if memory:
+            memory.insert(0, begins.astype(np.float32))
+        # A GPU may compute in TF32, which errs by 3e-4.
+        with tf.device("/CPU:0"):
+            expected = fallback(observation, noise, memory)
+        found = runner(observation, noise, memory)
+        for action, same in zip(found, expected, strict=True):
+            nan = action.dtype.kind == "f"
+            if not np.allclose(action, same, 1e-4, 1e-4, equal_nan=nan):
+                raise ValueError("the converted policy returned other actions")
 
 
 def _convolved(function: Any) -> int:
@@ -317,56 +334,29 @@ def _convolved(function: Any) -> int:
 
 def _sees_pictures(agent: Policy) -> bool:
     """Returns whether acting is worth a thread per core, as for pictures."""
-    seen = input_specs(agent.observation_spec)
-    return any(len(spec.shape) > 2 for spec in seen)
+    shapes = map(operator.attrgetter("shape"), leaves(agent.observation_spec))
+    return max(map(len, shapes)) > 1
 
 
-def _example_inputs(
-    agent: Policy, num_envs: int, deterministic: bool
-) -> Iterator[tuple[Any, np.ndarray | None, tuple[np.ndarray, ...]]]:
-    """Draws observations and noise on which both runners are compared.
-
-    Several batches, since the only action of one environment may agree by
-    chance; half of them without noise, which hides the preferences of a new
-    policy.
-    """
-    generator = np.random.default_rng(0)
-    for index in range(max(2, _COMPARED_ACTIONS // num_envs)):
-        observation = _example_observation(agent, num_envs, generator)
-        noise = None
-        if not deterministic:
-            noise, _ = agent.draw_noise(generator, (num_envs,))
-            noise = noise * np.float32(index % 2)
-        state = [
-            generator.standard_normal(each.shape).astype(each.dtype)
-            for each in agent.initial_state(num_envs)
-        ]
-        begins = (generator.random(num_envs) < 0.5).astype(np.float32)
-        yield observation, noise, (begins, *state) if state else ()
-
-
-def _example_observation(
-    agent: Policy, num_envs: int, generator: np.random.Generator
-) -> Any:
-    """Draws moderate observations, as an Embedding needs them."""
-
-    def drawn(space: gymnasium.Space[Any], spec: ArraySpec) -> np.ndarray:
-        shape, dtype = (num_envs, *spec.shape), np.dtype(spec.dtype)
-        if isinstance(space, gymnasium.spaces.Box):
-            numbers = generator.standard_normal(shape)
-            if dtype.kind != "f":
-                numbers = np.minimum(np.abs(numbers) * 40, 127)
-            return np.clip(numbers, space.low, space.high).astype(dtype)
-        if isinstance(space, gymnasium.spaces.MultiBinary):
-            # `n` is a shape where the space has several axes.
-            return generator.integers(2, size=shape).astype(dtype)
-        first: Any = getattr(space, "start", 0)
-        end: Any = first + getattr(space, "n", getattr(space, "nvec", 128))
-        return generator.integers(first, end, shape).astype(dtype)
-
-    return map_leaves(
-        drawn, space_tree(agent.observation_space), agent.observation_spec
-    )
+def _example(
+    generator: np.random.Generator,
+    num_envs: int,
+    space: gymnasium.Space[Any],
+    spec: ArraySpec,
+) -> np.ndarray:
+    """Draws moderate observations `[B, ...]`, as an Embedding needs them."""
+    shape, dtype = (num_envs, *spec.shape), np.dtype(spec.dtype)
+    if isinstance(space, gymnasium.spaces.Box):
+        numbers = generator.standard_normal(shape)
+        if dtype.kind != "f":
+            numbers = np.minimum(np.abs(numbers) * 40, 127)
+        return np.clip(numbers, space.low, space.high).astype(dtype)
+    if isinstance(space, gymnasium.spaces.MultiBinary):
+        # `n` is a shape where the space has several axes.
+        return generator.integers(2, size=shape).astype(dtype)
+    first: Any = getattr(space, "start", 0)
+    end: Any = first + getattr(space, "n", getattr(space, "nvec", 128))
+    return generator.integers(first, end, shape).astype(dtype)
 
 
 # Conversions that act like their graphs, by fingerprint. To convert and check
@@ -388,25 +378,21 @@ _COMPUTING_NOTHING = {"Cast", "Const", "Placeholder"}
 def convert(function: Any) -> bytes:
     """Converts a traced function."""
     concrete = function.get_concrete_function()
-    dtype = _dtype_not_computed(concrete.graph.as_graph_def())
-    if dtype is not None:
-        raise ValueError(f"it computes in {dtype}")
-    converter = tf.lite.TFLiteConverter.from_concrete_functions(
-        [concrete], function
-    )
-    return converter.convert()
-
-
-def _dtype_not_computed(graph: Any) -> str | None:
-    """Returns the dtype of an operation that the interpreter lacks, if any."""
-    bodies = [graph.node, *(body.node_def for body in graph.library.function)]
-    for node in itertools.chain.from_iterable(bodies):
+    graph = concrete.graph.as_graph_def()
+    nodes = [*graph.node]
+    for body in graph.library.function:
+        nodes += body.node_def
+    for node in nodes:
         if node.op in _COMPUTING_NOTHING:
             continue
         for attribute in node.attr.values():
             if attribute.type in _NOT_COMPUTED:
-                return _NOT_COMPUTED[attribute.type]
-    return None
+                dtype = _NOT_COMPUTED[attribute.type]
+                raise ValueError(f"it computes in {dtype}")
+    converter = tf.lite.TFLiteConverter.from_concrete_functions(
+        [concrete], function
+    )
+    return converter.convert()
 
 
 def fingerprint(function: Any) -> str | None:
@@ -430,16 +416,18 @@ def fingerprint(function: Any) -> str | None:
     if concrete.captured_inputs:
         return None
     graph = concrete.graph.as_graph_def()
-    numbers = {node.name: str(index) for index, node in enumerate(graph.node)}
+    numbers: dict[str, str] = {}
+    for node in graph.node:
+        numbers[node.name] = str(len(numbers))
     digest = hashlib.sha256()
     for node in graph.node:
         if node.op != "Placeholder":
             node.name = numbers[node.name]
         for index, name in enumerate(node.input):
             node.input[index] = _renamed(name, numbers)
-    outputs = [_renamed(output.name, numbers) for output in concrete.outputs]
     digest.update(graph.SerializeToString(deterministic=True))
-    digest.update(repr(outputs).encode())
+    for output in concrete.outputs:
+        digest.update(f" {_renamed(output.name, numbers)}".encode())
     return digest.hexdigest()
 
 

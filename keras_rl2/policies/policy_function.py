@@ -73,17 +73,15 @@ def policy_function(
         shape = (num_envs, *agent.noise_shape)
         noise.append(tf.TensorSpec(shape, "float32", "noise"))
     memory = _memory_specs(agent, num_envs)
-    weights = [
-        tf.TensorSpec(variable.shape, variable.dtype, f"weight_{index}")
-        for index, variable in enumerate(variables)
-    ]
+    weights = []
+    for index, each in enumerate(variables):
+        name = f"weight_{index}"
+        weights.append(tf.TensorSpec(each.shape, each.dtype, name))
     parts = [len(seen), len(noise), len(memory), len(weights)]
 
     def policy(*given: Any) -> list[Tensor]:
-        rest = iter(given)
-        leaves, drawn, state, values = (
-            [*itertools.islice(rest, count)] for count in parts
-        )
+        taken = map(functools.partial(itertools.islice, iter(given)), parts)
+        leaves, drawn, state, values = map(list, taken)
         mapping = list(zip(variables, values, strict=True))
         # A scope would capture the variables that a custom network assigns.
         with keras.StatelessScope(mapping) if mapping else _NO_SCOPE:
@@ -114,18 +112,13 @@ def input_specs(
     """
     specs: dict[str, tf.TensorSpec] = {}
     for path, spec in named_leaves(observation):
-        name = _input_name(path)
+        # ASCII only: LiteRT knows no other letters.
+        plain = re.sub(r"\W", "_", path, flags=re.ASCII)
+        name = f"observation_{plain}" if path else "observation"
         if name in specs:
             name = f"{name}_{len(specs)}"
         specs[name] = tf.TensorSpec((num_envs, *spec.shape), spec.dtype, name)
     return [*specs.values()]
-
-
-def _input_name(path: str) -> str:
-    """Returns the name of the input for an array of the observation."""
-    # ASCII only: LiteRT knows no other letters.
-    plain = re.sub(r"\W", "_", path, flags=re.ASCII)
-    return f"observation_{plain}" if path else "observation"
 
 
 def _memory_specs(
