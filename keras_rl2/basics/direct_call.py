@@ -1,5 +1,7 @@
 """Calls of traced functions without TensorFlow's Python code before them."""
 
+import functools
+import operator
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
@@ -8,12 +10,12 @@ import tensorflow as tf
 
 
 def run_operation(
-    traced: Any, arrays: Sequence[Any], captured: Sequence[Any]
+    traced: Any, captured: Sequence[Any], arrays: Sequence[Any]
 ) -> list[tf.Tensor]:
     """Runs a traced function by the operation that a call of it runs."""
     return tf.raw_ops.StatefulPartitionedCall(
         args=[*arrays, *captured],
-        Tout=[output.dtype for output in traced.outputs],
+        Tout=[*map(operator.attrgetter("dtype"), traced.outputs)],
         f=traced,
     )
 
@@ -36,5 +38,4 @@ def direct_call(traced: Any) -> Callable[[Sequence[Any]], list[tf.Tensor]]:
         return lambda arrays: tf.nest.flatten(
             traced(*map(tf.convert_to_tensor, arrays))
         )
-    captured = traced.captured_inputs
-    return lambda arrays: run_operation(traced, arrays, captured)
+    return functools.partial(run_operation, traced, traced.captured_inputs)

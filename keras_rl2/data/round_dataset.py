@@ -2,6 +2,8 @@
 
 import abc
 import contextlib
+import functools
+import operator
 import weakref
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -306,10 +308,10 @@ def minibatch(
     [3.0, 1.0]
     """
     if "batches" in one_round:
-        return map_leaves(lambda each: each[index], one_round["batches"])
+        return map_leaves(operator.itemgetter(index), one_round["batches"])
     rows = one_round["rows"][index]
     batch: dict[str, Tensor] = map_leaves(
-        lambda each: tf.gather(each, rows), one_round["samples"]
+        functools.partial(tf.gather, indices=rows), one_round["samples"]
     )
     batch["weight"] = one_round["weight"][index]
     return batch

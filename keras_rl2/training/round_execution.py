@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 # Updates of a call that makes several rounds: Ctrl-C waits for its end.
 _MOST_UPDATES = 256
 
-_Graph = Callable[[Sequence[Any]], tf.Tensor]
+_Graph = Callable[[Sequence[Any]], list[tf.Tensor]]
 
 _compiled = functools.partial(tf.function, autograph=False, jit_compile=True)
 
@@ -81,13 +81,25 @@ class RoundFunction:
             self._agent.skipped.check()
             return logs
         one_round = next(iterator)
-        named = list(named_leaves(one_round))
-        form = tuple([(path, each.shape, each.dtype) for path, each in named])
-        graph = self._graphs.get(form)
-        if graph is None:
-            graph = self._graphs[form] = self._graph(one_round, form)
+        form: tuple[Any, ...] = ()
+        arrays = []
+        for path, each in named_leaves(one_round):
+            form += path, each.shape, each.dtype
+            arrays.append(each)
+        if form not in self._graphs:
+            trace = functools.partial(self._trace, one_round)
+            shared, likeness = shared_programs.PRESENT.get(), None
+            if shared is not None:
+                likeness = shared_programs.likeness(self._agent, self._size)
+            if shared is None or likeness is None:
+                program = trace()
+            else:
+                program = shared.find(likeness, form, trace)
+                self._described.update(program.described)
+            self._graphs[form] = self._calling(program)
         # One array: Keras would convert each log to a number.
-        result: np.ndarray = graph([each for _, each in named]).numpy()
+        [tensor] = self._graphs[form](arrays)
+        result: np.ndarray = tensor.numpy()
         names = self._described["logs"]
         if "carried" in one_round:
             assert self._size.rounds is not None
@@ -99,45 +111,30 @@ class RoundFunction:
         self._agent.skipped.check(int(in_a_row))
         return dict(zip(names, values, strict=False))
 
-    def _graph(self, one_round: Any, form: tuple[Any, ...]) -> _Graph:
-        """Returns the graph for rounds of a form, traced or shared."""
+    def _trace(self, one_round: Any) -> Program:
+        """Traces the graph for rounds of this form."""
         specs = map_leaves(
             lambda each: tf.TensorSpec(each.shape, each.dtype), one_round
         )
         function = self._rounds if "carried" in one_round else self._round
-
-        def trace() -> Program:
-            traced = tf.function(
-                functools.partial(function, specs),
-                input_signature=leaves(specs),
-                autograph=False,
-            ).get_concrete_function()
-            return Program(traced, {**self._described})
-
-        shared, likeness = shared_programs.PRESENT.get(), None
-        if shared is not None:
-            likeness = shared_programs.likeness(self._agent, self._size)
-        if shared is None or likeness is None:
-            return self._calling(trace())
-        program = shared.find(likeness, form, trace)
-        self._described.update(program.described)
-        return self._calling(program)
+        traced = tf.function(
+            functools.partial(function, specs),
+            input_signature=leaves(specs),
+            autograph=False,
+        ).get_concrete_function()
+        return Program(traced, {**self._described})
 
     def _calling(self, program: Program) -> _Graph:
         """Returns a function that calls a program with arrays."""
         traced, captured = program.function, program.captured
         if captured is None and not self._directly:
             # Implicit conversion takes four times as long.
-            return lambda arrays: traced(*map(_tensor, arrays))
+            return lambda arrays: [traced(*map(_tensor, arrays))]
         if captured is None:
             captured = traced.captured_inputs
-
-        def call(arrays: Sequence[Any]) -> tf.Tensor:
-            # TensorFlow's Python code before the operation takes a third of
-            # the time of a small update.
-            [result] = run_operation(traced, arrays, captured)
-            return result
-
+        # TensorFlow's Python code before the operation takes a third of the
+        # time of a small update.
+        call = functools.partial(run_operation, traced, captured)
         if self._directly:
             return call
         around = tf.function(
@@ -164,9 +161,9 @@ class RoundFunction:
     def _values(self, logs: dict[str, Tensor], dtype: str) -> list[Tensor]:
         """Returns the logs in the order of Keras, and the skipped updates."""
         self._described["logs"] = sorted(logs)
-        values = [logs[name] for name in self._described["logs"]]
-        values.append(self._agent.skipped.in_a_row)
-        return [tf.cast(each, dtype) for each in values]
+        values = map(logs.__getitem__, self._described["logs"])
+        cast = functools.partial(tf.cast, dtype=dtype)
+        return [*map(cast, (*values, self._agent.skipped.in_a_row))]
 
     def _rounds(self, specs: Any, *tensors: Tensor) -> Tensor:
         """Makes several rounds; returns the vectors of `_collect_and_update`.
@@ -388,28 +385,29 @@ def pays_to_compile(agent: keras.Model) -> bool:
     but slower for convolutions, for bfloat16, and for layers that draw random
     numbers.
     """
-    layers = all_layers(agent)
-    if not all(getattr(each, "supports_jit", True) for each in layers):
-        return False
+    slow = False
+    for layer in all_layers(agent):
+        if not getattr(layer, "supports_jit", True):
+            return False
+        slow = slow or layer.compute_dtype == "bfloat16"
     if agent.devices.has_gpu:
         return True
-    slow = any(each.compute_dtype == "bfloat16" for each in layers)
     return not (slow or drawing_layers(agent) or _convolves(agent))
 
 
 def _convolves(agent: keras.Model) -> bool:
     """Returns whether kernels, except attention's, have over two axes."""
-    kernels = [v for v in agent.trainable_variables if len(v.shape) > 2]
+    kernels = set()
+    for variable in agent.trainable_variables:
+        if len(variable.shape) > 2:
+            kernels.add(id(variable))
     if not kernels:
         return False
-    products = {
-        id(variable)
-        for layer in all_layers(agent)
-        for each in layers_within(layer)
-        if isinstance(each, keras.layers.EinsumDense)
-        for variable in each.trainable_variables
-    }
-    return any(id(kernel) not in products for kernel in kernels)
+    for layer in all_layers(agent):
+        for each in layers_within(layer):
+            if isinstance(each, keras.layers.EinsumDense):
+                kernels.difference_update(map(id, each.trainable_variables))
+    return bool(kernels)
 
 
 def _is_compiled(agent: keras.Model, asked: bool | str) -> bool:
