@@ -64,10 +64,10 @@ def random_actions(
     """
     action: np.ndarray = head.random_action(generator, shape)
     taken = steps_for_environments(head, action)
-    return [
-        (action[t], map_leaves(operator.itemgetter(t), taken))
-        for t in range(shape[0])
-    ]
+    steps = []
+    for t in range(shape[0]):
+        steps.append((action[t], map_leaves(operator.itemgetter(t), taken)))
+    return steps
 
 
 def steps_for_environments(head: Any, action: np.ndarray) -> Tree[np.ndarray]:

@@ -81,11 +81,11 @@ class Trajectory:
 
     def arrays(self) -> dict[str, Any]:
         """Returns the existing arrays by their names."""
-        return {
-            key: value
-            for key, value in vars(self).items()
-            if value is not None and not (key in _STATES and value == ())
-        }
+        given = {}
+        for key, value in vars(self).items():
+            if value is not None and not (key in _STATES and value == ()):
+                given[key] = value
+        return given
 
     def packed_arrays(self, with_final: bool) -> dict[str, Any]:
         """Returns the arrays packed for one compiled call; see `data.unpack`.
@@ -307,7 +307,8 @@ class RolloutStorage:
                 divmod(int(final_index[where[0]]), self.reward.shape[1])
             )
 
-        seen = map_leaves(lambda x: x[: self.steps + 1], self.observation)
+        known = operator.itemgetter(slice(self.steps + 1))
+        seen = map_leaves(known, self.observation)
         check_finite("observation", seen, in_rows)
         check_finite("reward", self.reward[: self.steps], in_rows)
         check_finite("final observation", final, in_final)

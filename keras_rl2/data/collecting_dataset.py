@@ -155,7 +155,16 @@ class CollectingDataset(RoundDataset):
         self._graph_rounds = None
         self.ready = None
         self._drop()
-        kind = self._collector_kind(agent)
+        kind: type[Collector] = Collector
+        if isinstance(self.env, WorkerEnv):
+            kind = WorkerCollector
+        elif agent.whole_episodes:
+            kind = EpisodeCollector
+        elif hasattr(self.env.env, "graph_env") and not agent.initial_state(1):
+            # Few trainings need it, and it loads a package of its own.
+            from keras_rl2.graph.graph_collector import GraphCollector
+
+            kind = GraphCollector
         if (
             self._collector is None
             or type(self._collector) is not kind
@@ -169,19 +178,6 @@ class CollectingDataset(RoundDataset):
             self._collector.whole_episodes = agent.whole_episodes
         self._whole_episodes = agent.whole_episodes
         self._collector.sequence_length = sequence_length
-
-    def _collector_kind(self, agent: CollectingAgent) -> type[Collector]:
-        """Returns the class that steps the environments."""
-        if isinstance(self.env, WorkerEnv):
-            return WorkerCollector
-        if agent.whole_episodes:
-            return EpisodeCollector
-        if not hasattr(self.env.env, "graph_env") or agent.initial_state(1):
-            return Collector
-        # Few trainings need it, and it loads a package of its own.
-        from keras_rl2.graph.graph_collector import GraphCollector
-
-        return GraphCollector
 
     def collect(self) -> Trajectory | None:
         """Takes the steps of a round; see `RoundDataset`."""
@@ -202,9 +198,9 @@ class CollectingDataset(RoundDataset):
                 raise
             return trajectory
 
+    @abc.abstractmethod
     def _collects_in_graph(self) -> bool:
         """Whether the train function takes the steps of the next round."""
-        return self._gives_inputs
 
     def _begin_on_workers(self) -> None:
         """Begins rollouts until as many are under way as may be ahead."""

@@ -420,8 +420,7 @@ class ReplayDataset(CollectingDataset):
 
     def _collects_in_graph(self) -> bool:
         """Whether the train function takes the steps of the next round."""
-        in_graph = super()._collects_in_graph()
-        return in_graph and not self.steps_before_first_round
+        return self._gives_inputs and not self.steps_before_first_round
 
     def _collect_at_random(self) -> Trajectory:
         """Collects the steps of a round with uniformly random actions."""

@@ -1,5 +1,6 @@
 """The most recent steps: arrays in a ring, and how they are saved."""
 
+import contextlib
 import secrets
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -93,16 +94,15 @@ class Ring:
             f"a replay buffer of {self.capacity} transitions",
         )
         # Zeros cost nothing until they are written to.
-        self.arrays = {
-            key: np.zeros((self.rows, self.num_envs, *spec.shape), spec.dtype)
-            for key, spec in specs.items()
-        }
+        self.arrays: dict[str, np.ndarray] = {}
+        for key, spec in specs.items():
+            shape = (self.rows, self.num_envs, *spec.shape)
+            self.arrays[key] = np.zeros(shape, spec.dtype)
         self.arrays["slot"][:] = -1
         # Last observations of episodes, [room, ...], and the free positions.
-        self._final = {
-            key: np.empty((0, *spec.shape), spec.dtype)
-            for key, spec in seen.items()
-        }
+        self._final: dict[str, np.ndarray] = {}
+        for key, spec in seen.items():
+            self._final[key] = np.empty((0, *spec.shape), spec.dtype)
         self._free = np.empty(0, np.int32)
         self._final_bytes = bytes_of(seen.values())
         # A unique name, which the training does not depend on.
@@ -203,13 +203,16 @@ class Ring:
         self, trajectory: Trajectory, name: str
     ) -> dict[str, np.ndarray]:
         """Returns the arrays of an attribute, keyed by their names here."""
-        given = dict(named_leaves(getattr(trajectory, name), _OBSERVATION))
+        given = {}
+        tree = getattr(trajectory, name)
+        for key, array in named_leaves(tree, _OBSERVATION):
+            given[key] = np.asarray(array)
         if [*given] != self.observation:
             raise ValueError(
                 f"Expected {name} of the arrays {self.observation}. "
                 f"Received: {[*given]}"
             )
-        return {key: np.asarray(array) for key, array in given.items()}
+        return given
 
     def _check_fits(
         self, name: str, key: str, array: np.ndarray, leading: tuple[int, ...]
@@ -387,20 +390,22 @@ def _together(
 
 def bytes_of(specs: Iterable[ArraySpec]) -> int:
     """Returns the bytes of one array of each spec."""
-    return sum(
-        int(np.prod(spec.shape)) * np.dtype(spec.dtype).itemsize
-        for spec in specs
-    )
+    total = 0
+    for spec in specs:
+        total += int(np.prod(spec.shape)) * np.dtype(spec.dtype).itemsize
+    return total
 
 
 def available_memory() -> int | None:
     """Returns the bytes available without swapping, as Linux reports them."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            sizes = dict(line.split(":") for line in file)
-        return int(sizes["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError):
-        return None
+    with (
+        contextlib.suppress(OSError),
+        open("/proc/meminfo", encoding="ascii") as file,
+    ):
+        for line in file:
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return None
 
 
 def check_memory(needed: int, purpose: str) -> None:

@@ -283,8 +283,7 @@ class RolloutDataset(CollectingDataset):
     def _collects_in_graph(self) -> bool:
         """Whether the train function takes the steps of the next round."""
         # Observers see each trajectory.
-        observed = bool(getattr(self.agent, "observers", ()))
-        return super()._collects_in_graph() and not observed
+        return self._gives_inputs and not getattr(self.agent, "observers", ())
 
     def prepare(self, trajectory: Trajectory | None) -> Round:
         """Returns samples, with scaled rewards, and their minibatches."""

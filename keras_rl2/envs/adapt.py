@@ -121,7 +121,7 @@ class SingleEnv(VectorEnvAdapter):
 
     def _step(self, action: Tree[np.ndarray]) -> Step:
         """Takes one step, and a reset if it ended the episode."""
-        batch = self._to_action(action)
+        batch = map_leaves(self._cast_action, self._action_spec, action)
         # [1, ...] -> [...]
         given = self.env.step(
             batch[0]

@@ -85,7 +85,9 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
 
     def _step(self, action: Tree[np.ndarray]) -> Step:
         """Takes one step in every environment."""
-        given = self.env.step(self._to_action(action))
+        given = self.env.step(
+            map_leaves(self._cast_action, self._action_spec, action)
+        )
         if self.steps == 1:
             self._checks.check_step(given)
         observation, reward, terminated, truncated, info = given

@@ -235,14 +235,11 @@ class VectorEnvAdapter(abc.ABC):
         self.pending_reset = np.array(state["pending_reset"], np.bool_)
         self.resets = int(state["resets"])
 
-    def _to_action(self, action: Any) -> Any:
-        """Casts an action, always to a copy: environments may change it."""
-        if isinstance(self._action_spec, ArraySpec):
-            return self._cast_action(self._action_spec, action)
-        return map_leaves(self._cast_action, self._action_spec, action)
-
     def _cast_action(self, spec: ArraySpec, action: np.ndarray) -> np.ndarray:
-        """Casts one array of an action."""
+        """Casts one array of an action, always to a copy.
+
+        Environments may change it.
+        """
         shape = (self.num_envs, *spec.shape)
         if action.shape != shape:
             raise ValueError(
@@ -359,14 +356,14 @@ class EnvironmentChecks:
         Args:
             observation: A tree of arrays `[*leading, ...]`.
         """
-        expected = f"{spaces.describe(self._space)} from {self._name}"
         try:
             arrays = map_leaves(
                 lambda _, each: np.asarray(each), self._spec, observation
             )
         except (LookupError, TypeError, ValueError) as error:
             raise MismatchError(
-                f"Expected an observation as in {expected}. "
+                "Expected an observation as in "
+                f"{spaces.describe(self._space)} from {self._name}. "
                 f"Received: {_words(observation)}"
             ) from error
         specs = dict(named_leaves(self._spec))
@@ -378,7 +375,8 @@ class EnvironmentChecks:
             ):
                 raise MismatchError(
                     f"Expected {f'observation {path}'.rstrip()} of shape "
-                    f"{shape} and dtype {spec.dtype} as in {expected}. "
+                    f"{shape} and dtype {spec.dtype} as in "
+                    f"{spaces.describe(self._space)} from {self._name}. "
                     f"Received: shape {array.shape} and dtype {array.dtype}"
                 )
         return arrays
