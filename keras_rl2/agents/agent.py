@@ -2,6 +2,7 @@
 
 import abc
 import contextlib
+import functools
 import os
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -474,9 +475,10 @@ class Agent(Described, keras.Model, abc.ABC):
     @property
     def acting_variables(self) -> list[keras.Variable]:
         """Variables that acting depends on."""
-        return [
-            v for network in self.acting_networks for v in network.variables
-        ]
+        found = []
+        for network in self.acting_networks:
+            found += network.variables
+        return found
 
     @abc.abstractmethod
     def _check_and_build(self) -> None:
@@ -1790,16 +1792,16 @@ class MeanOfEach(keras.metrics.Metric):
         self, values: dict[str, Tensor], sample_weight: TensorLike = 1.0
     ) -> None:
         """Adds one value of each scalar; a weight of 0 leaves it out."""
-        weight = ops.cast(sample_weight, self.dtype)
-        row = ops.stack(  # [names + 1], the last a count
-            [ops.cast(values[key], self.dtype) for key in self.names]
-            + [ops.ones((), self.dtype)]
-        )
+        cast = functools.partial(ops.cast, dtype=self.dtype)
+        weight = cast(sample_weight)
+        means = map(values.__getitem__, self.names)
+        # [names + 1], the last a count
+        row = ops.stack([*map(cast, means), ops.ones((), self.dtype)])
         # 0 * NaN is NaN: a skipped update must not reach the sums.
         row = ops.where(weight > 0, row * weight, ops.zeros_like(row))
         if self.totals:
-            totals = [ops.cast(values[key], self.dtype) for key in self.totals]
-            row = ops.concatenate([ops.stack(totals), row])
+            totals = map(values.__getitem__, self.totals)
+            row = ops.concatenate([ops.stack([*map(cast, totals)]), row])
         self.sums.assign_add(row)
 
     def result(self) -> dict[str, Tensor]:
@@ -1810,10 +1812,12 @@ class MeanOfEach(keras.metrics.Metric):
         count = len(self.totals)
         with np.errstate(invalid="ignore"):
             means = sums[count:-1] / sums[-1]
-        return {
-            **{key: means[i] for i, key in enumerate(self.names)},
-            **{key: sums[i] for i, key in enumerate(self.totals)},
-        }
+        results = {}
+        for index, key in enumerate(self.names):
+            results[key] = means[index]
+        for index, key in enumerate(self.totals):
+            results[key] = sums[index]
+        return results
 
 
 def _stored_dtype(dtype: str) -> str:

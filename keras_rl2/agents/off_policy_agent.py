@@ -111,10 +111,11 @@ class OffPolicyAgent(Agent):
     def _follow(self) -> None:
         """Sets how target networks follow, by the present `tau`."""
         check_sync(self.tau, self.target_every, "target_every")
-        self.target_networks.follow(
-            TargetUpdate(target, source.weights, self.tau, self.target_every)
-            for target, source in self.target_pairs
-        )
+        updates = []
+        for target, source in self.target_pairs:
+            how = self.tau, self.target_every
+            updates.append(TargetUpdate(target, source.weights, *how))
+        self.target_networks.follow(updates)
 
     def reset_targets(self) -> None:
         """Restores the agent's own updates of target networks.

@@ -1,5 +1,6 @@
 """Agents that learn from new rollouts of their current policy."""
 
+import functools
 import operator
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -263,16 +264,16 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
 
     def objectives(self) -> dict[str, Objective]:
         """Returns the loss of a minibatch of samples; see `loss_terms`."""
-        return self._objectives(self._forward)
+        return self._objectives(self._terms)
 
     def _objectives(
-        self, forward: Callable[[Any], Any]
+        self, terms: Callable[[Any], dict[str, Tensor]]
     ) -> dict[str, Objective]:
-        """Returns the only objective, the loss of a forward pass."""
+        """Returns the only objective, by the function of its terms."""
         networks = [self.actor, *([] if self.critic is None else [self.critic])]
         return {
             "actor_critic": Objective(
-                lambda batch: self.loss_terms(*forward(batch)),
+                terms,
                 networks,
                 self.trainable_variables,
                 when=self.update_condition,
@@ -294,23 +295,21 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
             dict of scalars for the logs.
         """
         objectives = self._objectives(
-            lambda arrays: self.rollout_samples.of(
-                unpack(arrays), training=True
+            lambda arrays: self.loss_terms(
+                *self.rollout_samples.of(unpack(arrays), training=True)
             )
         )
         with self.target_networks.moving(self.updates_made):
             terms = self._updater.update(objectives, arrays)
         return self._logs(terms)
 
-    def _forward(
-        self, batch: dict[str, Any]
-    ) -> tuple[Distribution, Tensor, dict[str, Any]]:
-        """Runs the networks, and returns a minibatch of single steps."""
+    def _terms(self, batch: dict[str, Any]) -> dict[str, Tensor]:
+        """Runs the networks on a minibatch, and returns `loss_terms`."""
         if self.memory is None:
             policy, value = self.policy_and_value(
                 batch["observation"], training=True
             )
-            return policy, value, batch
+            return self.loss_terms(policy, value, batch)
         batch = dict(batch)
         begins, state = batch.pop("begins"), batch.pop("state")
         parameters, value, _ = self.run_sequences(
@@ -318,7 +317,7 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
         )
         steps = map_leaves(inputs.flat, batch)
         policy = self.policy_of(inputs.flat(parameters), steps["observation"])
-        return policy, inputs.flat(value), steps
+        return self.loss_terms(policy, inputs.flat(value), steps)
 
     # Preparing a rollout.
 
@@ -416,10 +415,9 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
         training: bool = False,
     ) -> tuple[Distribution, Tensor]:
         """Returns the policy of the first rows, or all, and all values."""
-
-        def acted_on(tree: Tree[Tensor]) -> Any:
-            return map_leaves(operator.itemgetter(slice(steps)), tree)
-
+        acted_on = functools.partial(
+            map_leaves, operator.itemgetter(slice(steps))
+        )
         encoded = self.task.encode(rows)
         if self.critic is None:
             outputs = inputs.run_network(self.actor, encoded, training)

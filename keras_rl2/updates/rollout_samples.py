@@ -1,6 +1,7 @@
 """From a rollout to samples: one forward pass, advantages and targets."""
 
 import functools
+import operator
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
@@ -69,9 +70,10 @@ class RolloutSamples:
     ) -> tuple[dict[str, Any], dict[str, float]]:
         """Computes samples `[N, ...]` and statistics of a rollout."""
         computed, statistics = self._compute(trajectory)
-        samples: dict[str, Any] = {
-            name: np.asarray(value) for name, value in computed.items()
-        }
+        samples: dict[str, Any] = {}
+        for name, value in computed.items():
+            samples[name] = np.asarray(value)
+        numbers = map(float, map(np.asarray, statistics.values()))
         steps = trajectory.reward.size
 
         def each_step(array: np.ndarray) -> np.ndarray:
@@ -86,7 +88,7 @@ class RolloutSamples:
                 each_step, trajectory.observation
             )
             samples["action"] = each_step(trajectory.action)
-        return samples, {k: float(np.asarray(v)) for k, v in statistics.items()}
+        return samples, dict(zip(statistics, numbers, strict=True))
 
     def _compute(self, trajectory: Trajectory) -> Prepared:
         """Prepares a trajectory by a function traced for its shape."""
@@ -115,13 +117,13 @@ class RolloutSamples:
             samples["log_prob"] = flat(arrays["log_prob"])
         elif "log_prob" in self._computed:
             samples["log_prob"] = policy.log_prob(samples["action"])
+        explained = losses.explained_variance(
+            samples["value"], samples["returns"], samples["weight"]
+        )
+        computed = map(samples.__getitem__, self._computed)
         return (
-            {key: samples[key] for key in self._computed},
-            {
-                "explained_variance": losses.explained_variance(
-                    samples["value"], samples["returns"], samples["weight"]
-                )
-            },
+            dict(zip(self._computed, computed, strict=True)),
+            {"explained_variance": explained},
         )
 
     def of(
@@ -135,11 +137,9 @@ class RolloutSamples:
         """
         horizon, num_envs = arrays["reward"].shape
         steps = horizon * num_envs
-
-        def rollout(array: Tensor) -> Tensor:
-            # [N] -> [T, B]
-            return ops.reshape(array, (horizon, num_envs))
-
+        # [N] -> [T, B]
+        rollout = functools.partial(ops.reshape, newshape=(horizon, num_envs))
+        of_steps = operator.itemgetter(slice(steps))
         rows = map_leaves(flat, arrays["observation"])
         if "state" in arrays:
             policy, value = self._remembered(arrays, training)
@@ -149,7 +149,7 @@ class RolloutSamples:
                 _with_final(rows, arrays), steps, training
             )
         known = ops.stop_gradient(value)
-        values = rollout(known[:steps])
+        values = rollout(of_steps(known))
         taken = flat(arrays["action"])
         advantages, targets = self._agent.targets(
             arrays,
@@ -160,13 +160,13 @@ class RolloutSamples:
         )
         return (
             policy,
-            value[:steps],
+            of_steps(value),
             {
-                "observation": map_leaves(lambda each: each[:steps], rows),
+                "observation": map_leaves(of_steps, rows),
                 "action": taken,
                 "advantage": flat(advantages),
                 "returns": flat(targets),
-                "value": known[:steps],
+                "value": of_steps(known),
                 "weight": ops.cast(flat(arrays["valid"]), "float32"),
             },
         )
@@ -253,10 +253,10 @@ def _trajectory_spec(arrays: dict[str, Any]) -> dict[str, Any]:
         count = None if key.startswith("final") else array.shape[0]
         return tf.TensorSpec((count, *array.shape[1:]), array.dtype)
 
-    return {
-        key: map_leaves(functools.partial(spec_of, key), array)
-        for key, array in arrays.items()
-    }
+    specs = {}
+    for key, array in arrays.items():
+        specs[key] = map_leaves(functools.partial(spec_of, key), array)
+    return specs
 
 
 def _with_final(rows: Any, arrays: dict[str, Any]) -> Any:
