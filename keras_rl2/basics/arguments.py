@@ -273,11 +273,16 @@ def refusing(
     """
 
     def refused(function: Function) -> Function:
-        given = inspect.signature(function).parameters
-        names = _unpacked(given.values()).union(
-            name for name, p in given.items() if p.kind is not p.VAR_KEYWORD
-        )
-        most = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in given.values())
+        names: set[str] = set()
+        most = 0
+        for name, each in inspect.signature(function).parameters.items():
+            most += each.kind is each.POSITIONAL_OR_KEYWORD
+            if each.kind is not each.VAR_KEYWORD:
+                names.add(name)
+            elif typing.get_origin(each.annotation) is typing.Unpack:
+                # The keys of the `TypedDict` that `**kwargs` stands for.
+                [keys] = typing.get_args(each.annotation)
+                names.update(keys.__annotations__)
 
         @functools.wraps(function)
         def checked(*args: Any, **kwargs: Any) -> Any:
@@ -303,12 +308,3 @@ def refusing(
         return cast(Function, checked)
 
     return refused
-
-
-def _unpacked(parameters: Iterable[inspect.Parameter]) -> frozenset[str]:
-    """Returns the keys of the `TypedDict` that `**kwargs` stands for."""
-    for each in parameters:
-        if typing.get_origin(each.annotation) is typing.Unpack:
-            [keys] = typing.get_args(each.annotation)
-            return frozenset(keys.__annotations__)
-    return frozenset()

@@ -110,7 +110,7 @@ def _tell(
     that use none: with short rounds this takes a part of the time. Logs that
     are numbers already are passed on as they are.
     """
-    if not all(type(value) is float for value in logs.values()):
+    if not {*map(type, logs.values())} <= {float}:
         callbacks.on_train_batch_end(batch, logs)
         return
     for callback in callbacks.callbacks:
@@ -140,7 +140,18 @@ def check_arguments(
         _refuse_other_data(agent, x, total_steps)
         return
     check_flag(shuffle=shuffle)
-    _refuse_arguments(x, total_steps, steps_per_epoch)
+    if steps_per_epoch is not None:
+        raise ValueError(
+            "Expected `fit` without `steps_per_epoch`; use `rounds_per_epoch` "
+            f"of the dataset. Received: steps_per_epoch={steps_per_epoch!r}"
+        )
+    # A dataset with environments may not know its steps before it is bound.
+    if total_steps is not None and not getattr(x, "steps_per_round", 1):
+        raise ValueError(
+            f"Expected `epochs` with an `{type(x).__name__}`, which "
+            "takes no environment steps: an epoch is "
+            f"{x.steps_per_epoch} updates. Received: total_steps={total_steps}"
+        )
 
 
 def fit_rounds(
@@ -386,55 +397,27 @@ def all_callbacks(
     callbacks: GivenCallbacks, validation_data: object, validation_freq: int
 ) -> Callbacks:
     """Returns the given callbacks, after one that evaluates if asked for."""
-    given = _list(callbacks)
-    give_directions(given)
-    if validation_data is not None:
-        given = [_evaluation(validation_data, validation_freq), *given]
-    return given
-
-
-def _list(
-    callbacks: GivenCallbacks,
-) -> Callbacks:
-    """Returns callbacks as a list, from any accepted form."""
     if callbacks is None:
-        return []
-    if isinstance(callbacks, keras.callbacks.CallbackList):
-        return list(callbacks.callbacks)
-    if isinstance(callbacks, keras.callbacks.Callback):
-        return [callbacks]
-    given = list(callbacks) if isinstance(callbacks, Iterable) else [callbacks]
+        given = []
+    elif isinstance(callbacks, keras.callbacks.CallbackList):
+        given = list(callbacks.callbacks)
+    elif isinstance(callbacks, Iterable):
+        given = list(callbacks)
+    else:
+        given = [callbacks]
     for each in given:
         if not isinstance(each, keras.callbacks.Callback):
             raise ValueError(
                 "Expected `callbacks` to be objects of classes derived from "
                 f"`keras.callbacks.Callback`. Received: {each!r} among them"
             )
+    give_directions(given)
+    if validation_data is not None:
+        given = [_evaluation(validation_data, validation_freq), *given]
     return given
 
 
 # Errors.
-
-
-def _refuse_arguments(
-    dataset: RoundDataset,
-    total_steps: int | None,
-    steps_per_epoch: int | None,
-) -> None:
-    """Raises for arguments without a meaning for rounds."""
-    if steps_per_epoch is not None:
-        raise ValueError(
-            "Expected `fit` without `steps_per_epoch`; use `rounds_per_epoch` "
-            f"of the dataset. Received: steps_per_epoch={steps_per_epoch!r}"
-        )
-    # A dataset with environments may not know its steps before it is bound.
-    if total_steps is not None and not getattr(dataset, "steps_per_round", 1):
-        raise ValueError(
-            f"Expected `epochs` with an `{type(dataset).__name__}`, which "
-            "takes no environment steps: an epoch is "
-            f"{dataset.steps_per_epoch} updates. "
-            f"Received: total_steps={total_steps}"
-        )
 
 
 def _refuse_other_data(
@@ -461,10 +444,28 @@ _fitted: set[int] = set()
 def fit_alone(agent: keras.Model) -> Iterator[None]:
     """Raises if `fit` would not train, or if another `fit` is running.
 
+    It would not train within a `tf.function`; nor in a strategy's scope, where
+    agents and optimizers made outside of it cannot be changed.
+
     Yields:
         None. Within, no other `fit` of the agent begins.
     """
-    _refuse_surroundings(agent)
+    if not tf.executing_eagerly():
+        error = ValueError(
+            "Expected `fit` outside of a `tf.function`, which it makes for "
+            "each round itself. "
+            f"Received: `fit` of {type(agent).__name__} within one"
+        )
+        # TensorFlow's own name, for errors that are not about the user's code:
+        # it would put a traceback into the message.
+        vars(error).update(ag_pass_through=True)
+        raise error
+    if tf.distribute.has_strategy():
+        raise ValueError(
+            "Expected `fit` after the `strategy.scope()` in which the agent "
+            "was made, which it enters where it needs to. Received: `fit` "
+            f"within one of {type(tf.distribute.get_strategy()).__name__}"
+        )
     with _lock:
         if id(agent) in _fitted:
             raise RuntimeError(
@@ -477,29 +478,6 @@ def fit_alone(agent: keras.Model) -> Iterator[None]:
         yield
     finally:
         _fitted.discard(id(agent))
-
-
-def _refuse_surroundings(agent: keras.Model) -> None:
-    """Raises if `fit` is called within a `tf.function` or a strategy's scope.
-
-    In a scope, agents and optimizers made outside of it cannot be changed.
-    """
-    if tf.distribute.has_strategy() and tf.executing_eagerly():
-        raise ValueError(
-            "Expected `fit` after the `strategy.scope()` in which the agent "
-            "was made, which it enters where it needs to. Received: `fit` "
-            f"within one of {type(tf.distribute.get_strategy()).__name__}"
-        )
-    if tf.executing_eagerly():
-        return
-    error = ValueError(
-        "Expected `fit` outside of a `tf.function`, which it makes for each "
-        f"round itself. Received: `fit` of {type(agent).__name__} within one"
-    )
-    # TensorFlow's own name, for errors that are not about the user's code: it
-    # would put a traceback into the message.
-    vars(error).update(ag_pass_through=True)
-    raise error
 
 
 _BETTER = {
