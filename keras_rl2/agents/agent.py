@@ -1046,7 +1046,8 @@ class Agent(Described, keras.Model, abc.ABC):
 
     def observe(self, trajectory: Trajectory) -> None:
         """Receives each `Trajectory` once, for statistics of observations."""
-        self.normalizing.observe(trajectory)
+        if self.normalizing.layers:
+            self.normalizing.observe(trajectory)
         for observer in self.observers:
             observer(trajectory)
 
@@ -1056,13 +1057,15 @@ class Agent(Described, keras.Model, abc.ABC):
 
         Empty where no network keeps statistics.
         """
-        if not self.normalizing.changing:
-            return {}
-        return {"clipped_observations": self.normalizing.outliers}
+        normalizing = self.normalizing
+        if normalizing.layers and normalizing.changing:
+            return {"clipped_observations": normalizing.outliers}
+        return {}
 
     def begin_round(self) -> None:
         """Is called before each rollout, when weights may still change."""
-        self.normalizing.commit()
+        if self.normalizing.layers:
+            self.normalizing.commit()
 
     # Methods of Keras.
 

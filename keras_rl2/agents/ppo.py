@@ -130,11 +130,17 @@ class PPO(OnPolicyAgent):
         log_prob = policy.log_prob(batch["action"])
         old_log_prob, weight = batch["log_prob"], batch["weight"]
         clip_ratio = self._present_clip_ratio()
+        if self.value_clip_range is None:
+            value_losses = ops.square(batch["returns"] - value)
+        else:
+            value_losses = losses.clipped_value(
+                value, batch["value"], batch["returns"], self.value_clip_range
+            )
         terms = self.total_loss(
             losses.clipped_surrogate(
                 log_prob, old_log_prob, self.advantages(batch), clip_ratio
             ),
-            self._value_losses(batch, value),
+            value_losses,
             policy,
             weight,
         )
@@ -145,14 +151,6 @@ class PPO(OnPolicyAgent):
             "approx_kl": statistics.weighted_mean(kl, weight),
             "clip_fraction": statistics.weighted_mean(clipped, weight),
         }
-
-    def _value_losses(self, batch: dict[str, Tensor], value: Tensor) -> Tensor:
-        """Returns the squared error of each value, optionally clipped."""
-        if self.value_clip_range is None:
-            return ops.square(batch["returns"] - value)
-        return losses.clipped_value(
-            value, batch["value"], batch["returns"], self.value_clip_range
-        )
 
     def _present_clip_ratio(self) -> Tensor | float:
         """Returns the clip ratio, or the schedule's value at this update."""

@@ -292,7 +292,12 @@ class RolloutDataset(CollectingDataset):
             if trajectory is None:
                 return self._inputs_of_rounds()
             self._rounds_given += 1
-            self._trajectory = trajectory = self._scaled(trajectory)
+            if self._scaler is not None:
+                reward = self._scaler.scale_rollout(
+                    trajectory.reward, trajectory.ended, trajectory.valid
+                )
+                trajectory = dataclasses.replace(trajectory, reward=reward)
+            self._trajectory = trajectory
             self.valid_rows = np.flatnonzero(trajectory.valid)
             if self._gives_trajectories:
                 # Some environments reset within the last step of an episode.
@@ -362,15 +367,6 @@ class RolloutDataset(CollectingDataset):
         rows, weight = distribute(np.flatnonzero(counted.any(axis=1)))
         # [U, M] -> [U, M, L]
         return rows, weight[..., None] * counted[rows].astype(np.float32)
-
-    def _scaled(self, trajectory: Trajectory) -> Trajectory:
-        """Returns a rollout with scaled rewards."""
-        if self._scaler is None:
-            return trajectory
-        scaled = self._scaler.scale_rollout(
-            trajectory.reward, trajectory.ended, trajectory.valid
-        )
-        return dataclasses.replace(trajectory, reward=scaled)
 
     def _cut(self, envs: np.ndarray) -> None:
         """Marks episodes that were interrupted before the next step."""

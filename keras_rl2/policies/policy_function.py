@@ -72,11 +72,16 @@ def policy_function(
     if not deterministic:
         shape = (num_envs, *agent.noise_shape)
         noise.append(tf.TensorSpec(shape, "float32", "noise"))
-    memory = _memory_specs(agent, num_envs)
+    memory = []
+    for index, each in enumerate(agent.initial_state(1)):
+        shape = (num_envs, *each.shape[1:])
+        memory.append(tf.TensorSpec(shape, each.dtype, f"state_{index}"))
+    if memory:
+        memory.insert(0, tf.TensorSpec((num_envs,), "float32", "begins"))
     weights = []
-    for index, each in enumerate(variables):
+    for index, variable in enumerate(variables):
         name = f"weight_{index}"
-        weights.append(tf.TensorSpec(each.shape, each.dtype, name))
+        weights.append(tf.TensorSpec(variable.shape, variable.dtype, name))
     parts = [len(seen), len(noise), len(memory), len(weights)]
 
     def policy(*given: Any) -> list[Tensor]:
@@ -119,22 +124,6 @@ def input_specs(
             name = f"{name}_{len(specs)}"
         specs[name] = tf.TensorSpec((num_envs, *spec.shape), spec.dtype, name)
     return [*specs.values()]
-
-
-def _memory_specs(
-    agent: Policy, num_envs: int | None = None
-) -> list[tf.TensorSpec]:
-    """Returns the specs of `begins` and the state of a recurrent policy."""
-    state = agent.initial_state(1)
-    if not state:
-        return []
-    return [
-        tf.TensorSpec((num_envs,), "float32", "begins"),
-        *(
-            tf.TensorSpec((num_envs, *each.shape[1:]), each.dtype, f"state_{k}")
-            for k, each in enumerate(state)
-        ),
-    ]
 
 
 def actions(

@@ -69,7 +69,21 @@ class RolloutSamples:
         self, trajectory: Trajectory
     ) -> tuple[dict[str, Any], dict[str, float]]:
         """Computes samples `[N, ...]` and statistics of a rollout."""
-        computed, statistics = self._compute(trajectory)
+        arrays = trajectory.arrays()
+        if self._agent.run_eagerly:
+            computed, statistics = self.prepared(_with_rows(arrays))
+        else:
+            has_log_prob = trajectory.log_prob is not None
+            key = (*trajectory.action.shape[:2], has_log_prob)
+            if key not in self._functions:
+                self._functions[key] = tf.function(
+                    self.prepared,
+                    input_signature=[_trajectory_spec(arrays)],
+                    autograph=False,
+                ).get_concrete_function()
+            # Implicit conversion would take a fifth of the time.
+            tensors = map_leaves(tf.constant, arrays)
+            computed, statistics = self._functions[key](tensors)
         samples: dict[str, Any] = {}
         for name, value in computed.items():
             samples[name] = np.asarray(value)
@@ -89,21 +103,6 @@ class RolloutSamples:
             )
             samples["action"] = each_step(trajectory.action)
         return samples, dict(zip(statistics, numbers, strict=True))
-
-    def _compute(self, trajectory: Trajectory) -> Prepared:
-        """Prepares a trajectory by a function traced for its shape."""
-        arrays = trajectory.arrays()
-        if self._agent.run_eagerly:
-            return self.prepared(_with_rows(arrays))
-        key = (*trajectory.action.shape[:2], trajectory.log_prob is not None)
-        if key not in self._functions:
-            self._functions[key] = tf.function(
-                self.prepared,
-                input_signature=[_trajectory_spec(arrays)],
-                autograph=False,
-            ).get_concrete_function()
-        # Implicit conversion would take a fifth of the time.
-        return self._functions[key](map_leaves(tf.constant, arrays))
 
     def prepared(self, arrays: dict[str, Any]) -> Prepared:
         """Computes the samples of a rollout, in the graph.
