@@ -959,12 +959,17 @@ class Agent(Described, keras.Model, abc.ABC):
     # Learning.
 
     def begin_training(self, dataset: RoundDataset) -> None:
-        """Receives the dataset that `fit` trains on.
+        """Receives the dataset that `fit` trains on, and prepares updates.
 
         Args:
             dataset: `keras_rl2.data.RoundDataset`, bound to the agent.
         """
         self.rollouts = dataset
+        if not self.compiled:
+            self.compile()
+        self.reset_targets()
+        self.check_trained()
+        self.build_optimizer()
 
     @property
     def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
@@ -990,7 +995,16 @@ class Agent(Described, keras.Model, abc.ABC):
         Returns:
             dict of scalars for the logs.
         """
-        batch = self._minibatch(data)
+        self._require_bound()
+        if not self.compiled:
+            raise ValueError(
+                "Expected `compile` before an update, which needs an "
+                f"optimizer. Received: a {type(self).__name__} without one"
+            )
+        if self.overridden.train_step:
+            # Otherwise, `compile` has found them.
+            overriding.refuse_losses_of_keras(self)
+        batch = minibatch_of(data)
         with self.target_networks.moving(self.updates_made):
             terms = self.update(batch)
         return self._logs(terms)
@@ -1182,19 +1196,6 @@ class Agent(Described, keras.Model, abc.ABC):
             return self.get_metrics_result()
 
         return replicas.once(logs)
-
-    def _minibatch(self, data: Any) -> dict[str, Tensor]:
-        """Returns a minibatch for an update, or raises an error."""
-        self._require_bound()
-        if not self.compiled:
-            raise ValueError(
-                "Expected `compile` before an update, which needs an "
-                f"optimizer. Received: a {type(self).__name__} without one"
-            )
-        if self.overridden.train_step:
-            # Otherwise, `compile` has found them.
-            overriding.refuse_losses_of_keras(self)
-        return minibatch_of(data)
 
     @arguments.refusing(_NOT_FITTED)
     def fit(

@@ -264,16 +264,10 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
 
     def objectives(self) -> dict[str, Objective]:
         """Returns the loss of a minibatch of samples; see `loss_terms`."""
-        return self._objectives(self._terms)
-
-    def _objectives(
-        self, terms: Callable[[Any], dict[str, Tensor]]
-    ) -> dict[str, Objective]:
-        """Returns the only objective, by the function of its terms."""
         networks = [self.actor, *([] if self.critic is None else [self.critic])]
         return {
             "actor_critic": Objective(
-                terms,
+                self._terms,
                 networks,
                 self.trainable_variables,
                 when=self.update_condition,
@@ -294,11 +288,15 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
         Returns:
             dict of scalars for the logs.
         """
-        objectives = self._objectives(
-            lambda arrays: self.loss_terms(
-                *self.rollout_samples.of(unpack(arrays), training=True)
-            )
-        )
+
+        def terms_of(arrays: dict[str, Tensor]) -> dict[str, Tensor]:
+            given = self.rollout_samples.of(unpack(arrays), training=True)
+            return self.loss_terms(*given)
+
+        objectives = {
+            name: each._replace(terms=terms_of)
+            for name, each in self.objectives().items()
+        }
         with self.target_networks.moving(self.updates_made):
             terms = self._updater.update(objectives, arrays)
         return self._logs(terms)

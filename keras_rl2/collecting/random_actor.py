@@ -8,7 +8,6 @@ import numpy as np
 from keras_rl2.collecting.policy_actor import Actions
 from keras_rl2.spaces.supported import ACTION_MASK
 from keras_rl2.spaces.supported import allowed_choice
-from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 
 
@@ -63,30 +62,13 @@ def random_actions(
         of the environment.
     """
     action: np.ndarray = head.random_action(generator, shape)
-    taken = steps_for_environments(head, action)
-    steps = []
-    for t in range(shape[0]):
-        steps.append((action[t], map_leaves(operator.itemgetter(t), taken)))
-    return steps
-
-
-def steps_for_environments(head: Any, action: np.ndarray) -> Tree[np.ndarray]:
-    """Returns actions of several steps in the form of the environment.
-
-    They are converted in one call, since each call of Keras outside of a graph
-    costs a millisecond.
-
-    Args:
-        head: `PolicyHead`. Converts the actions.
-        action: `[T, B, ...]`. The policy's actions.
-
-    Returns:
-        `[T, B, ...]`, a tree of arrays.
-    """
-    shape = action.shape[:2]
-    # [T, B, ...] -> [T * B, ...] -> [T, B, ...]
+    # [T, B, ...] -> [T * B, ...]: all in one call, since each call of Keras
+    # outside of a graph costs a millisecond.
     flat = action.reshape(-1, *action.shape[2:])
-    return map_leaves(
-        lambda each: np.asarray(each).reshape(*shape, *each.shape[1:]),
-        head.to_environment(flat),
-    )
+    taken = map_leaves(np.asarray, head.to_environment(flat))
+    horizon, num_envs = shape
+    steps = []
+    for t in range(horizon):
+        rows = operator.itemgetter(slice(t * num_envs, (t + 1) * num_envs))
+        steps.append((action[t], map_leaves(rows, taken)))
+    return steps

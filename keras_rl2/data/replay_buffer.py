@@ -229,7 +229,13 @@ class ReplayBuffer(Described):
             rows = ring.time + np.arange(min(stop - start + 1, ring.rows))
             rows %= ring.rows
             row, env = np.nonzero(ring.arrays["span"][rows])
-            self._withdraw(rows[row] * self.num_envs + env)
+            # They can be drawn no longer.
+            place = rows[row] * self.num_envs + env
+            if place.size:
+                ring.flat("span")[place] = 0
+                self._drawable -= place.size
+                if self._changes is not None:
+                    self._changes.append(place)
             ring.write(given, final, final_index, start, stop)
             self._complete(stop - start)
             start = stop
@@ -260,14 +266,6 @@ class ReplayBuffer(Described):
         )
         ring.arrays["ended"][row, env] = True
         self._complete(0)
-
-    def _withdraw(self, place: np.ndarray) -> None:
-        """Removes transitions, `[K]` places, from those that can be drawn."""
-        if place.size:
-            self._ring.flat("span")[place] = 0
-            self._drawable -= place.size
-            if self._changes is not None:
-                self._changes.append(place)
 
     def _complete(self, steps: int) -> None:
         """Makes transitions drawable after the last `steps` steps."""

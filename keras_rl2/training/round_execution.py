@@ -386,28 +386,21 @@ def pays_to_compile(agent: keras.Model) -> bool:
     numbers.
     """
     slow = False
-    for layer in all_layers(agent):
-        if not getattr(layer, "supports_jit", True):
-            return False
-        slow = slow or layer.compute_dtype == "bfloat16"
-    if agent.devices.has_gpu:
-        return True
-    return not (slow or drawing_layers(agent) or _convolves(agent))
-
-
-def _convolves(agent: keras.Model) -> bool:
-    """Returns whether kernels, except attention's, have over two axes."""
+    # Those with more than two axes, except attention's, are convolutions.
     kernels = set()
     for variable in agent.trainable_variables:
         if len(variable.shape) > 2:
             kernels.add(id(variable))
-    if not kernels:
-        return False
     for layer in all_layers(agent):
-        for each in layers_within(layer):
+        if not getattr(layer, "supports_jit", True):
+            return False
+        slow = slow or layer.compute_dtype == "bfloat16"
+        for each in layers_within(layer) if kernels else ():
             if isinstance(each, keras.layers.EinsumDense):
                 kernels.difference_update(map(id, each.trainable_variables))
-    return bool(kernels)
+    if agent.devices.has_gpu:
+        return True
+    return not (slow or kernels or drawing_layers(agent))
 
 
 def _is_compiled(agent: keras.Model, asked: bool | str) -> bool:

@@ -63,7 +63,8 @@ class TargetUpdate:
         for ours, theirs in zip(target.weights, source, strict=True):
             # A target's weights are often frozen: the source decides whether
             # they are averaged.
-            averaged = tau < 1.0 and _is_averaged(theirs)
+            moves = theirs.trainable and tf.as_dtype(theirs.dtype).is_floating
+            averaged = bool(tau < 1.0 and moves)
             self._weights.append((ours, theirs, averaged))
             self.settings += id(ours), id(theirs), averaged
 
@@ -186,8 +187,3 @@ def check_sync(tau: Any, every: Any, name: str = "every") -> None:
     """Raises unless `tau` and `every` are valid for a target network."""
     check_in_range(tau=(tau, 1e-12, 1.0))
     check_positive(**{name: every})
-
-
-def _is_averaged(weight: keras.Variable) -> bool:
-    """Returns whether the average of a weight is meaningful."""
-    return bool(weight.trainable and tf.as_dtype(weight.dtype).is_floating)
