@@ -2,9 +2,7 @@
 
 import keras
 
-from keras_rl2.basics.arguments import check_has
-from keras_rl2.basics.arguments import check_positive
-from keras_rl2.basics.arguments import refusing_unknown
+from keras_rl2.basics import arguments
 from keras_rl2.callbacks.run import Logs
 
 
@@ -32,11 +30,11 @@ class Evaluation(keras.callbacks.Callback):
     True
     """
 
-    @refusing_unknown
+    @arguments.refusing_unknown
     def __init__(self, episodes: object, frequency: int = 1) -> None:
         super().__init__()
-        check_has("an `EvaluationDataset`", "play", episodes=episodes)
-        check_positive(frequency=frequency)
+        arguments.check_has("an `EvaluationDataset`", "play", episodes=episodes)
+        arguments.check_positive(frequency=frequency)
         self.episodes = episodes
         self.frequency = frequency
 

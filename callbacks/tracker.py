@@ -12,9 +12,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_rl2.basics.arguments import check_has
-from keras_rl2.basics.arguments import present
-from keras_rl2.basics.arguments import refusing_unknown
+from keras_rl2.basics import arguments
 from keras_rl2.callbacks.run import Logs
 from keras_rl2.callbacks.run import takes_steps
 from keras_rl2.callbacks.run import updates
@@ -67,18 +65,18 @@ class Tracker(keras.callbacks.Callback):
     (2, 'PPO', 32)
     """
 
-    @refusing_unknown
+    @arguments.refusing_unknown
     def __init__(
         self,
         log: Callable[..., object],
         log_settings: Callable[[dict[str, Any]], object] | None = None,
     ) -> None:
         super().__init__()
-        check_has(
+        arguments.check_has(
             "a function of a tracker, e.g. `wandb_run.log`",
             "__call__",
             log=log,
-            **present(log_settings=log_settings),
+            **arguments.present(log_settings=log_settings),
         )
         self.log = log
         self.log_settings = log_settings

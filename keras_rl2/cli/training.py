@@ -7,10 +7,7 @@ from typing import Literal
 import keras
 
 from keras_rl2 import agents
-from keras_rl2.basics.arguments import check_has
-from keras_rl2.basics.arguments import check_positive
-from keras_rl2.basics.arguments import present
-from keras_rl2.basics.arguments import refusing_unknown
+from keras_rl2.basics import arguments
 from keras_rl2.callbacks.run import updates
 from keras_rl2.data.replay import ReplayDataset
 from keras_rl2.data.rollouts import RolloutDataset
@@ -88,7 +85,7 @@ class Training:
             ValueError: If a setting does not fit the environment, or the data
                 does not fit the preset or the environment.
         """
-        check_has("a preset", "algorithm", "updates", preset=preset)
+        arguments.check_has("a preset", "algorithm", "updates", preset=preset)
         if (data is None) == bool(preset.updates):
             raise ValueError(
                 "Expected `data` with a preset of `updates`, and with no "
@@ -101,7 +98,7 @@ class Training:
         assert dataset is not None
         return cls(preset, agent, dataset)
 
-    @refusing_unknown
+    @arguments.refusing_unknown
     def run(
         self,
         callbacks: Iterable[Any] = (),
@@ -137,7 +134,7 @@ class Training:
             ValueError: If the agent has taken as many steps already, or made
                 as many updates; if `total_steps` is set on recorded data.
         """
-        check_positive(**present(total_steps=total_steps))
+        arguments.check_positive(**arguments.present(total_steps=total_steps))
         length: dict[str, Any]
         if self.preset.updates:
             length = {"epochs": self._epochs_left(total_steps)}

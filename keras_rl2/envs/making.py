@@ -24,9 +24,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv
 from gymnasium.vector.utils import create_empty_array
 
-from keras_rl2.basics.arguments import check_choice
-from keras_rl2.basics.arguments import check_positive
-from keras_rl2.basics.arguments import check_text
+from keras_rl2.basics import arguments
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.supported import action_spec
 from keras_rl2.spaces.trees import map_leaves
@@ -85,7 +83,7 @@ def make_env(
     >>> env.unwrapped.g, type(env).__name__
     (9.81, 'ClipAction')
     """
-    check_text(env_id=env_id)
+    arguments.check_text(env_id=env_id)
     kwargs = dict(env_kwargs or {})
     if render_mode is not None:
         kwargs["render_mode"] = render_mode
@@ -110,7 +108,7 @@ def make_vector_env(
     nothing is to be wrapped; else one environment, or several in a
     `gymnasium.vector.SyncVectorEnv`.
     """
-    check_positive(num_envs=num_envs)
+    arguments.check_positive(num_envs=num_envs)
     make: Any = env
     if not isinstance(env, str):
         refuse_arguments_of_function(env_kwargs, wrappers)
@@ -378,7 +376,7 @@ class AtariEnv(FirstOfVectorEnv):
     def __init__(
         self, env_id: str, render_mode: str | None = None, **kwargs: Any
     ) -> None:
-        check_choice(render_mode=(render_mode, (None, "rgb_array")))
+        arguments.check_choice(render_mode=(render_mode, (None, "rgb_array")))
         super().__init__(gymnasium.make_vec(env_id, num_envs=1, **kwargs))
         made: Any = self.vector.spec
         skipped = made.kwargs.get("frameskip", 4)

@@ -5,10 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_rl2.basics.arguments import check_above_zero
-from keras_rl2.basics.arguments import check_in_range
-from keras_rl2.basics.arguments import check_positive
-from keras_rl2.basics.arguments import present
+from keras_rl2.basics import arguments
 from keras_rl2.basics.outliers import MAX_DEVIATIONS
 from keras_rl2.basics.outliers import Outliers
 from keras_rl2.envs.running_moments import RunningMoments
@@ -67,12 +64,12 @@ class RewardScaler:
         epsilon: float = 1e-8,
         max_deviations: float | None = MAX_DEVIATIONS,
     ) -> None:
-        check_in_range(gamma=(gamma, 0.0, 1.0))
-        check_positive(num_envs=num_envs)
-        check_above_zero(
+        arguments.check_in_range(gamma=(gamma, 0.0, 1.0))
+        arguments.check_positive(num_envs=num_envs)
+        arguments.check_above_zero(
             clip=clip,
             epsilon=epsilon,
-            **present(max_deviations=max_deviations),
+            **arguments.present(max_deviations=max_deviations),
         )
         self.gamma = float(gamma)
         self.num_envs = int(num_envs)

@@ -20,9 +20,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from keras_rl2.basics.arguments import check_flag
-from keras_rl2.basics.arguments import check_path
-from keras_rl2.basics.arguments import check_positive
+from keras_rl2.basics import arguments
 from keras_rl2.saving.atomic_files import parse_json
 from keras_rl2.saving.atomic_files import read_json
 from keras_rl2.spaces.batches import as_batch
@@ -121,7 +119,7 @@ def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
     >>> [(each["name"], each["shape"]) for each in manifest["inputs"]]
     [('observation', [None, 4])]
     """
-    check_path(path=path)
+    arguments.check_path(path=path)
     format = format_of(path)
     content = _read(Path(path), format)
     found: dict[str, Any] = content if isinstance(content, dict) else {}
@@ -271,8 +269,8 @@ class PolicyFile:
     def __init__(
         self, path: str | os.PathLike[str], *, trusted: bool = False
     ) -> None:
-        check_path(path=path)
-        check_flag(trusted=trusted)
+        arguments.check_path(path=path)
+        arguments.check_flag(trusted=trusted)
         self.format = format_of(path)
         if self.format == SAVED_MODEL and not trusted:
             raise ValueError(
@@ -303,7 +301,7 @@ class PolicyFile:
         Returns:
             tuple of `[B, ...]`, for `act`; empty if it is not recurrent.
         """
-        check_positive(batch_size=batch_size)
+        arguments.check_positive(batch_size=batch_size)
         return tuple(
             np.zeros((batch_size, *each["shape"][1:]), each["dtype"])
             for each in self.manifest["states"]

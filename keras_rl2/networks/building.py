@@ -8,12 +8,8 @@ from typing import cast
 
 import keras
 
+from keras_rl2.basics import arguments
 from keras_rl2.basics import seeds
-from keras_rl2.basics.arguments import check_choice
-from keras_rl2.basics.arguments import check_flag
-from keras_rl2.basics.arguments import check_known
-from keras_rl2.basics.arguments import check_seed
-from keras_rl2.basics.arguments import check_sizes
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.layers import ObservationNormalization
 
@@ -49,8 +45,8 @@ class Initialization:
     """
 
     def __init__(self, kind: str, seed: int | None) -> None:
-        check_choice(initialization=(kind, INITIALIZATIONS))
-        check_seed(seed)
+        arguments.check_choice(initialization=(kind, INITIALIZATIONS))
+        arguments.check_seed(seed)
         self.kind = kind
         states = seeds.sequence(seed).generate_state(64)
         # One per layer, so that no two layers start alike.
@@ -175,13 +171,13 @@ def check_arguments(
     **sizes: Sequence[int],
 ) -> None:
     """Raises for arguments that no network can be built from."""
-    check_sizes(**sizes)
-    check_flag(normalize_observations=normalize_observations)
-    check_choice(
+    arguments.check_sizes(**sizes)
+    arguments.check_flag(normalize_observations=normalize_observations)
+    arguments.check_choice(
         normalization=(normalization, NORMALIZATIONS),
         initialization=(initialization, INITIALIZATIONS),
     )
-    check_known(
+    arguments.check_known(
         keras.activations.get,
         "the name of an activation of Keras",
         activation=activation,
@@ -311,7 +307,7 @@ def normalized_input(x: Tensor, normalization: str) -> Tensor:
     Returns:
         `[B, F]`.
     """
-    check_choice(normalization=(normalization, NORMALIZATIONS))
+    arguments.check_choice(normalization=(normalization, NORMALIZATIONS))
     if normalization == "batch":
         x = keras.layers.BatchNormalization(name="input_normalization")(x)
     return x

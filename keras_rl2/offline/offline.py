@@ -5,11 +5,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from keras_rl2.basics import arguments
 from keras_rl2.basics import seeds
-from keras_rl2.basics.arguments import check_positive
-from keras_rl2.basics.arguments import check_seed
-from keras_rl2.basics.arguments import given_or
-from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.replay_buffer import into_minibatches
 from keras_rl2.data.replay_buffer import transition_spec
@@ -97,7 +94,7 @@ class OfflineDataset(RoundDataset):
      'weight']
     """
 
-    @refusing_unknown
+    @arguments.refusing_unknown
     def __init__(
         self,
         source: GivenSource,
@@ -109,12 +106,12 @@ class OfflineDataset(RoundDataset):
         observation_space: gymnasium.Space[Any] | None = None,
         action_space: gymnasium.Space[Any] | None = None,
     ) -> None:
-        check_positive(
+        arguments.check_positive(
             batch_size=batch_size,
             n_step=n_step,
             updates_per_epoch=updates_per_epoch,
         )
-        check_seed(seed)
+        arguments.check_seed(seed)
         super().__init__(rounds_per_epoch=1)
         self.batch_size = int(batch_size)
         self.n_step = int(n_step)
@@ -190,8 +187,10 @@ class OfflineDataset(RoundDataset):
 
     def _bind_spaces(self, agent: CollectingAgent) -> None:
         """Settles the spaces between data and agent."""
-        observation = given_or(self.observation_space, agent.observation_space)
-        action = given_or(self.action_space, agent.action_space)
+        observation = arguments.given_or(
+            self.observation_space, agent.observation_space
+        )
+        action = arguments.given_or(self.action_space, agent.action_space)
         agent.bind(observation, action)
         self.recorded.check_observations(observation)
         if self.action_space is None:
@@ -242,7 +241,7 @@ class OfflineDataset(RoundDataset):
             ValueError: If the dataset is not bound to an agent, whose action
                 space and discount factor it needs.
         """
-        check_positive(batch_size=batch_size)
+        arguments.check_positive(batch_size=batch_size)
         if self._block is None:
             raise ValueError(
                 f"Expected an {type(self).__name__} bound to an agent: call "

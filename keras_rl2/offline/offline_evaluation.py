@@ -10,10 +10,8 @@ from gymnasium.spaces import Discrete
 from keras import ops
 
 from keras_rl2 import returns
+from keras_rl2.basics import arguments
 from keras_rl2.basics import seeds
-from keras_rl2.basics.arguments import check_at_least
-from keras_rl2.basics.arguments import check_flag
-from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.network_copies import copy_of
@@ -90,9 +88,9 @@ class OfflineEvaluation:
         deterministic: bool = True,
         seed: int | None = 0,
     ) -> None:
-        check_at_least(0, updates=updates)
-        check_flag(deterministic=deterministic)
-        check_seed(seed)
+        arguments.check_at_least(0, updates=updates)
+        arguments.check_flag(deterministic=deterministic)
+        arguments.check_seed(seed)
         self.offline = offline
         self.updates = updates
         self.deterministic = deterministic

@@ -12,11 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from keras_rl2.basics import arguments
 from keras_rl2.basics import seeds
-from keras_rl2.basics.arguments import check_flag
-from keras_rl2.basics.arguments import check_positive
-from keras_rl2.basics.arguments import check_seed
-from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.collecting.checks import check_mask
 from keras_rl2.collecting.random_actor import MaskedRandomActor
 from keras_rl2.collecting.random_actor import random_actions
@@ -41,7 +38,7 @@ from keras_rl2.spaces.trees import map_leaves
 _BLOCK = 1024
 
 
-@refusing_unknown
+@arguments.refusing_unknown
 def record(
     policy: Policy | Callable[[Any], Any] | str | None,
     env: GivenEnv,
@@ -96,9 +93,9 @@ def record(
     >>> rl.record("random", "CartPole-v1", 500, seed=0)
     <OfflineDataset: ... episodes, 500 transitions, mean return ...>
     """
-    check_positive(steps=steps, num_envs=num_envs)
-    check_flag(deterministic=deterministic)
-    check_seed(seed)
+    arguments.check_positive(steps=steps, num_envs=num_envs)
+    arguments.check_flag(deterministic=deterministic)
+    arguments.check_seed(seed)
     if path is not None:
         check_new(Path(path))
     made = as_vector_env(

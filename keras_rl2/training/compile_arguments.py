@@ -8,10 +8,7 @@ from typing import TypeAlias
 import keras
 from keras import ops
 
-from keras_rl2.basics.arguments import check_flag
-from keras_rl2.basics.arguments import check_known
-from keras_rl2.basics.arguments import check_positive
-from keras_rl2.basics.arguments import present
+from keras_rl2.basics import arguments
 from keras_rl2.updates import skipped_updates
 from keras_rl2.updates.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.updates.skipped_updates import parts_of
@@ -39,18 +36,22 @@ class CompileArguments:
 
     def __post_init__(self) -> None:
         if self.steps_per_execution != "auto":
-            check_positive(steps_per_execution=self.steps_per_execution)
-        check_positive(**present(max_skipped_updates=self.max_skipped_updates))
+            arguments.check_positive(
+                steps_per_execution=self.steps_per_execution
+            )
+        arguments.check_positive(
+            **arguments.present(max_skipped_updates=self.max_skipped_updates)
+        )
         if self.jit_compile != "auto":
-            check_flag(jit_compile=self.jit_compile)
-        check_flag(
+            arguments.check_flag(jit_compile=self.jit_compile)
+        arguments.check_flag(
             run_eagerly=self.run_eagerly, auto_scale_loss=self.auto_scale_loss
         )
-        check_known(
+        arguments.check_known(
             lambda each: each == "auto" or keras.optimizers.get(each),
             "an optimizer of Keras, its name or its config, or 'auto'",
             optimizer=self.optimizer,
-            **present(critic_optimizer=self.critic_optimizer),
+            **arguments.present(critic_optimizer=self.critic_optimizer),
         )
 
     @property

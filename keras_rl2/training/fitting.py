@@ -24,11 +24,7 @@ from typing import cast
 import keras
 import tensorflow as tf
 
-from keras_rl2.basics.arguments import check_at_least
-from keras_rl2.basics.arguments import check_choice
-from keras_rl2.basics.arguments import check_flag
-from keras_rl2.basics.arguments import check_positive
-from keras_rl2.basics.arguments import present
+from keras_rl2.basics import arguments
 from keras_rl2.callbacks.checkpoint import Checkpoint
 from keras_rl2.callbacks.evaluation import Evaluation
 from keras_rl2.callbacks.progress import Progress
@@ -130,16 +126,16 @@ def check_arguments(
     steps_per_epoch: int | None,
 ) -> None:
     """Raises if arguments of `fit` are invalid, or have no meaning for `x`."""
-    check_positive(
-        **present(epochs=epochs, total_steps=total_steps),
+    arguments.check_positive(
+        **arguments.present(epochs=epochs, total_steps=total_steps),
         validation_freq=validation_freq,
     )
-    check_at_least(0, initial_epoch=initial_epoch)
-    check_choice(verbose=(verbose, ("auto", 0, 1, 2)))
+    arguments.check_at_least(0, initial_epoch=initial_epoch)
+    arguments.check_choice(verbose=(verbose, ("auto", 0, 1, 2)))
     if not isinstance(x, RoundDataset):
         _refuse_other_data(agent, x, total_steps)
         return
-    check_flag(shuffle=shuffle)
+    arguments.check_flag(shuffle=shuffle)
     if steps_per_epoch is not None:
         raise ValueError(
             "Expected `fit` without `steps_per_epoch`; use `rounds_per_epoch` "
@@ -164,7 +160,8 @@ def fit_rounds(
     verbose: int | str,
 ) -> None:
     """Trains in whole rounds, from a checkpoint if there is one."""
-    _bind(agent, x)
+    x.bind(agent)
+    agent.begin_training(x)
     run = Run(
         first_epoch=initial_epoch,
         warm_up=x.steps_before_first_round,
@@ -263,17 +260,6 @@ def prepare_minibatches(
     if steps_per_epoch is None or steps_per_epoch % steps:
         steps = 1
     round_execution.prepare_minibatches(agent, steps)
-
-
-def _bind(agent: keras.Model, dataset: RoundDataset) -> None:
-    """Binds a dataset to an agent, and makes the agent ready for updates."""
-    dataset.bind(agent)
-    agent.begin_training(dataset)
-    if not agent.compiled:
-        agent.compile()
-    agent.reset_targets()
-    agent.check_trained()
-    agent.build_optimizer()
 
 
 def _batches_of(

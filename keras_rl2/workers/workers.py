@@ -8,10 +8,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from keras_rl2.basics.arguments import check_above_zero
-from keras_rl2.basics.arguments import check_positive
-from keras_rl2.basics.arguments import present
-from keras_rl2.basics.arguments import refusing_unknown
+from keras_rl2.basics import arguments
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.envs.vector_env import VectorEnvAdapter
@@ -30,7 +27,7 @@ class Workers(abc.ABC):
     `LocalWorkers`.
     """
 
-    @refusing_unknown
+    @arguments.refusing_unknown
     def __init__(
         self,
         count: int,
@@ -39,12 +36,12 @@ class Workers(abc.ABC):
         timeout: float | None = None,
         start_timeout: float = 60.0,
     ) -> None:
-        check_positive(
+        arguments.check_positive(
             count=count,
             envs_per_worker=1 if envs_per_worker is None else envs_per_worker,
         )
-        check_above_zero(
-            **present(timeout=timeout), start_timeout=start_timeout
+        arguments.check_above_zero(
+            **arguments.present(timeout=timeout), start_timeout=start_timeout
         )
         self.count = count
         self.envs_per_worker = envs_per_worker
