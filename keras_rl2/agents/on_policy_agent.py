@@ -293,10 +293,9 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
             given = self.rollout_samples.of(unpack(arrays), training=True)
             return self.loss_terms(*given)
 
-        objectives = {
-            name: each._replace(terms=terms_of)
-            for name, each in self.objectives().items()
-        }
+        # Of this class: those of a subclass are for minibatches.
+        [(name, objective)] = OnPolicyAgent.objectives(self).items()
+        objectives = {name: objective._replace(terms=terms_of)}
         with self.target_networks.moving(self.updates_made):
             terms = self._updater.update(objectives, arrays)
         return self._logs(terms)

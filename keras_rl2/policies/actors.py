@@ -335,7 +335,7 @@ def _convolved(function: Any) -> int:
 def _sees_pictures(agent: Policy) -> bool:
     """Returns whether acting is worth a thread per core, as for pictures."""
     shapes = map(operator.attrgetter("shape"), leaves(agent.observation_spec))
-    return max(map(len, shapes)) > 1
+    return max(map(len, shapes), default=0) > 1
 
 
 def _example(
