@@ -2,7 +2,6 @@
 
 import abc
 import contextlib
-import functools
 import os
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -1796,16 +1795,16 @@ class MeanOfEach(keras.metrics.Metric):
         self, values: dict[str, Tensor], sample_weight: TensorLike = 1.0
     ) -> None:
         """Adds one value of each scalar; a weight of 0 leaves it out."""
-        cast = functools.partial(ops.cast, dtype=self.dtype)
-        weight = cast(sample_weight)
-        means = map(values.__getitem__, self.names)
-        # [names + 1], the last a count
-        row = ops.stack([*map(cast, means), ops.ones((), self.dtype)])
+        weight = ops.cast(sample_weight, self.dtype)
+        row = ops.stack(  # [names + 1], the last a count
+            [ops.cast(values[key], self.dtype) for key in self.names]
+            + [ops.ones((), self.dtype)]
+        )
         # 0 * NaN is NaN: a skipped update must not reach the sums.
         row = ops.where(weight > 0, row * weight, ops.zeros_like(row))
         if self.totals:
-            totals = map(values.__getitem__, self.totals)
-            row = ops.concatenate([ops.stack([*map(cast, totals)]), row])
+            totals = [ops.cast(values[key], self.dtype) for key in self.totals]
+            row = ops.concatenate([ops.stack(totals), row])
         self.sums.assign_add(row)
 
     def result(self) -> dict[str, Tensor]:
@@ -1816,12 +1815,10 @@ class MeanOfEach(keras.metrics.Metric):
         count = len(self.totals)
         with np.errstate(invalid="ignore"):
             means = sums[count:-1] / sums[-1]
-        results = {}
-        for index, key in enumerate(self.names):
-            results[key] = means[index]
-        for index, key in enumerate(self.totals):
-            results[key] = sums[index]
-        return results
+        return {
+            **{key: means[i] for i, key in enumerate(self.names)},
+            **{key: sums[i] for i, key in enumerate(self.totals)},
+        }
 
 
 def _stored_dtype(dtype: str) -> str:

@@ -56,10 +56,7 @@ def present(**given: Any) -> dict[str, Any]:
 
     >>> check_positive(**present(max_steps=None))
     """
-    for key in [*given]:
-        if given[key] is None:
-            del given[key]
-    return given
+    return {key: value for key, value in given.items() if value is not None}
 
 
 def changed(

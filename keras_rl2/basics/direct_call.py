@@ -1,7 +1,6 @@
 """Calls of traced functions without TensorFlow's Python code before them."""
 
 import functools
-import operator
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +14,7 @@ def run_operation(
     """Runs a traced function by the operation that a call of it runs."""
     return tf.raw_ops.StatefulPartitionedCall(
         args=[*arrays, *captured],
-        Tout=[*map(operator.attrgetter("dtype"), traced.outputs)],
+        Tout=[output.dtype for output in traced.outputs],
         f=traced,
     )
 

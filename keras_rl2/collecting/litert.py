@@ -1,6 +1,5 @@
 """Policies that run in the LiteRT interpreter, without TensorFlow."""
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -54,14 +53,14 @@ class LiteRTRunner:
             # The converter extends names: `serving_default_noise:0` -> `noise`.
             name = each["name"].split(":")[0].removeprefix("serving_default_")
             details[name] = each["index"]
-        weights = map("weight_{}".format, range(num_weights))
-        states_of = map("state_{}".format, range(states))
-        inputs = (*observations, "noise", "begins", *states_of)
+        weights = [f"weight_{index}" for index in range(num_weights)]
+        memory = [f"state_{index}" for index in range(states)]
+        inputs = [*observations, "noise", "begins", *memory]
         # The converter drops inputs that the policy does not use: no index.
-        self._weights = [*map(details.get, weights)]
-        self._inputs = [*map(details.get, inputs)]
+        self._weights = [details.get(name) for name in weights]
+        self._inputs = [details.get(name) for name in inputs]
         outputs = interpreter.get_output_details()
-        self._outputs = [*map(operator.itemgetter("index"), outputs)]
+        self._outputs = [each["index"] for each in outputs]
 
     def set_weights(self, weights: Sequence[Any]) -> None:
         """Copies the weights into the interpreter's inputs."""

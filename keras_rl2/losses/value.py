@@ -406,9 +406,7 @@ def _soft_values(
     temperature: TensorLike,
 ) -> tuple[Tensor, Tensor]:
     """Returns log-probabilities, and the smallest values with entropy."""
-    named: dict[str, TensorLike] = {}
-    for value in values:
-        named[f"values_{len(named)}"] = value
+    named = {f"values_{index}": value for index, value in enumerate(values)}
     log_prob, *values = as_same_floats(rank, log_prob=log_prob, **named)
     alpha = as_scalar(log_prob, temperature=temperature)
     return log_prob, reduce(ops.minimum, values) - alpha * log_prob

@@ -1,7 +1,5 @@
 """The layers of a model: all of them, those within others, random ones."""
 
-import functools
-
 import keras
 
 # Attributes with the rate of the noise; a layer whose rate is 0 draws none.
@@ -45,18 +43,17 @@ def drawing_layers(agent: keras.Model) -> list[keras.layers.Layer]:
     >>> [layer.name for layer in drawing_layers(network)]
     ['one']
     """
-    drawing = []
-    for layer in all_layers(agent):
-        if any(map(_draws, layers_within(layer))):
-            drawing.append(layer)
-    return drawing
+    return [
+        layer
+        for layer in all_layers(agent)
+        if any(map(_draws, layers_within(layer)))
+    ]
 
 
 def _draws(layer: keras.layers.Layer) -> bool:
     """Returns whether a layer itself draws random numbers."""
-    for value in vars(layer).values():
-        if isinstance(value, keras.random.SeedGenerator):
-            own = filter(functools.partial(hasattr, layer), _RATES)
-            rates = [getattr(layer, name) for name in own]
-            return any(rates) or not rates
-    return False
+    seeds = keras.random.SeedGenerator
+    if not any(isinstance(each, seeds) for each in vars(layer).values()):
+        return False
+    rates = [getattr(layer, name) for name in _RATES if hasattr(layer, name)]
+    return any(rates) or not rates

@@ -4,7 +4,6 @@ import functools
 import hashlib
 import logging
 import math
-import operator
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -224,8 +223,7 @@ class _TensorFlowRunner:
         if noise is not None:
             given.append(noise)
         given += memory
-        outputs = self._call(given + self._weights)
-        return [*map(operator.methodcaller("numpy"), outputs)]
+        return [output.numpy() for output in self._call(given + self._weights)]
 
 
 def _make_runner(
@@ -253,8 +251,7 @@ def _make_runner(
             "convolutions than LiteRT."
         )
         return _TensorFlowRunner(function)
-    seen = input_specs(agent.observation_spec)
-    names = [*map(operator.attrgetter("name"), seen)]
+    names = [str(spec.name) for spec in input_specs(agent.observation_spec)]
     threads = os.cpu_count() if _sees_pictures(agent) else 1
     given = len(variables), threads, names, len(agent.initial_state(1))
     key = fingerprint(function)
@@ -334,8 +331,7 @@ def _convolved(function: Any) -> int:
 
 def _sees_pictures(agent: Policy) -> bool:
     """Returns whether acting is worth a thread per core, as for pictures."""
-    shapes = map(operator.attrgetter("shape"), leaves(agent.observation_spec))
-    return max(map(len, shapes), default=0) > 1
+    return any(len(spec.shape) > 1 for spec in leaves(agent.observation_spec))
 
 
 def _example(

@@ -41,7 +41,7 @@ def learns_by_own_step(kind: type) -> bool:
     return any(
         is_overridden(kind, name)
         and order.index(_definers(kind, name)[0]) < shortcut
-        for name in ("train_step", "prepare")
+        for name in ("train_step", "prepare", "objectives")
     )
 
 

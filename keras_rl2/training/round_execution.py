@@ -161,9 +161,9 @@ class RoundFunction:
     def _values(self, logs: dict[str, Tensor], dtype: str) -> list[Tensor]:
         """Returns the logs in the order of Keras, and the skipped updates."""
         self._described["logs"] = sorted(logs)
-        values = map(logs.__getitem__, self._described["logs"])
-        cast = functools.partial(tf.cast, dtype=dtype)
-        return [*map(cast, (*values, self._agent.skipped.in_a_row))]
+        values = [logs[name] for name in self._described["logs"]]
+        values.append(self._agent.skipped.in_a_row)
+        return [tf.cast(each, dtype) for each in values]
 
     def _rounds(self, specs: Any, *tensors: Tensor) -> Tensor:
         """Makes several rounds; returns the vectors of `_collect_and_update`.

@@ -1,6 +1,5 @@
 """Statistics of the observations that an agent sees."""
 
-import operator
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
@@ -46,7 +45,7 @@ class Normalizing:
     @property
     def changing(self) -> tuple[ObservationNormalization, ...]:
         """The layers that update their statistics: all that are not frozen."""
-        return tuple(filter(operator.attrgetter("trainable"), self.layers))
+        return tuple(layer for layer in self.layers if layer.trainable)
 
     def _check_paths(self) -> None:
         """Raises if a layer does not name the array it normalizes."""

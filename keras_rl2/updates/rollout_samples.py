@@ -119,9 +119,8 @@ class RolloutSamples:
         explained = losses.explained_variance(
             samples["value"], samples["returns"], samples["weight"]
         )
-        computed = map(samples.__getitem__, self._computed)
         return (
-            dict(zip(self._computed, computed, strict=True)),
+            {name: samples[name] for name in self._computed},
             {"explained_variance": explained},
         )
 

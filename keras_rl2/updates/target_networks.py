@@ -5,7 +5,6 @@ one call of TensorFlow.
 """
 
 import contextlib
-import operator
 from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import Any
@@ -144,7 +143,7 @@ class TargetNetworks:
     @property
     def _settings(self) -> tuple[Any, ...]:
         """The settings that a trace depends on."""
-        return tuple(map(operator.attrgetter("settings"), self.present))
+        return tuple(each.settings for each in self.present)
 
     @property
     def retrace(self) -> bool:

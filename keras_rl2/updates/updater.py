@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import operator
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -64,8 +63,7 @@ class Objective(NamedTuple):
             for variable in network.trainable_variables:
                 if id(variable) not in named:
                     found.append(variable)
-        found += filter(operator.attrgetter("trainable"), self.variables)
-        return found
+        return found + [each for each in self.variables if each.trainable]
 
 
 class Updater:
@@ -144,8 +142,11 @@ class Updater:
             step = steps.setdefault(key, _Step(optimizer, due))
             step.gradients += replicas.mean(gradients)
             step.variables += objective.trained
-        has_any = operator.attrgetter("variables")
-        return losses, terms, [*filter(has_any, steps.values())]
+        return (
+            losses,
+            terms,
+            [each for each in steps.values() if each.variables],
+        )
 
     def _gradients(
         self, objective: Objective, batch: Batch
@@ -220,10 +221,10 @@ class Updater:
             finite = tf.logical_and(finite, step.measure())
             if norm is None and step.due is None:
                 norm = step.unscaled_norm
-        ready = all_computed([*map(operator.attrgetter("gradients"), steps)])
+        ready = all_computed([step.gradients for step in steps])
         for step, gradients in zip(steps, ready, strict=True):
             step.gradients = gradients
-        optimizers = [*map(operator.attrgetter("optimizer"), steps)]
+        optimizers = [step.optimizer for step in steps]
         skip = functools.partial(skipped.count, before, optimizers)
         tf.cond(finite, change, skip)
         norm = steps[0].unscaled_norm if norm is None else norm
@@ -246,7 +247,7 @@ class Updater:
             else:
                 tf.cond(step.due, make, lambda: None)
         agent.skipped.in_a_row.assign(tf.zeros((), "int64"))
-        if all(map(operator.attrgetter("optimizer"), objectives.values())):
+        if all(each.optimizer for each in objectives.values()):
             # Counts updates; each of its parts counts its own.
             agent.optimizer.iterations.assign_add(1)
         for name, each in objectives.items():
