@@ -19,24 +19,27 @@ HEAD = """\
 # Benchmarks
 
 This page compares presets of this library with Stable-Baselines3, the peer, at
-the same settings. This command writes the page:
+the same settings. A preset holds the published settings of an algorithm for one
+environment. This command trains both sides and writes the page:
 
     python benchmarks/table.py --peer VENV/bin/python
 
 `VENV` is a virtual environment with Stable-Baselines3. `benchmarks/results`
-contains all runs, and the table uses all of them. Where a preset makes 64
-updates after 64 steps, Stable-Baselines3 uses the published numbers: 1 update
-after 1 step (SAC, TD3), or 4 updates after 4 steps (DQN).
+contains all runs, and the table uses each seed that both libraries have run.
+There is one difference in settings. Where a preset makes 64 updates after 64
+steps, Stable-Baselines3 makes 1 update after 1 step (SAC, TD3), or 4 updates
+after 4 steps (DQN), as published.
 
 - **Return**: each seed plays 20 greedy episodes after training. The table shows
   the interquartile mean over the seeds, with its 95 % bootstrap interval.
 - **Steps/s** is the number of environment steps of a training, divided by its
   seconds, as the median over the seeds. Two runs at a time shared two cores,
-  with one thread each, and at times with other work.
+  with one thread for each run. At times, other programs used these cores too.
 - **Ratio** is our steps/s divided by the peer's, as the median over the seeds.
-  The two runs of a seed were made one after the other, so the ratio depends
-  less on other work than the steps/s.
+  The two libraries ran each seed one after the other, so other programs change
+  the ratio less than the steps/s.
 - **MiB** is the largest memory of the process, as the median over the seeds.
+- **Peer's** is the peer's number for the column to the left of it.
 - **Holds** is "yes" if our training is faster, and our return is at most 10 %
   worse than the peer's. It is "open" with fewer than three seeds.
 
@@ -50,19 +53,24 @@ OFFLINE_HEAD = """
 
 These agents learn without an environment. The peer, d3rlpy, trains on the same
 data, with the same number of updates, layer widths, learning rates and sizes of
-minibatches. This command measures the table:
+minibatches. This command trains both sides and writes the table:
 
     python benchmarks/offline.py --peer VENV/bin/python
 
+- **Case** is the environment and the agent, for example CartPole-v1 with CQL.
 - **Data** is the mean return of the recorded episodes. For Pendulum, it is the
-  mean of the last quarter of the episodes, and both libraries play from the
-  states in which these episodes began.
+  mean return of the last quarter of these episodes, and the greedy episodes of
+  both libraries begin in the states in which this last quarter began.
 - **Return** is the mean return of greedy episodes, one number for each seed.
 - **Q above** is the mean Q-value of our critics for the recorded steps, minus
-  the mean return that followed them. Overestimation makes it large.
-- **Updates/s** is the median over the seeds, with one thread for each run.
-  **Ratio** is the median of our updates/s divided by d3rlpy's. Up to 16 runs at
-  a time were made on the machine with 16 cores, and one on that with 2 cores.
+  the mean discounted return from these steps on. If the critics overestimate,
+  it is large.
+- **Updates/s** is the number of updates in a second, as the median over the
+  seeds, with one thread for each run. Up to 16 runs at a time shared the 16
+  cores of the first machine below. The second machine made one run at a time.
+- **Ratio** is our updates/s divided by d3rlpy's, as the median over the seeds.
+- **d3rlpy's** is d3rlpy's number for the column to the left of it. A "-" means
+  that d3rlpy was not run.
 
 | Case | Updates | Data | Return | d3rlpy's | Q above | Updates/s | d3rlpy's \
 | Ratio |
