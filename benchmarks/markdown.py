@@ -27,8 +27,8 @@ environment. This command trains both sides and writes the page:
 `VENV` is a virtual environment with Stable-Baselines3. `benchmarks/results`
 contains all runs, and the table uses each seed that both libraries have run.
 There is one difference in settings. Where a preset makes 64 updates after 64
-steps, Stable-Baselines3 makes 1 update after 1 step (SAC, TD3), or 4 updates
-after 4 steps (DQN), as published.
+steps, Stable-Baselines3 uses the published numbers: 1 update after 1 step (SAC,
+TD3), or 4 updates after 4 steps (DQN).
 
 - **Return**: each seed plays 20 greedy episodes after training. The table shows
   the interquartile mean over the seeds, with its 95 % bootstrap interval.
@@ -59,15 +59,15 @@ minibatches. This command trains both sides and writes the table:
 
 - **Case** is the environment and the agent, for example CartPole-v1 with CQL.
 - **Data** is the mean return of the recorded episodes. For Pendulum, it is the
-  mean return of the last quarter of these episodes, and the greedy episodes of
-  both libraries begin in the states in which this last quarter began.
+  mean return of the last quarter of these episodes. On Pendulum, the greedy
+  episodes of both libraries begin in the states in which these episodes began.
 - **Return** is the mean return of greedy episodes, one number for each seed.
 - **Q above** is the mean Q-value of our critics for the recorded steps, minus
   the mean discounted return from these steps on. If the critics overestimate,
   it is large.
 - **Updates/s** is the number of updates in a second, as the median over the
-  seeds, with one thread for each run. Up to 16 runs at a time shared the 16
-  cores of the first machine below. The second machine made one run at a time.
+  seeds, with one thread for each run. Up to 16 runs at a time were made on the
+  machine with 16 cores, and one at a time on the machine with 2 cores.
 - **Ratio** is our updates/s divided by d3rlpy's, as the median over the seeds.
 - **d3rlpy's** is d3rlpy's number for the column to the left of it. A "-" means
   that d3rlpy was not run.
