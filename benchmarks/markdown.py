@@ -60,7 +60,8 @@ minibatches. This command trains both sides and writes the table:
 - **Case** is the environment and the agent, for example CartPole-v1 with CQL.
 - **Data** is the mean return of the recorded episodes. For Pendulum, it is the
   mean return of the last quarter of these episodes. On Pendulum, the greedy
-  episodes of both libraries begin in the states in which these episodes began.
+  episodes of both libraries begin in the first states of this last quarter's
+  episodes.
 - **Return** is the mean return of greedy episodes, one number for each seed.
 - **Q above** is the mean Q-value of our critics for the recorded steps, minus
   the mean discounted return from these steps on. If the critics overestimate,
