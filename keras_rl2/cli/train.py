@@ -125,8 +125,8 @@ def _resumed(
         begun = [folder for folder in folders if folder.holds_training]
         if begun and not arguments.overwrite:
             raise ValueError(
-                f"{begun[0].path} holds a training: --resume goes on with it, "
-                "--overwrite begins anew, --logdir writes elsewhere"
+                f"{begun[0].path} holds a training: --resume continues it, "
+                "--overwrite starts it again, --logdir writes elsewhere"
             )
         return {}
     for option in ("overwrite", "preset", "settings", "envs", "env_kwargs"):

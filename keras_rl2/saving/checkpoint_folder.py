@@ -250,7 +250,7 @@ class CheckpointFolder:
         if isinstance(error, OSError):
             newest = max(self.paths(), key=_number, default="There is none")
             warnings.warn(
-                "No checkpoint could be written, and training goes on: "
+                "No checkpoint could be written; training continues: "
                 f"{error}. The newest one: {newest}",
                 stacklevel=2,
             )

@@ -232,7 +232,7 @@ class TestFullDisk:
 
         with (
             contextlib.ExitStack() as stack,
-            pytest.warns(UserWarning, match="training goes on") as warned,
+            pytest.warns(UserWarning, match="training continues") as warned,
         ):
             interrupted("PPO", tmp_path, 7, Full())
         messages = [str(each.message) for each in warned]
