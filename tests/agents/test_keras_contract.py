@@ -84,12 +84,23 @@ def test_a_round_of_one_update_is_made_by_methods_of_the_user():
         samples["returns"] = samples["value"]
         return samples, statistics
 
-    agent = agent_of(case, train_step=train_step)
-    agent.fit(make_rollouts(make_env(), batch_size=None), verbose=0)
+    def objectives(self):
+        found = super(type(self), self).objectives()
+        return {"own": found["actor_critic"]}
+
+    def trained(**methods):
+        agent = agent_of(case, **methods)
+        agent.compile()
+        before = weights_of(agent)
+        agent.fit(make_rollouts(make_env(), batch_size=None), verbose=0)
+        assert agent.round_size.from_trajectory == (not methods)
+        return agent, before
+
+    trained()
+    trained(objectives=objectives)
+    agent, _ = trained(train_step=train_step)
     assert "advantage" in agent.seen
-    agent = agent_of(case, prepare=prepare)
-    before = weights_of(agent)
-    agent.fit(make_rollouts(make_env(), batch_size=None), verbose=0)
+    agent, before = trained(prepare=prepare)
     for old, new in zip(before, agent.get_weights(), strict=True):
         np.testing.assert_allclose(old, new, atol=1e-3)
 
