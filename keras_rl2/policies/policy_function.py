@@ -85,8 +85,10 @@ def policy_function(
     parts = [len(seen), len(noise), len(memory), len(weights)]
 
     def policy(*given: Any) -> list[Tensor]:
-        taken = map(functools.partial(itertools.islice, iter(given)), parts)
-        leaves, drawn, state, values = map(list, taken)
+        rest = iter(given)
+        leaves, drawn, state, values = (
+            [*itertools.islice(rest, count)] for count in parts
+        )
         mapping = list(zip(variables, values, strict=True))
         # A scope would capture the variables that a custom network assigns.
         with keras.StatelessScope(mapping) if mapping else _NO_SCOPE:

@@ -36,11 +36,12 @@ def map_leaves(function: Callable[..., Any], tree: object, *others: Any) -> Any:
     {'x': 11, 'y': (22, 33)}
     """
     if isinstance(tree, Mapping):
-        mapped = {}
-        for key in tree:
-            branches = map(operator.itemgetter(key), others)
-            mapped[key] = map_leaves(function, tree[key], *branches)
-        return mapped
+        return {
+            key: map_leaves(
+                function, tree[key], *(each[key] for each in others)
+            )
+            for key in tree
+        }
     if isinstance(tree, tuple):
         return tuple(
             map_leaves(function, *branches)
@@ -57,7 +58,7 @@ def leaves(tree: object) -> list[Any]:
     >>> leaves({"b": 1, "a": (2, {"c": 3})})
     [2, 3, 1]
     """
-    return [*map(operator.itemgetter(1), named_leaves(tree))]
+    return [leaf for _, leaf in named_leaves(tree)]
 
 
 def named_leaves(tree: object, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -106,7 +106,7 @@ def _tell(
     that use none: with short rounds this takes a part of the time. Logs that
     are numbers already are passed on as they are.
     """
-    if not {*map(type, logs.values())} <= {float}:
+    if not all(type(value) is float for value in logs.values()):
         callbacks.on_train_batch_end(batch, logs)
         return
     for callback in callbacks.callbacks:

@@ -34,11 +34,10 @@ def action_values(
     Returns:
         list of `[B]` float32.
     """
-    values = []
-    for critic in critics:
-        output = run_network(critic, encoded, training, action)
-        values.append(one_value_each(output))
-    return values
+    return [
+        one_value_each(run_network(critic, encoded, training, action))
+        for critic in critics
+    ]
 
 
 def all_values(
@@ -82,14 +81,12 @@ def td_terms(values: Sequence[Tensor], target: Tensor, weight: Tensor) -> Terms:
         `td_error` `[B]`, the mean of the critics'; `q_value`, the mean of the
         first one's values.
     """
-    loss = total = cast(Tensor, 0)
-    for value in values:
-        error = ops.stop_gradient(target) - value
-        loss = loss + ops.mean(weight * 0.5 * ops.square(error))
-        total = total + error
+    errors = [ops.stop_gradient(target) - value for value in values]
     return {
-        "loss": loss,
-        "td_error": ops.stop_gradient(total / len(values)),
+        "loss": cast(
+            Tensor, sum(ops.mean(weight * 0.5 * ops.square(e)) for e in errors)
+        ),
+        "td_error": ops.stop_gradient(cast(Tensor, sum(errors)) / len(errors)),
         "q_value": ops.mean(values[0]),
     }
 

@@ -1,7 +1,6 @@
 """From a rollout to samples: one forward pass, advantages and targets."""
 
 import functools
-import operator
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
@@ -84,10 +83,9 @@ class RolloutSamples:
             # Implicit conversion would take a fifth of the time.
             tensors = map_leaves(tf.constant, arrays)
             computed, statistics = self._functions[key](tensors)
-        samples: dict[str, Any] = {}
-        for name, value in computed.items():
-            samples[name] = np.asarray(value)
-        numbers = map(float, map(np.asarray, statistics.values()))
+        samples: dict[str, Any] = {
+            name: np.asarray(value) for name, value in computed.items()
+        }
         steps = trajectory.reward.size
 
         def each_step(array: np.ndarray) -> np.ndarray:
@@ -102,7 +100,7 @@ class RolloutSamples:
                 each_step, trajectory.observation
             )
             samples["action"] = each_step(trajectory.action)
-        return samples, dict(zip(statistics, numbers, strict=True))
+        return samples, {k: float(np.asarray(v)) for k, v in statistics.items()}
 
     def prepared(self, arrays: dict[str, Any]) -> Prepared:
         """Computes the samples of a rollout, in the graph.
@@ -137,7 +135,6 @@ class RolloutSamples:
         steps = horizon * num_envs
         # [N] -> [T, B]
         rollout = functools.partial(ops.reshape, newshape=(horizon, num_envs))
-        of_steps = operator.itemgetter(slice(steps))
         rows = map_leaves(flat, arrays["observation"])
         if "state" in arrays:
             policy, value = self._remembered(arrays, training)
@@ -147,7 +144,7 @@ class RolloutSamples:
                 _with_final(rows, arrays), steps, training
             )
         known = ops.stop_gradient(value)
-        values = rollout(of_steps(known))
+        values = rollout(known[:steps])
         taken = flat(arrays["action"])
         advantages, targets = self._agent.targets(
             arrays,
@@ -158,13 +155,13 @@ class RolloutSamples:
         )
         return (
             policy,
-            of_steps(value),
+            value[:steps],
             {
-                "observation": map_leaves(of_steps, rows),
+                "observation": map_leaves(lambda each: each[:steps], rows),
                 "action": taken,
                 "advantage": flat(advantages),
                 "returns": flat(targets),
-                "value": of_steps(known),
+                "value": known[:steps],
                 "weight": ops.cast(flat(arrays["valid"]), "float32"),
             },
         )
