@@ -1059,8 +1059,7 @@ class Agent(Described, keras.Model, abc.ABC):
 
     def observe(self, trajectory: Trajectory) -> None:
         """Receives each `Trajectory` once, for statistics of observations."""
-        if self.normalizing.layers:
-            self.normalizing.observe(trajectory)
+        self.normalizing.observe(trajectory)
         for observer in self.observers:
             observer(trajectory)
 
@@ -1070,15 +1069,13 @@ class Agent(Described, keras.Model, abc.ABC):
 
         Empty where no network keeps statistics.
         """
-        normalizing = self.normalizing
-        if normalizing.layers and normalizing.changing:
-            return {"clipped_observations": normalizing.outliers}
-        return {}
+        if not self.normalizing.changing:
+            return {}
+        return {"clipped_observations": self.normalizing.outliers}
 
     def begin_round(self) -> None:
         """Is called before each rollout, when weights may still change."""
-        if self.normalizing.layers:
-            self.normalizing.commit()
+        self.normalizing.commit()
 
     # Methods of Keras.
 

@@ -215,7 +215,7 @@ class RolloutDataset(CollectingDataset):
         return self.steps_per_round
 
     def rounds_of_epoch(self, needed: int) -> int:
-        """Returns the rounds of an epoch of a `fit` that takes `needed`."""
+        """Returns the rounds of an epoch, in a `fit` of `needed` rounds."""
         asked = self._asked
         if asked["horizon"] is None or asked["rounds_per_epoch"] is not None:
             return super().rounds_of_epoch(needed)

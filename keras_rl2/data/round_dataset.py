@@ -93,7 +93,7 @@ class RoundDataset(Described, abc.ABC):
         return self.steps_per_round
 
     def rounds_of_epoch(self, needed: int) -> int:
-        """Returns the rounds of an epoch of a `fit` that takes `needed`."""
+        """Returns the rounds of an epoch, in a `fit` of `needed` rounds."""
         return min(self.rounds_per_epoch, needed)
 
     @abc.abstractmethod
