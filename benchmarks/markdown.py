@@ -18,29 +18,29 @@ FEWEST_SEEDS = 3
 HEAD = """\
 # Benchmarks
 
-This page compares presets of this library with Stable-Baselines3, the peer, at
-the same settings. A preset holds the published settings of an algorithm for one
-environment. This command trains both sides and writes the page:
+This page compares presets of this library with Stable-Baselines3, the peer. A
+preset holds the published settings of an algorithm for one environment, and
+both libraries train with them. This command trains both and writes the page:
 
     python benchmarks/table.py --peer VENV/bin/python
 
 `VENV` is a virtual environment with Stable-Baselines3. `benchmarks/results`
 contains all runs, and the table uses each seed that both libraries have run.
-There is one difference in settings. Where a preset makes 64 updates after 64
-steps, Stable-Baselines3 uses the published numbers: 1 update after 1 step (SAC,
-TD3), or 4 updates after 4 steps (DQN).
+One setting differs. Some presets make 64 updates after every 64 environment
+steps. For these presets, Stable-Baselines3 uses the published numbers: 1 update
+after every step (SAC, TD3), or 4 updates after every 4 steps (DQN).
 
 - **Return**: each seed plays 20 greedy episodes after training. The table shows
   the interquartile mean over the seeds, with its 95 % bootstrap interval.
-- **Steps/s** is the number of environment steps of a training, divided by its
-  seconds, as the median over the seeds. Two runs at a time shared two cores,
-  with one thread for each run. At times, other programs used these cores too.
+- **Steps/s** is the number of environment steps per second of training, as the
+  median over the seeds. Two runs at a time shared two cores, with one thread
+  for each run. At times, other programs used these cores too.
 - **Ratio** is our steps/s divided by the peer's, as the median over the seeds.
   The two libraries ran each seed one after the other, so other programs change
   the ratio less than the steps/s.
-- **MiB** is the largest memory of the process, as the median over the seeds.
+- **MiB** is the peak memory of the process, as the median over the seeds.
 - **Peer's** is the peer's number for the column to the left of it.
-- **Holds** is "yes" if our training is faster, and our return is at most 10 %
+- **Holds** is "yes" if **Ratio** is above 1, and our **Return** is at most 10 %
   worse than the peer's. It is "open" with fewer than three seeds.
 
 | Preset | Steps | Seeds | Return | Peer's return | Steps/s | Peer's | Ratio \
@@ -51,24 +51,26 @@ OFFLINE_HEAD = """
 
 ## From recorded data
 
-These agents learn without an environment. The peer, d3rlpy, trains on the same
-data, with the same number of updates, layer widths, learning rates and sizes of
-minibatches. This command trains both sides and writes the table:
+These agents learn from recorded steps, without an environment. Agents of this
+library record the data: SAC during its training on Pendulum, a half-trained PPO
+on Hopper, and a half-trained PPO and a random policy on CartPole. The peer,
+d3rlpy, trains on the same data, with the same number of updates, layer widths,
+learning rates and sizes of minibatches. This command makes the data, trains
+both libraries and writes the table:
 
     python benchmarks/offline.py --peer VENV/bin/python
 
 - **Case** is the environment and the agent, for example CartPole-v1 with CQL.
-- **Data** is the mean return of the recorded episodes. For Pendulum, it is the
-  mean return of the last quarter of these episodes. On Pendulum, the greedy
-  episodes of both libraries begin in the first states of this last quarter's
-  episodes.
-- **Return** is the mean return of greedy episodes, one number for each seed.
+- **Data** is the mean return of the recorded episodes. For Pendulum, only the
+  last quarter of the episodes counts, after SAC has learned.
+- **Return** is the mean return of greedy episodes, one number for each seed. On
+  Pendulum, the greedy episodes begin in the same states as that last quarter.
 - **Q above** is the mean Q-value of our critics for the recorded steps, minus
-  the mean discounted return from these steps on. If the critics overestimate,
-  it is large.
-- **Updates/s** is the number of updates in a second, as the median over the
-  seeds, with one thread for each run. Up to 16 runs at a time were made on the
-  machine with 16 cores, and one at a time on the machine with 2 cores.
+  the mean discounted return from these steps on. It is above 0 if the learned
+  policy is better than the recorded one, or if the critics overestimate.
+- **Updates/s** is the number of updates per second, as the median over the
+  seeds, with one thread for each run. Up to 16 runs at a time shared the
+  machine with 16 cores; runs on the machine with 2 cores were alone.
 - **Ratio** is our updates/s divided by d3rlpy's, as the median over the seeds.
 - **d3rlpy's** is d3rlpy's number for the column to the left of it. A "-" means
   that d3rlpy was not run.
@@ -108,7 +110,8 @@ def offline_made_on(kept):
         f"- {machine}: {', '.join(sorted(names))}"
         for machine, names in sorted(cases.items())
     ]
-    return "\n" + "\n".join(lines) + "\n"
+    text = "\nThe agents of this library were trained on these machines:\n\n"
+    return text + "\n".join(lines) + "\n"
 
 
 def offline_row(kept):
@@ -192,7 +195,8 @@ def with_interval(values):
 
 def returns_of(kept):
     """Returns the returns of each seed, by preset."""
-    lines = ["", "## Every seed", ""]
+    text = "Each number is the return of one seed, as in the table:"
+    lines = ["", "## Every seed", "", text, ""]
     for each in kept:
         if not seeds_of(each):
             continue
@@ -214,6 +218,7 @@ def made_on(kept):
                 found["ours" if side == OURS else "peer"].add(run["version"])
     return (
         "\n## Made on\n\n"
+        "The presets were trained with:\n\n"
         f"- {'; '.join(sorted(found['machine']))}\n"
         f"- keras_rl2 with {'; '.join(sorted(found['ours']))}\n"
         f"- Stable-Baselines3 {', '.join(sorted(found['peer']))}\n"
