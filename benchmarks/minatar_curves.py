@@ -71,7 +71,8 @@ def make(name, seed):
         agent = rl.PPO.for_env(data.env, entropy_coefficient=0.01, seed=seed)
         agent.compile(keras.optimizers.Adam(1e-3, epsilon=1e-5))
         return agent, data
-    # As published, but for Adam in place of a centered RMSprop.
+    # As published, but for Adam in place of a centered RMSprop, and the
+    # defaults of network, gradient clipping and rounds.
     data = rl.ReplayDataset(
         ENV,
         capacity=100_000,
