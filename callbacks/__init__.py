@@ -1,4 +1,4 @@
-"""Callbacks for `fit`; every stock Keras callback works beside them."""
+"""Callbacks for `fit`; the callbacks of Keras work beside them."""
 
 from typing import TYPE_CHECKING
 

@@ -38,25 +38,25 @@ class Checkpoint(keras.callbacks.Callback):
     The same program, run again, completes the training: if there is a
     checkpoint in the directory, `fit` restores the agent, its optimizers, the
     dataset with its replay buffer, all random states and the callbacks, and
-    trains the remaining epochs. The resulting weights and `History` are those
-    of an uninterrupted run, bit for bit, in environments of classic control,
-    MuJoCo and Atari, and in custom ones with methods `get_state()` and
+    trains the remaining epochs. The resulting weights and `History`, except for
+    measured times, are those of an uninterrupted run, bit for bit, in
+    environments of classic control, MuJoCo and Atari (by `gymnasium.make`,
+    without sticky actions), and in custom ones with methods `get_state()` and
     `set_state(state)`. Others begin new episodes.
 
     A checkpoint is made at the end of a Keras epoch, and written in a thread
     beside training; it is complete or does not exist. If it cannot be written,
     `fit` warns and continues. A damaged one is skipped in favor of the one
-    before. One process at a time writes to a directory. During `fit`, SIGINT
-    and SIGTERM end it after the present round, with a checkpoint: SIGINT with
-    `KeyboardInterrupt`; SIGTERM with the environments closed and
+    before. One process at a time writes to a directory. SIGINT and SIGTERM end
+    a `fit` in the main thread after the present round, with a checkpoint:
+    SIGINT with `KeyboardInterrupt`; SIGTERM with the environments closed and
     `SystemExit(143)`. A second signal ends it at once.
 
     Each `fit` of a program with the same `Checkpoint` counts: one that had
     finished before the newest checkpoint does nothing. A `fit` that a callback
     has stopped, such as `EarlyStopping`, counts as finished until more steps or
-    epochs are asked for. The states of Keras' callbacks are restored, and so
-    are their files; those of custom callbacks if they have methods
-    `get_state()` and `set_state(state)`.
+    epochs are asked for. The states of Keras' callbacks are restored; those of
+    custom callbacks if they have methods `get_state()` and `set_state(state)`.
 
     Args:
         directory: str or path. The folder of one run; made by the first

@@ -52,8 +52,8 @@ class Diagnostics(keras.callbacks.Callback):
       actions and storing steps; making minibatches; updates of the networks;
       anything else, such as evaluations.
 
-    Put it before a `TensorBoard` or `CSVLogger` that is to write them too. The
-    training is the same with and without it.
+    `TensorBoard` and `CSVLogger` write them too; in Keras' own loop, put it
+    before these. The training is the same with and without it.
 
     It warns of known faults, of each at most once in a `fit`, with a remedy: a
     policy that moves too far (`approx_kl`) or no longer explores (`entropy`),

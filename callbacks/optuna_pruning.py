@@ -19,7 +19,8 @@ class OptunaPruning(keras.callbacks.Callback):
     environment steps, so that trials with rounds of different sizes can be
     compared. Pruners compare trials at exactly the same steps: so resets of
     NEXT_STEP environments count as steps, as in `total_steps` of `fit`, and a
-    round of whole episodes counts as its largest number of steps.
+    round of whole episodes counts as its largest number of steps. It is not
+    for an `OfflineDataset`, which takes no steps.
 
     Args:
         trial: `optuna.Trial`. The trial to report to.

@@ -29,8 +29,8 @@ class Progress(keras.callbacks.Callback):
     learning is measured in environment steps: this callback shows those of
     the whole `fit`, the share done, steps per second, the time left and the
     mean return of the last episodes. An agent's `fit` adds one unless there is
-    one already, or `verbose` is not `"auto"`. With an `OfflineDataset`, which
-    takes no steps, it counts updates.
+    one already, `verbose` is not `"auto"`, or it trains on a `tf.data.Dataset`.
+    With an `OfflineDataset`, which takes no steps, it counts updates.
 
     On a terminal it is one line that is rewritten in place, at most ten times
     a second; elsewhere (a file, a notebook, a job's log) a new line at
@@ -39,9 +39,9 @@ class Progress(keras.callbacks.Callback):
 
     Args:
         total_steps: int or None. Environment steps that the `fit` is to take;
-            None to compute them from its epochs; without a share and a time
-            left if that is impossible, as with rounds of whole episodes.
-            Defaults to `None`.
+            None for its own `total_steps`, or to compute them from its epochs;
+            without a share and a time left if that is impossible, as with
+            rounds of whole episodes. Defaults to `None`.
         stream: Text stream or None. The stream to write to; None for
             `sys.stdout`. Defaults to `None`.
         seconds: float. Time from one line to the next if the stream is no

@@ -28,14 +28,14 @@ class RecordVideo(keras.callbacks.Callback):
     and without this callback: it draws no random numbers of the agent or the
     dataset.
 
-    It records at the end of an epoch if another `every` steps have been taken
-    since the last video, and at the end of training. Files are named after
-    the environment steps so far, such as `step-00050000.gif`.
+    It records at the end of an epoch in which the steps have passed a multiple
+    of `every`, and at the end of training. Files are named after the
+    environment steps so far, such as `step-00050000.gif`.
 
     An environment passed as an id is played in a separate process without
-    TensorFlow, since the renderer of MuJoCo cannot run beside it on a machine
-    without a GPU. The environment of a function is played in this process,
-    except for MuJoCo.
+    TensorFlow, if the policy converts to LiteRT, since the renderer of MuJoCo
+    cannot run beside it on a machine without a GPU. The environment of a
+    function is played in this process, except for MuJoCo.
 
     Args:
         env: str or Callable. The id of an environment that Gymnasium makes, or

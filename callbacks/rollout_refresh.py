@@ -63,8 +63,8 @@ class RolloutRefresh(RoundLogs):
 
     `agent.fit(rollouts)` collects by itself. This callback is for a `fit` with
     `rollouts.as_dataset(agent)`, of the agent or of another `keras.Model`. A
-    `fit` of the agent then makes all updates of a round in one execution of
-    TensorFlow, unless `compile` was given `steps_per_execution`.
+    `fit` of the agent for whole rounds then makes all updates of a round in one
+    execution of TensorFlow, unless `compile` was given `steps_per_execution`.
 
     The callback also adds the statistics of the round to the logs of the epoch
     (`episode_return`, `episode_length`, `env_steps`, `steps_per_second`,
@@ -72,7 +72,7 @@ class RolloutRefresh(RoundLogs):
     It should come before callbacks that read them.
 
     Args:
-        rollouts: `keras_rl2.RolloutDataset`. The dataset to refresh.
+        rollouts: `keras_rl2.data.RoundDataset`. The dataset to refresh.
 
     Example:
 

@@ -39,8 +39,9 @@ class TensorBoard(keras.callbacks.Callback):
     Args:
         log_dir: str or path. Directory to write to; each run needs its own.
         histogram_freq: int. Epochs from one set of histograms (every weight;
-            on-policy advantages, returns and actions) to the next, beginning
-            with the first epoch; 0 for none. Defaults to `10`.
+            on-policy advantages, returns and actions, except of rounds in the
+            graph) to the next, beginning with the first epoch; 0 for none.
+            Defaults to `10`.
         write_hyper_parameters: bool. Whether settings of agent, optimizers and
             rollouts are written, for the HParams tab and as text, and the
             summary of the model. Defaults to `True`.
@@ -50,7 +51,8 @@ class TensorBoard(keras.callbacks.Callback):
             hyper-parameters of this run in the HParams tab, such as those that
             a tuner varies. Runs with equal ones, for example of several seeds,
             are shown as one, with their mean; values that are None are left
-            out. None for all settings except seeds. Defaults to `None`.
+            out. None for all settings except seeds, names, dtypes and spaces.
+            Defaults to `None`.
 
     Raises:
         ValueError: If `histogram_freq` is negative.

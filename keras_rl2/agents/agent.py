@@ -337,10 +337,12 @@ class Agent(Described, keras.Model, abc.ABC):
                 after the convolutions where observations are images; None for
                 the algorithm's default, or that of the convolutional network.
                 Defaults to `None`.
-            activation: str or None. Activation of the hidden layers; None for
-                the algorithm's default. Defaults to `None`.
+            activation: str or None. Activation of the hidden layers; after the
+                convolutions of images it is relu. None for the algorithm's
+                default. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
-                `ObservationNormalization` layer. Defaults to `False`.
+                `ObservationNormalization` layer; not for images. Defaults to
+                `False`.
             normalization: str or None. Normalization of the hidden layers:
                 `"layer"`, `"batch"`, `"spectral"` or `"none"`, see
                 `keras_rl2.networks.mlp`; None for the algorithm's default.
@@ -354,7 +356,7 @@ class Agent(Described, keras.Model, abc.ABC):
                 `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
             shared: bool or None. Whether policy and value share all layers
                 but their outputs; None where the observation contains an
-                image. Defaults to `None`.
+                image. Without effect with `memory`. Defaults to `None`.
             device: str or None. Device of the agent and its updates, for
                 example `"cpu:0"`; None for the CPU where networks are small,
                 and otherwise for TensorFlow's default. Defaults to `None`.
@@ -371,8 +373,8 @@ class Agent(Described, keras.Model, abc.ABC):
             observations by an MLP.
 
         Raises:
-            ValueError: If a space is not supported, or an argument is out of
-                range.
+            ValueError: If a space is not supported, an argument is out of
+                range, or the algorithm supports no `memory` or `shared`.
             TypeError: If the algorithm does not take an argument.
         """
         if "learning_rate" in settings:
@@ -429,8 +431,8 @@ class Agent(Described, keras.Model, abc.ABC):
             env: An environment, vector environment or id string that replaces
                 the preset's. Defaults to `None`.
             num_envs: int or None. Number of environments to train on, on which
-                the length of schedules depends; None for the preset's.
-                Defaults to `None`.
+                the length of schedules depends; None for the preset's, or for
+                that of an existing `env`. Defaults to `None`.
             seed: int or None. See `for_env`. Defaults to `None`.
 
         Returns:
@@ -537,8 +539,9 @@ class Agent(Described, keras.Model, abc.ABC):
     def objectives(self) -> dict[str, Objective]:
         """Returns the losses that an update minimises, keyed by name.
 
-        All gradients are computed with the weights before the update. The logs
-        contain each loss as `<name>_loss`, and their sum as `loss`.
+        All gradients are computed with the weights before the update. `update`
+        returns each loss as `<name>_loss`, and their sum as `loss`; those in
+        `statistics_names` are logged.
 
         Raises:
             NotImplementedError: If the class defines none; it then needs its
@@ -680,8 +683,8 @@ class Agent(Described, keras.Model, abc.ABC):
 
         Raises:
             ValueError: If the observation does not have the shape of the
-                space, the policy has no probabilities, or an action would not
-                be finite.
+                space, the policy has no probabilities to return, or an action
+                would not be finite.
         """
         self._require_bound()
         self.check_loaded()
@@ -715,7 +718,8 @@ class Agent(Described, keras.Model, abc.ABC):
             each array, in the order of `trees.leaves`), and unless
             `deterministic` noise `[B, *noise_shape]` of `draw_noise`, to a
             list: the policy's own actions and, where they differ, those for
-            the environment.
+            the environment. Recurrent ones also take `begins` and the state,
+            and return the next one.
         """
         self._require_bound()
         return policy_function(self, deterministic, num_envs, variables)
@@ -815,8 +819,8 @@ class Agent(Described, keras.Model, abc.ABC):
 
         Args:
             filepath: str or path. Where to write.
-            format: str. `"tf_saved_model"`, `"onnx"`, `"litert"`, or another
-                format of `keras.Model.export`. The first three hold a
+            format: str. `"tf_saved_model"`, `"onnx"`, `"litert"` or
+                `"openvino"`, see `keras.Model.export`. The first three hold a
                 manifest; see `keras_rl2.read_manifest`. Defaults to
                 `"tf_saved_model"`.
             deterministic: bool. Whether the file returns the most probable
@@ -849,10 +853,11 @@ class Agent(Described, keras.Model, abc.ABC):
         Raises:
             ImportError: If a package that writes the format is not installed.
             OSError: If the file cannot be written.
-            TypeError: If the format does not take an argument.
+            TypeError: If `"tf_saved_model"` or `"onnx"` does not take an
+                argument.
             ValueError: If a weight of the policy is not finite, arguments
-                contradict each other, or the format lacks an operation of the
-                policy; nothing is written then.
+                contradict each other or the format, or the format lacks an
+                operation of the policy; nothing is written then.
         """
         self._require_bound()
         arguments.check_path(filepath=filepath)
@@ -923,8 +928,8 @@ class Agent(Described, keras.Model, abc.ABC):
             `passed`.
 
         Raises:
-            ValueError: If the file belongs to another agent or environment, or
-                an argument is out of range.
+            ValueError: If the file was made for other spaces, or an argument
+                is out of range.
         """
         self._require_bound()
         self.check_loaded()
@@ -1017,7 +1022,7 @@ class Agent(Described, keras.Model, abc.ABC):
         Returns:
             dict: scalars for the logs, and for some agents `td_error` `[B]`;
             `skipped_updates`, a bool, is true where nothing was changed
-            because a gradient or a loss was not finite.
+            because a gradient or a learning rate was not finite.
         """
         return self._updater.update(self.objectives(), batch)
 
@@ -1208,11 +1213,12 @@ class Agent(Described, keras.Model, abc.ABC):
         shuffle: bool = False,
         steps_per_epoch: int | None = None,
     ) -> keras.callbacks.History:
-        """Trains on rollouts; see `keras.Model.fit`.
+        """Trains on a dataset; see `keras.Model.fit`.
 
         Args:
-            x: `keras_rl2.RolloutDataset` or `ReplayDataset`; or a
-                `tf.data.Dataset` of minibatch dicts. Defaults to `None`.
+            x: `keras_rl2.RolloutDataset`, `ReplayDataset`, `OfflineDataset` or
+                `MixedDataset`; or a `tf.data.Dataset` of minibatch dicts.
+                Defaults to `None`.
             epochs: int or None. Keras epochs; None for 1. Defaults to `None`.
             total_steps: int or None. Environment steps of this call instead of
                 epochs, rounded up to whole epochs, or to whole rounds where
@@ -1221,13 +1227,14 @@ class Agent(Described, keras.Model, abc.ABC):
             callbacks: `keras.callbacks.Callback`, or an iterable of them, or
                 None. Defaults to `None`.
             validation_data: `keras_rl2.EvaluationDataset`, an environment or
-                its id, or None. Episodes to evaluate on after epochs. Defaults
-                to `None`.
+                its id, an `OfflineDataset`, or None. Episodes to evaluate on
+                after epochs. Defaults to `None`.
             validation_freq: int. Number of epochs per evaluation. Defaults to
                 `1`.
             initial_epoch: int. First epoch to count from. Defaults to `0`.
             verbose: 0, 1 and 2 as in Keras; `"auto"` for the line of
-                `keras_rl2.callbacks.Progress`. Defaults to `"auto"`.
+                `keras_rl2.callbacks.Progress`, or with a `tf.data.Dataset` for
+                Keras' bar. Defaults to `"auto"`.
             shuffle: bool. Argument of Keras without effect: datasets of rounds
                 shuffle their minibatches. Defaults to `False`.
             steps_per_epoch: int or None. See `keras.Model.fit`; only where `x`
@@ -1334,10 +1341,10 @@ class Agent(Described, keras.Model, abc.ABC):
     ) -> dict[str, float]:
         """Plays episodes greedily and returns their mean return and length.
 
-        All arguments but Keras' are those of the `EvaluationDataset` that is
-        made from an environment; they have no effect where `x` is a dataset.
-        Only `updates`, `deterministic` and `seed` apply to an
-        `OfflineDataset`.
+        All arguments but `updates` and Keras' are those of the
+        `EvaluationDataset` that is made from an environment. An
+        `EvaluationDataset` itself takes none, and an `OfflineDataset` only
+        `updates`, `deterministic` and `seed`; others raise an error.
 
         Args:
             x: An environment, an id string, or an `EvaluationDataset`; an
@@ -1346,11 +1353,11 @@ class Agent(Described, keras.Model, abc.ABC):
             episodes: int. Episodes to play. Defaults to `10`.
             deterministic: bool. Whether the mode of the policy is taken
                 instead of a sample. Defaults to `True`.
-            num_envs: int. Environments to make when `env` is an id or a
+            num_envs: int. Environments to make when `x` is an id or a
                 function. Defaults to `1`.
             seed: int or None. Seeds environments and sampling, the same for
-                every evaluation; None for other episodes each time. Defaults
-                to `None`.
+                every evaluation; None for other episodes each time, or for 0
+                with an `OfflineDataset`. Defaults to `None`.
             env_kwargs: dict or None. Arguments of the environments that are
                 made of an id, as `gymnasium.make` takes them. Defaults to
                 `None`.
@@ -1400,7 +1407,8 @@ class Agent(Described, keras.Model, abc.ABC):
         """Saves the agent as `keras.Model.save` does, whole or not at all.
 
         An existing file stays until the new one is on the disk. A `.keras`
-        file is sealed, so that `keras_rl2.load` finds damage.
+        file is sealed, so that `keras_rl2.load` finds damage. Remote paths,
+        and the question of `overwrite=False`, are left to Keras.
 
         Args:
             filepath: str or path. The `.keras` file to write.
@@ -1437,8 +1445,8 @@ class Agent(Described, keras.Model, abc.ABC):
             overwrite: bool. Whether an existing file is replaced without a
                 question. Defaults to `True`.
             max_shard_size: float or None. Maximum size in gigabytes of each of
-                several files; see `keras.Model.save_weights`. Defaults to
-                `None`.
+                several files, which Keras writes in turn; see
+                `keras.Model.save_weights`. Defaults to `None`.
 
         Raises:
             ValueError: If a weight is not finite; nothing is written then.

@@ -31,11 +31,12 @@ class APPO(PPO):
     not reward π for moving by more than `clip_ratio` from the policy that
     acted, however old it is. (With the ratio of Luo et al., relative to a
     target network, here π at the beginning of the round, it moves as far again
-    in each round; on CartPole its return fell back from its best.) Without
-    lag, w is 1, and R, A and each gradient are those of PPO.
+    in each round; on CartPole one of five seeds fell back from its best.)
+    Without lag, w is 1, and with bounds of at least 1, R, A and each gradient
+    are those of PPO.
 
     The lag of workers depends on the order of events, not on their speed: runs
-    with workers are reproducible. Without workers it is PPO.
+    with workers are reproducible. Without workers there is no lag.
 
     Args:
         max_lag: int or None. Maximum number of updates between acting and

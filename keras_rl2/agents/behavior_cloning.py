@@ -31,8 +31,9 @@ class BehaviorCloning(StochasticPolicy, OffPolicyAgent):
     It has no critic and does not use rewards. With enough data the policy
     becomes as good as the one that made the data; it is the baseline for
     algorithms that use rewards. The policy is that of `PPO`:
-    `rl.PPO(cloned.actor, critic)` continues from a cloned policy. Where
-    observations contain an action mask, only allowed actions are chosen.
+    `rl.PPO(cloned.actor, critic)` continues from a cloned policy, once its
+    `log_std`, if any, is assigned too. Where observations contain an action
+    mask, only allowed actions are chosen.
 
     Args:
         actor: `keras.Model` from observations to the parameters of the policy;

@@ -194,6 +194,8 @@ class BoxCQL(CQL, SAC):
     factor ½.
 
     Args:
+        actor: `keras.Model` from observations to `[B, 2A]`, means and log
+            standard deviations of a Box policy before tanh.
         alpha: float. Weight of the penalty. It has the unit of Q-values: among
             actions that differ by less, the policy imitates the data instead
             of finding better actions. Defaults to `2.5`.

@@ -88,10 +88,10 @@ class DQN(ValuePolicy, OffPolicyAgent):
             clipped; None for no clipping. Defaults to `10.0`.
         tau: float. Polyak coefficient, above 0 and at most 1: the target
             network moves by this fraction towards the network; 1 copies it.
-            With 0.01 at each update, the target is about as old as a copy made
-            every 100 updates. Copies every 10,000 updates, as for Atari, would
-            be two or three in a task of 50,000 steps, while values grow by
-            about a reward with each copy. Defaults to `0.01`.
+            With 0.01 at each update, the target is 100 updates old on average.
+            Copies every 10,000 updates, as for Atari, would be two or three in
+            a task of 50,000 steps, while values grow by about a reward with
+            each copy. Defaults to `0.01`.
         target_every: int. Number of updates per move of the target network;
             `tau=1.0, target_every=1000` copies it every 1000 updates. Defaults
             to `1`.

@@ -78,7 +78,7 @@ class OffPolicyAgent(Agent):
     default_initialization = "fan_in"
     #: Updates per environment step.
     updates_per_step = 1.0
-    #: Minibatch size of the publication.
+    #: Minibatch size by default.
     default_batch_size = 256
 
     def __init__(
@@ -147,8 +147,8 @@ class OffPolicyAgent(Agent):
     def draw_normal(self, shape: tuple[int, ...], stream: int) -> Tensor:
         """Draws standard normal noise for an update, in the graph.
 
-        It depends on the agent's seed and the number of updates only, so it is
-        reproducible, also after saving and loading.
+        It depends on the agent's seed and the number of updates only, so with
+        a seed it is reproducible, also after saving and loading.
 
         Args:
             shape: tuple of int. Shape of the noise.
@@ -199,7 +199,7 @@ class OffPolicyAgent(Agent):
 
 
 class CriticAgent(OffPolicyAgent):
-    """Base of agents with an actor and critics, each with a target network.
+    """Base of agents with an actor and critics, by default with target critics.
 
     A subclass defines the policy, `next_value` of the critics' targets, and
     the loss of the policy, `actor_terms`.

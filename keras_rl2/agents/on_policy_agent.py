@@ -84,9 +84,9 @@ class RolloutLearner(Agent):
 
         Returns:
             dict: `observation` and `action` as collected; `returns`, the value
-            target, and `value` under the weights that acted; and where there
-            is a policy, its `log_prob` and `advantage`. All but the first two
-            are float32 scalars.
+            target, and `value` before the updates of the round; and where
+            there is a policy, its `log_prob` and `advantage`. All but the
+            first two are float32 scalars.
         """
         return self.rollout_samples.spec(length)
 
@@ -194,8 +194,7 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
         """Returns the default settings of rollouts.
 
         They are those of Stable-Baselines3 for PPO, or where images are
-        observed, those of Schulman et al., 2017, for Atari; rewards are
-        scaled.
+        observed, those of OpenAI Baselines for Atari; rewards are scaled.
         """
         if any(map(is_image, leaves(space_tree(observation_space)))):
             return OwnRollout(steps=1024, passes=4, batch_size=256)

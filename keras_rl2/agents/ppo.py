@@ -42,15 +42,17 @@ class PPO(OnPolicyAgent):
 
     where r is the ratio of an action's probability to that under the policy
     that acted, A the advantage, R the return, and H the entropy of the policy.
-    Supports Discrete, MultiDiscrete, MultiBinary and Box actions. Defaults are
-    those of the paper, with the details of Andrychowicz et al., 2021.
+    Supports Discrete, MultiDiscrete, MultiBinary and Box actions, and Dict and
+    Tuple of these. Defaults are those of the paper for MuJoCo, with the details
+    of Andrychowicz et al., 2021.
 
     Args:
         clip_ratio: float or `keras.optimizers.schedules.LearningRateSchedule`
             over updates. Distance of a probability ratio from 1 beyond which
             the loss does not reward a change. Defaults to `0.2`.
         value_clip_range: float or None. Maximum change of a value from its
-            estimate at collection; None for no clipping. Defaults to `None`.
+            estimate before the round's updates; None for no clipping. Defaults
+            to `None`.
         target_kl: float or None. Once the approximate KL divergence exceeds
             1.5 times this number, the remaining updates of the round are
             skipped. Defaults to `None`.

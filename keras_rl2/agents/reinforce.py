@@ -19,10 +19,10 @@ class REINFORCE(OnPolicyAgent):
             - entropy_coefficient * mean(H)
 
     where G is the discounted return from a step to the end of its episode, and
-    V the baseline, 0 without a critic. Each round plays one whole episode in
-    every environment; `horizon` is its maximum length. Where a time limit or
-    the horizon truncates an episode, the baseline estimates the rest of its
-    return.
+    V the baseline, 0 where no network outputs a value. Each round plays one
+    whole episode in every environment; `horizon` is its maximum length. Where
+    a time limit or the horizon truncates an episode, the baseline estimates
+    the rest of its return.
 
     Args:
         critic: `keras.Model` from observations to values `[B, 1]`, the

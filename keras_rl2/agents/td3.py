@@ -56,11 +56,11 @@ class TD3(CriticAgent):
         L_Q = Σ_i ½ mean((r + discount min_i Q'_i(s', a') - Q_i(s, a))²)
         L_π = -mean(Q_1(s, π(s)))
 
-    Of n updates, floor(n / `policy_delay`) update the actor too, and target
-    networks move in the same ones. In these, both gradients are computed with
-    the weights before the update, while Stable-Baselines3 updates the critics
-    first. The default learning rate is 0.001. The other updates report the
-    last loss of the actor, initially 0.
+    Of n updates, floor(n / `policy_delay`) update the actor too, and by default
+    target networks move in the same ones. In these, both gradients are computed
+    with the weights before the update, while Stable-Baselines3 updates the
+    critics first. The default learning rate is 0.001. The other updates report
+    the last loss of the actor, initially 0.
 
     For exploration, noise is added to the policy's action within the unit box
     of -1 ... 1 in each dimension, and the sum is clipped to it. Actor and

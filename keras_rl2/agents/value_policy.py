@@ -26,8 +26,8 @@ class ValuePolicy(Agent):
     """Base of agents with Q-values of Discrete actions, and ε-greedy.
 
     The network outputs N numbers for each action, of which `values` computes
-    the Q-value: the number itself, or the mean of a distribution. It may be
-    recurrent.
+    the Q-value: the number itself, or the mean of a distribution. That of `DQN`
+    may be recurrent.
     """
 
     action_kinds = (gymnasium.spaces.Discrete,)

@@ -36,7 +36,8 @@ class Trajectory:
         truncated: `[T, B]` bool. The episode was cut off, for example by a time
             limit.
         valid: `[T, B]` bool. False if the step is only the reset that NEXT_STEP
-            environments make in place of a transition.
+            environments make in place of a transition, or follows the end of a
+            rollout of whole episodes.
         final_observation: `[E, ...]`. True last observations of episodes after
             which the environment was reset within the same step; a tree of
             arrays if `observation` is one.

@@ -52,7 +52,7 @@ class ReplayDataset(CollectingDataset):
     Each round takes `steps_per_round` steps with the current policy, stores
     them in a replay buffer, and then draws `updates_per_round` minibatches from
     it. Before the first round, `warm_up` steps are taken at random (by the
-    policy itself, if the agent has been trained before).
+    policy itself, if the agent has been trained before or is recurrent).
 
     `steps_per_round=1` alternates between one step and its updates, as in
     papers. Longer rounds do the same work in fewer calls; the default makes 64
@@ -61,15 +61,15 @@ class ReplayDataset(CollectingDataset):
 
     Args:
         capacity: int. Transitions that are held, of all environments together.
-            The available memory is checked first. Defaults to `1_000_000`.
+            On Linux, the available memory is checked first. Defaults to
+            `1_000_000`.
         batch_size: int or `"auto"`. Transitions of one minibatch; `"auto"` for
-            the published value of the algorithm. Defaults to `"auto"`.
+            the algorithm's own. Defaults to `"auto"`.
         steps_per_round: int or None. Environment steps of a round, of all
             environments together, a multiple of their number; None for 64, or
             the next multiple. Defaults to `None`.
         updates_per_round: int or None. Updates of a round; None for the
-            published value of the algorithm, for example one per step. Defaults
-            to `None`.
+            algorithm's own, for example one per step. Defaults to `None`.
         warm_up: int. Random steps before the first round, rounded up to whole
             rounds. Defaults to `1000`.
         n_step: int. Rewards that a transition adds up before it bootstraps.

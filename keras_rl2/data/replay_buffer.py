@@ -57,9 +57,9 @@ class ReplayBuffer(Described):
     Raises:
         ValueError: If an argument is out of bounds, or the capacity is too
             small for one transition of each environment.
-        MemoryError: If the memory is not available, before any of it is
-            allocated. The memory is used only as the buffer fills up, and the
-            last observations of episodes need more.
+        MemoryError: On Linux, if the memory is not available, before any of it
+            is allocated. The memory is used only as the buffer fills up, and
+            the last observations of episodes need more.
 
     Example:
 

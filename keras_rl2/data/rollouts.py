@@ -42,7 +42,8 @@ class RolloutDataset(CollectingDataset):
     Each round takes `horizon` steps in every environment, has the agent prepare
     them (log-probabilities, values, advantages: one compiled call) and returns
     them `passes` times in minibatches, reshuffled each time. Every action comes
-    from the weights after all updates of the round before.
+    from the weights after all updates of the round before, or from older ones
+    with `APPO` and workers.
 
     An omitted argument is chosen by the algorithm, for example for PPO rounds
     of about 2048 steps, 10 passes, minibatches of 64 and scaled rewards. Its
@@ -381,7 +382,7 @@ class RolloutDataset(CollectingDataset):
         return self._samples
 
     def valid_samples(self, key: str) -> Any:
-        """Returns one of `samples` without the resets of NEXT_STEP, `[V, ...]`.
+        """Returns one of `samples` for steps that are transitions, `[V, ...]`.
 
         In the order of the sequences for a recurrent agent.
         """
@@ -394,7 +395,7 @@ class RolloutDataset(CollectingDataset):
         return map_leaves(lambda array: array[counted], self.samples[key])
 
     def logs(self) -> dict[str, float]:
-        """Returns the mean of the last 100 episodes and of the last round."""
+        """Returns means of the last 100 episodes, and the last statistics."""
         return {**super().logs(), **self._statistics}
 
     @property

@@ -169,7 +169,7 @@ class MixedDataset(RoundDataset):
         return self.replay.logs()
 
     def settings(self) -> dict[str, Any]:
-        """Returns the arguments of both constructors, for display."""
+        """Returns the numbers that define the rounds of both, for display."""
         return {
             **{f"replay.{k}": v for k, v in self.replay.settings().items()},
             **{f"offline.{k}": v for k, v in self.offline.settings().items()},

@@ -35,7 +35,7 @@ class OfflineDataset(RoundDataset):
 
     There is no environment: `agent.fit(offline, epochs=...)` takes no steps,
     and an epoch is a number of updates. Every agent that learns from replay
-    can learn from it, with the same kind of minibatches.
+    and is not recurrent can learn from it, with the same kind of minibatches.
 
     All data is held in memory. Numbers recorded as float64 are stored as
     float32.
@@ -270,7 +270,7 @@ class OfflineDataset(RoundDataset):
         return f"<{type(self).__name__}: {self.in_words}>"
 
     def settings(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor, for people to read."""
+        """Returns the numbers that define a round, and the source's name."""
         return {**super().settings(), "source": self._name}
 
     def get_state(self, log: SegmentLog | None = None) -> dict[str, Any]:

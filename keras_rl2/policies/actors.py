@@ -47,10 +47,10 @@ class ActorSnapshot(PolicyActor):
     the weights as inputs: following the agent is a copy of arrays. A policy
     that does not convert, or acts differently when converted, is run as a
     `tf.function` instead, and a line of the log reports it. The same holds for
-    convolutions of pictures, which the interpreter computes several times as
-    slowly where weights are inputs, and for networks that compute in half
-    precision (`mixed_float16`, `mixed_bfloat16`) or in float64, for which
-    LiteRT has no operations.
+    large convolutions, which the interpreter computes several times as slowly
+    where weights are inputs, and for networks that compute in half precision
+    (`mixed_float16`, `mixed_bfloat16`) or in float64, for which LiteRT has no
+    operations.
 
     The snapshot acts with the weights of the last `sync()`, whatever happens
     to the agent in between.

@@ -56,15 +56,15 @@ class Preset:
         env_kwargs: dict. Arguments of the environment, as `gymnasium.make`
             takes them. Defaults to `{}`.
         networks: dict. Arguments of `for_env`: `hidden`, `activation`,
-            `normalize_observations`, `normalization`,
+            `normalize_observations`, `normalization`, and on-policy
             `initialization`. Defaults to the algorithm's own.
         agent: dict. Arguments of the agent's constructor. Defaults to the
             algorithm's own.
         optimizer: dict. `name` of a Keras optimizer, `learning_rate` and
             further arguments; empty for the algorithm's own. Defaults to `{}`.
         dataset: dict. Arguments of `RolloutDataset`, `ReplayDataset` or
-            `OfflineDataset`, but for environments, data and seed. Defaults to
-            `{}`.
+            `OfflineDataset`, but for environments, workers, data and seed.
+            Defaults to `{}`.
         laptop: bool. Whether a laptop is enough for the task. Defaults to
             `False`.
         source: str. Where the settings are from. Defaults to `""`.
@@ -74,7 +74,8 @@ class Preset:
             `0`.
 
     Raises:
-        ValueError: If a setting is unknown, or its value of a wrong type.
+        ValueError: If a setting is unknown, a field of a wrong type, or neither
+            or both of `total_steps` and `updates` are above 0.
 
     Example:
 
@@ -148,7 +149,7 @@ class Preset:
             data: Mapping. See `to_dict`; a missing field has its default.
 
         Raises:
-            ValueError: If a setting is unknown, or its value of a wrong type.
+            ValueError: See `Preset`.
             TypeError: If `algorithm` or `environment` is missing.
         """
         data = _present(data)
