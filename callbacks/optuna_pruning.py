@@ -19,8 +19,8 @@ class OptunaPruning(keras.callbacks.Callback):
     environment steps, so that trials with rounds of different sizes can be
     compared. Pruners compare trials at exactly the same steps: so resets of
     NEXT_STEP environments count as steps, as in `total_steps` of `fit`, and a
-    round of whole episodes counts as its largest number of steps. It is not
-    for an `OfflineDataset`, which takes no steps.
+    round of whole episodes counts as its largest number of steps. With an
+    `OfflineDataset`, which takes no steps, it counts updates.
 
     Args:
         trial: `optuna.Trial`. The trial to report to.
@@ -56,7 +56,9 @@ class OptunaPruning(keras.callbacks.Callback):
         if rollouts is None:
             return
         rounds = self.params["steps"] // rollouts.updates_per_round
-        self._steps_per_epoch = rounds * rollouts.steps_per_round
+        self._steps_per_epoch = rounds * (
+            rollouts.steps_per_round or rollouts.updates_per_round
+        )
         if self._steps is None:
             self._steps = int(self.model.env_steps)
         self._steps += rollouts.steps_before_first_round

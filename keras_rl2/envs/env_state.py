@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv
-from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers import PassiveEnvChecker
 from gymnasium.wrappers.utils import RunningMeanStd
 
@@ -32,6 +31,7 @@ _ATTRIBUTES = {
     "CartPoleEnv": "state steps_beyond_terminated",
     "CartPoleVectorEnv": "state steps prev_done",
     "Continuous_MountainCarEnv": "state",
+    "FirstOfVectorEnv": "_start _seen _ended",
     "FrameStackObservation": "obs_queue padding_value",
     "MountainCarEnv": "state",
     "NormalizeObservation": "obs_rms",
@@ -125,7 +125,7 @@ def _read(layer: Any) -> dict[str, Any]:
     own = {k: v for k, v in vars(layer).items() if k in names}
     own |= {k: vars(v) for k, v in own.items() if type(v) is RunningMeanStd}
     state["attributes"] = own
-    if isinstance(layer, SyncVectorEnv):
+    if "envs" in vars(layer):
         state["envs"] = [*map(_read_env, layer.envs)]
     elif layer is layer.unwrapped:
         state["random"] = _random(layer)

@@ -295,6 +295,8 @@ class FirstOfVectorEnv(gymnasium.Env[Any, Any]):
 
     def __init__(self, vector: VectorEnv[Any, Any, Any]) -> None:
         self.vector = vector
+        # The name of `SyncVectorEnv`, by which its state is saved.
+        self.envs = (vector,)
         self.observation_space = vector.single_observation_space
         self.action_space = vector.single_action_space
         self.metadata = dict(vector.metadata)

@@ -7,6 +7,7 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2.callbacks import OptunaPruning
+from support.episodes import record
 from support.trainings import Trial
 from support.trainings import eager_dqn
 
@@ -53,6 +54,20 @@ def test_the_warm_up_of_a_replay_counts():
         env_steps += history["env_steps"]
     assert env_steps == [step for step, _ in trial.reports]
     assert env_steps == [64, 96, 128, 160]
+
+
+def test_updates_on_recorded_data_count():
+    agent = rl.DQN(
+        keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)]),
+        observation_space=gymnasium.spaces.Box(-1e3, 1e3, (2,)),
+        action_space=gymnasium.spaces.Discrete(2),
+    )
+    agent.compile(run_eagerly=True)
+    offline = rl.OfflineDataset(record(), 8, updates_per_epoch=2)
+    trial = Trial()
+    pruning = OptunaPruning(trial, monitor="loss")
+    agent.fit(offline, epochs=3, callbacks=[pruning], verbose=0)
+    assert [step for step, _ in trial.reports] == [2, 4, 6]
 
 
 def test_a_pruned_trial_ends_the_fit(agent, rollouts, episodes):

@@ -10,6 +10,7 @@ from gymnasium import wrappers
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import SyncVectorEnv
 
+import keras_rl2 as rl
 from keras_rl2.envs import as_vector_env
 from keras_rl2.envs import env_state
 from keras_rl2.saving import plain_data
@@ -64,6 +65,16 @@ def test_classic_control(env_id):
 
 def test_a_native_vector_environment():
     make = functools.partial(gymnasium.make_vec, "CartPole-v1", num_envs=3)
+    assert_goes_on(make, 20)
+
+
+def test_the_first_of_a_native_vector_environment():
+    """An id with wrappers is made so, to be the same as without them."""
+    make = functools.partial(
+        rl.envs.make_env,
+        "CartPole-v1",
+        wrappers=[wrappers.TimeAwareObservation],
+    )
     assert_goes_on(make, 20)
 
 
