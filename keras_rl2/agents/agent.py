@@ -1082,6 +1082,10 @@ class Agent(Described, keras.Model, abc.ABC):
         """Is called before each rollout, when weights may still change."""
         self.normalizing.commit()
 
+    def exploration_logs(self) -> dict[str, float]:
+        """Returns the current parameters of exploration, for the logs."""
+        return {}
+
     # Methods of Keras.
 
     @arguments.refusing(_NOT_COMPILED)

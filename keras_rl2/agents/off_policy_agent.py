@@ -193,10 +193,6 @@ class OffPolicyAgent(Agent):
             # The traced one uses the previous variable, or none.
             self.train_function = None
 
-    def exploration_logs(self) -> dict[str, float]:
-        """Returns the current parameters of exploration, for the logs."""
-        return {}
-
 
 class CriticAgent(OffPolicyAgent):
     """Base of agents with an actor and critics, by default with target critics.

@@ -317,7 +317,7 @@ class CollectingDataset(RoundDataset):
             self._cut(collector.lost)
 
     def logs(self) -> dict[str, float]:
-        """Returns the mean of the last 100 episodes, and counts of outliers."""
+        """Returns means of the last 100 episodes, outliers and exploration."""
         collector = self._collector
         logs = {"episode_return": np.nan, "episode_length": np.nan}
         if collector is not None and collector.episodes.returns:
@@ -330,6 +330,8 @@ class CollectingDataset(RoundDataset):
             logs["lag"] = float(self._lag)
         for key, outliers in self.outliers.items():
             logs[key] = float(outliers.count)
+        if collector is not None:
+            logs.update(self._bound_agent().exploration_logs())
         return logs
 
     def settings(self) -> dict[str, Any]:

@@ -500,10 +500,6 @@ class ReplayDataset(CollectingDataset):
         index, self._awaited = self._awaited[known], None
         self.update_priorities(index, td_errors[known])
 
-    def logs(self) -> dict[str, float]:
-        """Returns the mean of the last 100 episodes, and exploration rates."""
-        return {**super().logs(), **self._bound_agent().exploration_logs()}
-
     def get_state(self, log: SegmentLog | None = None) -> dict[str, Any]:
         """Returns the state of `CollectingDataset` and the stored steps."""
         self._feed_back()

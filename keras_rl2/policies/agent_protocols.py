@@ -167,6 +167,9 @@ class CollectingAgent(Policy, Protocol):
     def begin_round(self) -> None:
         """Called before each rollout, when weights may still change."""
 
+    def exploration_logs(self) -> dict[str, float]:
+        """Returns the present settings of exploration, for the logs."""
+
     def observe(self, trajectory: Trajectory) -> None:
         """Called once with each rollout, for statistics of observations."""
 
@@ -211,9 +214,6 @@ class ReplayAgent(CollectingAgent, Protocol):
 
     def keep_td_errors(self, td_errors: Any) -> None:
         """Sets the variable `[updates, batch]` for TD errors, or None."""
-
-    def exploration_logs(self) -> dict[str, float]:
-        """Returns the present settings of exploration, for the logs."""
 
 
 def learns_offline(agent: CollectingAgent) -> bool:

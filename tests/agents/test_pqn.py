@@ -70,7 +70,8 @@ def test_targets_are_of_the_weights_that_acted():
     env = as_vector_env(CountingEnv(lengths=(3, 5)))
     agent = make_eager_agent(AGENTS["PQN"], env, q_lambda=0.0, gamma=0.9)
     rollouts = make_rollouts(env, passes=2)
-    agent.fit(rollouts, verbose=0)
+    history = agent.fit(rollouts, verbose=0).history
+    assert 0.0 < history["epsilon"][0] <= 1.0
     rollouts.refresh()
     samples = rollouts.samples
     value = agent.value(samples["observation"]).numpy()

@@ -71,6 +71,9 @@ class Preferring:
     def begin_round(self):
         pass
 
+    def exploration_logs(self):
+        return {"preference": 1.0}
+
     def observe(self, trajectory):
         pass
 
@@ -99,9 +102,6 @@ class PreferringReplay(Preferring):
 
     def keep_td_errors(self, td_errors):
         self._td_errors = td_errors
-
-    def exploration_logs(self):
-        return {"preference": 1.0}
 
 
 def test_the_classes_have_nothing_more():
@@ -137,7 +137,7 @@ def test_rollouts():
     (batch,) = _one_round(rollouts, agent)
     assert sorted(batch) == ["reward", "weight"]
     assert agent.env_steps == 16
-    assert "mean_reward" in rollouts.logs()
+    assert {"mean_reward", "preference"} <= {*rollouts.logs()}
     resumed = make_rollouts(make_env(), scale_rewards=True)
     resumed.bind(PreferringRollouts(3))
     resumed.set_state(rollouts.get_state())
