@@ -234,6 +234,9 @@ class ReplayDataset(CollectingDataset):
         """
         if agent.on_policy:
             refuse_on_policy(agent, self)
+        if agent is self.agent:
+            # Its `gamma` may have been changed since.
+            _check_fits(self.buffer, agent)
         super().bind(agent)
         if self._td_errors is not None:
             # Each time, since it may have learned from another dataset in

@@ -45,6 +45,7 @@ class RolloutSamples:
         self._agent = agent
         self._computed = tuple(computed)
         self._functions: dict[tuple[int, ...], Callable[..., Prepared]] = {}
+        self._compiled: object = None
 
     def spec(self, length: int | None = None) -> dict[str, Tree[ArraySpec]]:
         """Returns shapes and dtypes of each entry of one sample."""
@@ -72,6 +73,10 @@ class RolloutSamples:
         if self._agent.run_eagerly:
             computed, statistics = self.prepared(_with_rows(arrays))
         else:
+            if self._compiled is not self._agent.compile_arguments:
+                # As with Keras, `compile` makes changed attributes count.
+                self._functions.clear()
+                self._compiled = self._agent.compile_arguments
             has_log_prob = trajectory.log_prob is not None
             key = (*trajectory.action.shape[:2], has_log_prob)
             if key not in self._functions:

@@ -310,6 +310,16 @@ def test_another_agent_goes_on_with_what_is_stored():
     assert replay.agent is one
 
 
+def test_a_changed_gamma_needs_another_dataset():
+    env = make_env("act_discrete")
+    replay = make_replay(env, warm_up=16)
+    agent = greedy_agent(env)
+    agent.fit(replay, epochs=1, verbose=0)
+    agent.gamma = 0.5
+    with raises("stored returns were summed with, gamma=0.9", "gamma=0.5"):
+        agent.fit(replay, epochs=1, verbose=0)
+
+
 # State.
 
 

@@ -4,6 +4,7 @@ import gc
 import weakref
 
 import gymnasium
+import numpy as np
 import pytest
 import tensorflow as tf
 from gymnasium.vector import AutoresetMode
@@ -58,6 +59,22 @@ def env(name):
             autoreset_mode=AutoresetMode.NEXT_STEP,
         )
     )
+
+
+def test_compile_makes_a_changed_attribute_count(env):
+    agent = make_agent(KINDS["PPO"], env)
+    rollouts = make_rollouts(env, batch_size=10)
+    agent.fit(rollouts, epochs=1, verbose=0)
+    trajectory = rollouts.collect()
+    before, _ = agent.rollout_samples.prepare(trajectory)
+    agent.gamma = 0.0
+    agent.compile()
+    after, _ = agent.rollout_samples.prepare(trajectory)
+    # Without a future, the return of a step is its reward.
+    reward = trajectory.reward[trajectory.valid]
+    valid = trajectory.valid.reshape(-1)
+    np.testing.assert_allclose(after["returns"][valid], reward, atol=1e-5)
+    assert not np.allclose(before["returns"][valid], reward)
 
 
 @pytest.mark.parametrize(
