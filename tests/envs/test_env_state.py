@@ -120,6 +120,8 @@ def test_mujoco(env_id):
 @pytest.mark.slow
 def test_atari():
     gymnasium.register_envs(pytest.importorskip("ale_py"))
+    # For Gymnasium's preprocessing.
+    pytest.importorskip("cv2")
     make = functools.partial(gymnasium.make, "ALE/Breakout-v5", frameskip=1)
 
     def preprocessed():
