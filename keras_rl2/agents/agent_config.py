@@ -101,7 +101,17 @@ def _described(value: object) -> Any:
 
 def check_can_be_loaded(networks: Mapping[str, Any]) -> None:
     """Raises a `ValueError` unless loading would restore the same networks."""
+    owners: dict[int, keras.Model] = {}
     for network in keras.tree.flatten(dict(networks)):
+        for variable in getattr(network, "weights", []):
+            other = owners.setdefault(id(variable), network)
+            if other is not network:
+                raise ValueError(
+                    "Expected networks that share no layers, because Keras "
+                    "cannot restore two models that do: make one network with "
+                    "two outputs, or use `save_weights`. Received: "
+                    f"{variable.path!r} of {other.name!r} and {network.name!r}"
+                )
         is_copy = isinstance(network, NetworkCopy)
         if network is None or is_copy or is_wholly_described(network):
             continue

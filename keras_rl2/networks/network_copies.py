@@ -37,10 +37,11 @@ def sibling(network: keras.Model, index: int = 1) -> keras.Model:
     """Makes a network of the same architecture with its own weights.
 
     Returns:
-        `keras.Model` named `<name>_<index>`. If the initializers of the
-        network are unknown, the weights are those of the network with the
-        rows and columns of each matrix permuted: as likely a start for any
-        distribution of the initial weights.
+        `keras.Model` named `<name>_<index>`. Frozen weights are those of the
+        network, which may be pretrained. If the initializers of the network
+        are unknown, the others are its weights with the rows and columns of
+        each matrix permuted: as likely a start for any distribution of the
+        initial weights.
 
     Example:
 
@@ -58,13 +59,15 @@ def sibling(network: keras.Model, index: int = 1) -> keras.Model:
 
     name = f"{network.name}_{index}"
     made = _rebuilt(network, name, reseeded)
-    if made is not None:
-        return made
-    made = NetworkCopy(network, name)
-    generator = np.random.default_rng([index, len(network.weights)])
-    made.set_weights(
-        [_reordered(weight, generator) for weight in network.get_weights()]
-    )
+    if made is None:
+        made = NetworkCopy(network, name)
+        generator = np.random.default_rng([index, len(network.weights)])
+        made.set_weights(
+            [_reordered(weight, generator) for weight in network.get_weights()]
+        )
+    for weight, own in zip(network.weights, made.weights, strict=True):
+        if not weight.trainable:
+            own.assign(weight.value)
     return made
 
 

@@ -122,6 +122,35 @@ def test_a_copy_keeps_moving_statistics_of_its_own():
     np.testing.assert_array_equal(network.norm.moving_mean, [0.0, 0.0, 0.0])
 
 
+@pytest.mark.parametrize(
+    "network",
+    [
+        Custom(),
+        keras.Sequential([keras.layers.Dense(8), keras.layers.Dense(2)]),
+    ],
+)
+def test_a_sibling_keeps_frozen_weights(network):
+    network(np.zeros((1, 3), "float32"))
+    network.layers[0].trainable = False
+    twin = network_copies.sibling(network)
+    one, other = network.get_weights(), twin.get_weights()
+    np.testing.assert_array_equal(one[0], other[0])
+    assert (one[-2] != other[-2]).any()
+
+
+def test_networks_that_share_layers_are_not_saved(tmp_path):
+    observation = keras.Input((4,))
+    hidden = keras.layers.Dense(8, name="trunk")(observation)
+    actor, critic = (
+        keras.Model(observation, keras.layers.Dense(size)(hidden))
+        for size in (2, 1)
+    )
+    agent = rl.PPO(actor, critic)
+    with pytest.raises(ValueError, match=r"share no layers.*trunk/kernel"):
+        agent.save(tmp_path / "agent.keras")
+    assert not list(tmp_path.iterdir())
+
+
 def test_saving_says_what_a_network_lacks(tmp_path):
     agent, dataset = make("DQN")
     agent.bind(dataset.env.observation_space, dataset.env.action_space)
