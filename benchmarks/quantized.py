@@ -23,6 +23,7 @@ import numpy as np
 import keras_rl2 as rl
 from benchmarks.marked import write_between
 from keras_rl2.cli.run_folder import RunFolder
+from keras_rl2.cli.run_folder import run_name
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "export.md"
 TASKS = [
@@ -39,7 +40,7 @@ HEAD = """\
 
 def trained(runs, algorithm, env):
     """Returns the best agent of a training, which is made if need be."""
-    folder = RunFolder.of(runs, algorithm, env, 0)
+    folder = RunFolder(runs / run_name(algorithm, env) / "seed-0")
     if not folder.holds_training:
         command = [sys.executable, "-m", "keras_rl2.cli", "train"]
         subprocess.run(

@@ -184,7 +184,9 @@ class Checkpoint(keras.callbacks.Callback):
             return int(before.epoch)
         if self._ended is None:
             return epoch
-        if before.covers(total_steps, epoch):
+        taken = self._agent.env_steps - before.env_steps
+        are_taken = total_steps is not None and total_steps <= taken
+        if are_taken or before.covers(total_steps, epoch):
             self._tell(
                 f"the training is {self._ended}. Nothing is trained: ask for "
                 "more steps or epochs, or pass another directory."

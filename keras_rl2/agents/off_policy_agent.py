@@ -173,6 +173,15 @@ class OffPolicyAgent(Agent):
         count = ops.cast(ops.convert_to_tensor(self.updates), "int32")
         return tf.stack([self._draw_seeds[stream], count])
 
+    def get_state(self) -> dict[str, Any]:
+        """Returns the whole state; see `Agent.get_state`."""
+        return {**super().get_state(), "draw_seeds": self._draw_seeds.numpy()}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restores a state of `get_state`."""
+        super().set_state(state)
+        self._draw_seeds.assign(state["draw_seeds"])
+
     @property
     def update_variables(self) -> list[tf.Variable]:
         """Further variables of an update; see `Agent.update_variables`."""

@@ -1,8 +1,6 @@
 """Agents with a distribution of actions from a network."""
 
-from collections.abc import Mapping
 from typing import Any
-from typing import Self
 
 import keras
 from keras import ops
@@ -69,20 +67,6 @@ class StochasticPolicy(Agent):
         )
         self._check_actor_ending(squash)
         self._add_log_std(units)
-
-    @classmethod
-    def from_config(
-        cls,
-        config: dict[str, Any],
-        custom_objects: Mapping[str, Any] | None = None,
-    ) -> Self:
-        """Makes an agent from `get_config`.
-
-        Agents that were saved without `action_units` act in the environment's.
-        """
-        if "action_units" in cls.argument_names():
-            config = {"action_units": "environment", **config}
-        return super().from_config(config, custom_objects)
 
     # Networks.
 

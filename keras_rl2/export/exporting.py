@@ -208,6 +208,8 @@ def _description(
     inputs: list[dict[str, Any]],
 ) -> dict[str, Any]:
     """Returns all of a manifest that does not depend on names in the file."""
+    states = [each for each in inputs if each["role"] == "state"]
+    begin = [state[0].tolist() for state in agent.initial_state(1)]
     return {
         "kind": formats.KIND,
         "version": formats.NEWEST,
@@ -220,9 +222,8 @@ def _description(
         "observation_space": space_to_config(agent.observation_space),
         "action_space": space_to_config(agent.action_space),
         "states": [
-            {"shape": each["shape"], "dtype": each["dtype"]}
-            for each in inputs
-            if each["role"] == "state"
+            {"shape": each["shape"], "dtype": each["dtype"], "initial": initial}
+            for each, initial in zip(states, begin, strict=True)
         ],
         "noise": [] if deterministic else agent.noise_parts,
     }

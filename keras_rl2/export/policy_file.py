@@ -293,7 +293,7 @@ class PolicyFile:
         return bool(self.manifest["deterministic"])
 
     def initial_state(self, batch_size: int) -> tuple[npt.NDArray[Any], ...]:
-        """Returns the recurrent state when an episode begins: zeros.
+        """Returns the recurrent state when an episode begins.
 
         Args:
             batch_size: int. Episodes, B; 1 for a single observation.
@@ -303,7 +303,7 @@ class PolicyFile:
         """
         arguments.check_positive(batch_size=batch_size)
         return tuple(
-            np.zeros((batch_size, *each["shape"][1:]), each["dtype"])
+            np.repeat(np.array([each["initial"]], each["dtype"]), batch_size, 0)
             for each in self.manifest["states"]
         )
 

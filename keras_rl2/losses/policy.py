@@ -215,4 +215,6 @@ def temperature_loss(
     """
     (entropy,) = as_same_floats(1, entropy=entropy)
     log_temperature = as_scalar(entropy, log_temperature=log_temperature)
+    if ops.ndim(target_entropy):
+        check_same_shape(entropy=entropy, target_entropy=target_entropy)
     return log_temperature * ops.stop_gradient(entropy - target_entropy)

@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium
 import keras
 import numpy as np
+from gymnasium.spaces import Box
 from gymnasium.spaces import Dict
 from gymnasium.spaces import Tuple
 
@@ -320,5 +321,6 @@ def _features(
 
 def _scale(space: gymnasium.Space[Any], normalize_observations: bool) -> float:
     """Returns the factor of numbers, of which bytes are made small."""
-    scaled = space.dtype == np.uint8 and not normalize_observations
+    has_bytes = isinstance(space, Box) and space.dtype == np.uint8
+    scaled = has_bytes and not normalize_observations
     return 1 / 255 if scaled else 1.0

@@ -164,6 +164,11 @@ class MemoryNetwork(keras.Model):
             outputs, *last = self.rnn(
                 features, initial_state=given, training=training
             )
+            for cell in getattr(self.cell, "cells", [self.cell]):
+                # Keras' `RNN` does so for its own cell only.
+                if hasattr(cell, "reset_dropout_mask"):
+                    cell.reset_dropout_mask()
+                    cell.reset_recurrent_dropout_mask()
         ends = self.head(flat(outputs), training=training)
         return (
             keras.tree.map_structure(sequences, ends),

@@ -286,6 +286,7 @@ class TransitionBlock:
     def __init__(
         self, episodes: Episodes, agent: CollectingAgent, n_step: int
     ) -> None:
+        self.gamma = agent.gamma
         self._episodes = episodes
         self._row = episodes.row
         self._observation = _observations(episodes, agent)

@@ -165,7 +165,9 @@ class OfflineDataset(RoundDataset):
         """
         if not learns_offline(agent):
             refuse_on_policy(agent, self)
-        if agent is self.agent:
+        if agent is self.agent and self._block is not None:
+            if agent.gamma != self._block.gamma:
+                self._block = TransitionBlock(self.recorded, agent, self.n_step)
             return
         self._bind_spaces(agent)
         if agent.initial_state(1):

@@ -223,21 +223,21 @@ def _present(data: Mapping[str, Any]) -> dict[str, Any]:
         return dict(data)
     data = dict(data)
     sync = data.pop("target_sync")
+    old: dict[str, Any] = {}
     if data.get("algorithm") in _OLD_ON_POLICY:
         data["dataset"] = {**_OLD_ROLLOUT, **data.get("dataset", {})}
     if data.get("algorithm") == "A2C":
-        data["agent"] = {"gae_lambda": 1.0, **data.get("agent", {})}
+        old["gae_lambda"] = 1.0
+    if data.get("algorithm") == "SAC":
+        old["noise_color"] = "white"
     if data.get("algorithm") == "DQN":
         plain = {"normalization": "none"}
         data["networks"] = {**plain, **data.get("networks", {})}
-        data["agent"] = {**_OLD_DQN, **data.get("agent", {})}
-    if not isinstance(sync, dict):
-        return data
-    moves = {
-        "tau": sync.get("tau", 1.0),
-        "target_every": sync.get("every", 1),
-    }
-    return {**data, "agent": {**moves, **data.get("agent", {})}}
+        old.update(_OLD_DQN)
+    if isinstance(sync, dict):
+        old["tau"] = sync.get("tau", 1.0)
+        old["target_every"] = sync.get("every", 1)
+    return {**data, "agent": {**old, **data.get("agent", {})}}
 
 
 def _plain(value: object) -> Any:

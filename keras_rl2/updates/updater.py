@@ -109,7 +109,7 @@ class Updater:
             self._change_if_finite, steps, before, change_all
         )
         norm, skipped = replicas.once(
-            functools.partial(self._if_wanted, objectives, terms, change)
+            functools.partial(self._if_wanted, objectives, terms, steps, change)
         )
         counted = terms.pop("counted", True)
         return {
@@ -190,6 +190,7 @@ class Updater:
         self,
         objectives: Mapping[str, Objective],
         terms: Terms,
+        steps: "Sequence[_Step]",
         change: Callable[[], tuple[Tensor, Tensor]],
     ) -> tuple[Tensor, Tensor]:
         """Makes the update unless an objective declines it."""
@@ -199,12 +200,16 @@ class Updater:
                 wanted.append(objective.when(terms))
         if not wanted:
             return change()
+        gradients = steps[0].gradients
+
+        def decline() -> tuple[Tensor, Tensor]:
+            norm = tf.linalg.global_norm(gradients)
+            scale = steps[0].optimizer.scale_loss(1.0)
+            return norm / scale, tf.constant(False)
+
         # A cond, not a mask: a zero gradient would still move Adam.
-        return tf.cond(
-            functools.reduce(tf.logical_and, wanted),
-            change,
-            lambda: (tf.constant(0.0), tf.constant(False)),
-        )
+        wanted = functools.reduce(tf.logical_and, wanted)
+        return tf.cond(wanted, change, decline)
 
     def _change_if_finite(
         self,

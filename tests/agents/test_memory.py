@@ -352,6 +352,14 @@ def test_all_on_policy_agents_train(kind, mode):
         assert (old != new).any()
 
 
+def test_a_cell_with_dropout_is_traced_again():
+    cell = keras.layers.LSTMCell(4, dropout=0.5, recurrent_dropout=0.5)
+    agent = rl.A2C.for_env("CartPole-v1", memory=cell, seed=0)
+    for horizon in (4, 8):
+        rollouts = rl.RolloutDataset("CartPole-v1", horizon=horizon, seed=0)
+        agent.fit(rollouts, epochs=1, verbose=0)
+
+
 def test_a_network_of_the_user():
     class Averages(keras.Model):
         """Remembers the mean of what it saw."""

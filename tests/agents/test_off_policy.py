@@ -231,3 +231,10 @@ def test_critics_of_discrete_actions_value_each_of_them():
     wrong = case.make(dense((3,), 3), dense((3,), 1))
     with raises("the critic's output to have 3 units", "1 units"):
         wrong.bind(env.observation_space, env.action_space)
+
+
+def test_state_holds_what_updates_draw_from():
+    agents = [rl.SAC.for_env("Pendulum-v1", hidden=(4,)) for _ in range(2)]
+    agents[1].set_state(agents[0].get_state())
+    one, other = (agent.draw_normal((4,), 0) for agent in agents)
+    np.testing.assert_array_equal(one, other)

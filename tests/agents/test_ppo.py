@@ -214,6 +214,23 @@ def test_target_kl_skips_the_rest_of_the_round(jit_compile):
     assert min(history["approx_kl"]) > 1.5 * 1e-4 / 2
 
 
+def test_the_norm_of_a_declined_gradient_is_logged():
+    norms = []
+    for passes, target_kl in ((1, None), (2, 1e-15)):
+        env = make_env()
+        arguments = {"optimizer": keras.optimizers.SGD(1e-3)}
+        agent = make_agent(
+            CASE, env, compile_arguments=arguments, target_kl=target_kl
+        )
+        rollouts = make_rollouts(env, passes=passes, batch_size=None)
+        history = agent.fit(rollouts, epochs=1, verbose=0).history
+        assert int(agent.optimizer.iterations) == 1
+        norms += history["gradient_norm"]
+    assert norms[0] > 0.0
+    # The weights hardly change, and neither does the gradient.
+    np.testing.assert_allclose(norms[1], norms[0], rtol=0.1)
+
+
 def test_skipped_updates_change_no_weight_and_no_moment():
     inputs, batch, _ = published_case()
     agent = make_published(inputs, target_kl=0.01)

@@ -124,6 +124,15 @@ def test_what_is_said_without_a_log(tmp_path, capsys):
             assert (re.search(line, printed) is not None) == (verbose != 0)
 
 
+def test_steps_that_were_taken_already(tmp_path, caplog):
+    """A whole episode takes more than was asked for."""
+    epochs, _ = train(tmp_path, algorithm=rl.REINFORCE, total_steps=1)
+    with caplog.at_level(logging.INFO, "keras_rl2"):
+        again, _ = train(tmp_path, algorithm=rl.REINFORCE, total_steps=2)
+    assert again == epochs
+    assert "Nothing is trained" in caplog.text
+
+
 @pytest.mark.slow
 def test_steps_of_whole_episodes(tmp_path):
     """Nobody knows beforehand in which epoch they are taken."""

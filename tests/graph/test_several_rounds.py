@@ -127,6 +127,16 @@ def test_they_equal_rounds_of_a_call_each(name: str) -> None:
         )
 
 
+def test_a_frozen_normalization_is_traced_again() -> None:
+    agent, data = on_policy(rl.A2C)
+    agent.fit(data, epochs=1, verbose=0)
+    layer = agent.normalizing.layers[0]
+    before = np.array(layer.mean)
+    layer.trainable = False
+    agent.fit(data, epochs=1, verbose=0)
+    np.testing.assert_array_equal(layer.mean, before)
+
+
 def test_other_numbers_of_rounds_are_refused() -> None:
     for rounds in (4, 12):
         with pytest.raises(ValueError, match="divisor of the 6 of an epoch"):

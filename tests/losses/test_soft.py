@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from keras_rl2 import losses
 from support.gradients import gradient
@@ -27,3 +28,9 @@ def test_temperature_loss_rises_with_too_little_entropy():
     np.testing.assert_allclose(gradient(function, 2.0), -2.0 + 2.0)
     lacking = gradient(lambda x: losses.temperature_loss(x, [-3.0], -1.0), 2.0)
     np.testing.assert_allclose(lacking, -2.0)
+
+
+def test_a_target_entropy_of_another_shape_is_refused():
+    assert losses.temperature_loss(1.0, [2.0, 3.0], [1.0, 1.0]).shape == (2,)
+    with pytest.raises(ValueError, match="target_entropy"):
+        losses.temperature_loss(1.0, [2.0, 3.0], [[1.0], [1.0]])

@@ -3,6 +3,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from gymnasium.spaces import MultiDiscrete
 
 from keras_rl2 import networks
 from keras_rl2.layers import ObservationNormalization
@@ -269,3 +270,12 @@ def test_a_normalization_is_one_that_is_known():
     for make in BUILDERS.values():
         with pytest.raises(ValueError, match=r"`normalization`.*Received"):
             make(normalization="group")
+
+
+def test_one_hot_rows_are_not_scaled_as_bytes():
+    row = np.eye(7, dtype="float32")[:1]
+    one, other = (
+        networks.network_for(MultiDiscrete([3, 4], dtype=dtype), 2, seed=0)(row)
+        for dtype in (np.int64, np.uint8)
+    )
+    np.testing.assert_array_equal(one, other)

@@ -144,6 +144,16 @@ def test_an_agent_learns_from_it():
     assert agent.env_steps == 0
 
 
+def test_a_changed_gamma_counts():
+    offline = rl.OfflineDataset(record(), 16, updates_per_epoch=1)
+    agent = dqn()
+    agent.fit(offline, epochs=1, verbose=0)
+    agent.gamma = 0.5
+    agent.compile(run_eagerly=True)
+    agent.fit(offline, epochs=1, verbose=0)
+    assert set(offline.sample(64)["discount"]) == {0.0, 0.5}
+
+
 def test_an_epoch_is_a_number_of_updates():
     offline = rl.OfflineDataset(record())
     assert offline.steps_per_epoch == 1000

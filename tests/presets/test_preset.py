@@ -140,7 +140,10 @@ def test_a_preset_of_0_1_0_says_elsewhere_how_targets_follow():
         ({"tau": 0.02}, {"tau": 0.02, "target_every": 1}),
     ):
         old = presets.Preset.from_dict({**data, "target_sync": sync})
-        assert old.agent == expected
+        assert old.agent == {"noise_color": "white", **expected}
+        dqn = {**data, "algorithm": "DQN", "target_sync": sync}
+        old = presets.Preset.from_dict(dqn)
+        assert old.agent == {"double": False, "tau": 0.03, **expected}
 
 
 def test_a_preset_copies_its_arguments():

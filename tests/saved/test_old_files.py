@@ -30,6 +30,9 @@ def test_loads_acts_and_trains_on(path, expected):
     assert type(agent) is getattr(rl, expected["class"])
     assert agent.env_steps == expected["env_steps"]
     assert int(agent.optimizer.iterations) == expected["iterations"]
+    # What it did not store has the old default.
+    assert getattr(agent, "noise_color", "white") == "white"
+    assert type(agent) is not rl.DQN or agent.tau == 0.03
     observation = np.array(expected["observation"], np.float32)
     actions = agent.act(observation, deterministic=True)
     np.testing.assert_allclose(actions, expected["action"], rtol=1e-5)
