@@ -3,8 +3,9 @@
     python benchmarks/agent_curves.py
 
 writes docs/curves/AGENT_light.svg and AGENT_dark.svg from what
-`defaults.py --curves` and `offline_to_online.py` have kept. A line is the mean
-of the seeds, a band reaches from the lowest to the highest of them.
+`defaults.py --curves` and `offline.py --curves` have kept. A line is the mean
+of the seeds, a band reaches from the lowest to the highest of them, and a
+dotted line is the mean return of recorded episodes.
 """
 
 import io
@@ -19,6 +20,8 @@ from matplotlib.figure import Figure
 
 from benchmarks import curves
 from benchmarks import defaults
+from benchmarks import markdown
+from benchmarks import offline
 from benchmarks.results import Results
 from keras_rl2.cli.plot import on_common_steps
 
@@ -30,9 +33,6 @@ LINES = {
     "dark": (("#56b4e9", "-"), ("#e69f00", "--")),
 }
 TEXT = {"light": "#333333", "dark": "#cccccc"}
-#: Agents that learn from recorded data first, and what comes of it.
-OFFLINE = {"CQL": "Pendulum-v1", "IQL": "CartPole-v1"}
-STARTS = {"offline": "after offline training", "scratch": "from scratch"}
 COLORED = (
     *("text.color", "axes.labelcolor", "axes.edgecolor"),
     *("xtick.color", "ytick.color"),
@@ -48,7 +48,7 @@ STYLE = {
 
 
 def main():
-    for algorithm in (*defaults.CURVES, *OFFLINE):
+    for algorithm in (*defaults.CURVES, *offline.CURVES):
         if panels := panels_of(algorithm):
             for theme in TEXT:
                 path = FOLDER / f"{algorithm.lower()}_{theme}.svg"
@@ -58,13 +58,19 @@ def main():
 
 def panels_of(algorithm):
     """Returns the curves of an agent, by task and label."""
-    if algorithm in OFFLINE:
-        task = OFFLINE[algorithm]
-        runs = {
-            label: curves.kept(f"{algorithm.lower()}-{task}-{start}")
-            for start, label in STARTS.items()
-        }
-        return {task: {label: list(runs[label].values()) for label in runs}}
+    if algorithm in offline.CURVES:
+        panels = {}
+        for case in offline.CURVES[algorithm]:
+            found = {
+                side: list(curves.kept(f"{case}-{side}").values())
+                for side in (markdown.OURS, markdown.OFFLINE_PEER)
+            }
+            if found[markdown.OURS]:
+                task = offline.CASES[case]["env"]
+                panels[task] = {
+                    side: each for side, each in found.items() if each
+                }
+        return panels
     contrib = algorithm in defaults.OF_CONTRIB
     labels = {
         defaults.OURS: "keras_rl2",
@@ -98,15 +104,21 @@ def drawn(panels, theme):
                 panel.fill_between(steps, values.min(0), values.max(0), **band)
                 line = {"color": color, "label": label}
                 panel.plot(steps, values.mean(0), style, **line)
+            recorded = next(iter(found.values()))[0].get("behavior")
+            if recorded is not None:
+                line = {"color": TEXT[theme], "label": "recorded episodes"}
+                panel.axhline(recorded, linestyle=":", **line)
+            panel.set_xlabel(
+                "environment steps" if recorded is None else "updates"
+            )
             panel.set_title(task, fontsize=11.0)
-            panel.set_xlabel("environment steps")
             panel.set_xlim(0.0)
             panel.locator_params("x", nbins=4)
             panel.xaxis.set_major_formatter("{x:,.0f}")
             panel.grid(color=TEXT[theme], alpha=0.15)
         axes[0].set_ylabel("episode return")
         lines = {line.get_label(): line for each in axes for line in each.lines}
-        place = {"loc": "outside upper center", "ncols": 2, "frameon": False}
+        place = {"loc": "outside upper center", "ncols": 3, "frameon": False}
         figure.legend(handles=list(lines.values()), **place)
         file = io.StringIO()
         # No date and no version, so that the same curves are the same file.

@@ -103,7 +103,7 @@ STEPS = {
     "A2C": _A2C,
     "APPO": {"CartPole-v1": 60_000, "Acrobot-v1": 60_000},
     "REINFORCE": {"CartPole-v1": 100_000, "Acrobot-v1": 100_000},
-    "PQN": {"CartPole-v1": 100_000, "Acrobot-v1": 100_000},
+    "PQN": {"CartPole-v1": 100_000, "Acrobot-v1": 500_000},
     "DQN": _DISCRETE,
     "SAC": _CONTINUOUS,
     "TD3": _CONTINUOUS,

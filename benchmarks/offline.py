@@ -2,6 +2,7 @@
 
     python benchmarks/offline.py --peer VENV/bin/python
     python benchmarks/offline.py --peer VENV/bin/python hopper-IQL
+    python benchmarks/offline.py --curves --seeds 5 --peer VENV/bin/python
     python benchmarks/offline.py --report
 
 Both sides learn from the same arrays with as many updates, the same widths,
@@ -9,16 +10,22 @@ rates and minibatches, a seed after the other and one thread each, and print
 greedy returns and updates per second. What has been run is kept in
 `benchmarks/results/offline` and not run again while its settings stay;
 BENCHMARKS.md is written from there. `VENV` has d3rlpy and gymnasium[mujoco].
+With `--curves` the cases of `CURVES` are trained, and their greedy returns on
+the way are kept in `results/curves`: `agent_curves.py` draws them.
 
 Data is made by seeded agents of ours in `--data`, once: 20,480 steps of a SAC
-that learns Pendulum, 50,000 of CartPole, half of them random, 200,000 of a half
-trained PPO's Hopper. Processors round differently, so that Hopper's episodes
-bring 958 if made on one and 985 on another: compare with "Data" beside them.
+that learns Pendulum, 20,480 of one that learns InvertedPendulum, 50,000 of
+CartPole, half of them random, 10,000 of a trained PPO's CartPole, 200,000 of a
+half trained PPO's Hopper. Processors round differently, so that the episodes of
+Hopper bring 958 if made on one and 985 on another: compare with "Data" beside
+them.
 """
 
 import argparse
+import itertools
 import json
 import os
+import statistics
 import sys
 import tempfile
 import time
@@ -28,6 +35,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+from benchmarks import curves
 from benchmarks import markdown
 from benchmarks import peers
 from benchmarks.results import Results
@@ -87,6 +95,20 @@ CASES = {
         "arguments": {"normalize_observations": True, "alpha": 10.0},
         "peer": {"alpha": 10.0, "scales": True},
     },
+    "pendulum-BehaviorCloning": {**PENDULUM, "arguments": {}, "peer": {}},
+    "balance-TD3BC": {
+        **PENDULUM,
+        "env": "InvertedPendulum-v5",
+        "data": "medium_replay_of_balance",
+        "arguments": {"normalize_observations": True},
+        "peer": {"scales": True},
+    },
+    "expert-BehaviorCloning": {
+        **CARTPOLE,
+        "data": "expert_cartpole",
+        "arguments": {},
+        "peer": {},
+    },
     "cartpole-CQL": CARTPOLE,
     "cartpole-DQN": CARTPOLE,
     # d3rlpy has it for Box actions only.
@@ -104,6 +126,13 @@ CASES = {
         "peer": {"scales": True},
     },
 }
+#: Cases of which each agent has a picture.
+CURVES = {
+    "CQL": ("pendulum-CQL", "cartpole-CQL"),
+    "IQL": ("pendulum-IQL", "cartpole-IQL"),
+    "TD3BC": ("pendulum-TD3BC", "balance-TD3BC"),
+    "BehaviorCloning": ("pendulum-BehaviorCloning", "expert-BehaviorCloning"),
+}
 # What is traced and compiled in the first of them is not timed.
 UPDATES_PER_EPOCH = 1000
 
@@ -113,8 +142,12 @@ def main():
     if arguments.task:
         print(json.dumps(ours(**json.loads(arguments.task))))
         return
+    folder = arguments.data or Path(tempfile.mkdtemp())
+    if arguments.curves:
+        for name in arguments.cases or itertools.chain(*CURVES.values()):
+            keep_curves(name, data_of(CASES[name], folder), arguments)
+        return
     if not arguments.report:
-        folder = arguments.data or Path(tempfile.mkdtemp())
         for name in arguments.cases or CASES:
             compare(name, data_of(CASES[name], folder), arguments)
     markdown.write(KEPT, TABLE)
@@ -129,6 +162,9 @@ def parse():
     parser.add_argument("--peer", help="a Python with d3rlpy")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--data", type=Path, help="where data is made or found")
+    parser.add_argument(
+        "--curves", action="store_true", help="keep curves, not a table"
+    )
     parser.add_argument(
         "--report", action="store_true", help="write the table, train nothing"
     )
@@ -164,6 +200,16 @@ def compare(name, path, arguments):
                 print(name, seed, side, json.dumps(run), flush=True)
 
 
+def keep_curves(name, path, arguments):
+    """Trains both sides on each seed, and keeps their returns on the way."""
+    for seed in range(arguments.seeds):
+        for side, command in commands(name, path, seed, arguments.peer).items():
+            if str(seed) not in curves.kept(f"{name}-{side}"):
+                run = peers.run(command)
+                wanted = {key: run[key] for key in ("behavior", "curve")}
+                curves.keep(f"{name}-{side}", seed, wanted)
+
+
 def commands(name, path, seed, peer):
     """Returns the command of each side."""
     case = CASES[name]
@@ -187,6 +233,7 @@ def commands(name, path, seed, peer):
 def ours(algorithm, path, seed, **task):
     """Trains an agent of this library, and returns what is compared."""
     import gymnasium as gym
+    import keras
     import numpy as np
     import tensorflow as tf
 
@@ -207,20 +254,29 @@ def ours(algorithm, path, seed, **task):
         task["env"], hidden=task["hidden"], seed=seed, **task["arguments"]
     )
     compile_with_rates(agent, task)
-    agent.fit(offline, epochs=1, verbose=0)
-    epochs = task["updates"] // UPDATES_PER_EPOCH
-    start = time.perf_counter()
-    agent.fit(offline, epochs=epochs, initial_epoch=1, verbose=0)
-    seconds = time.perf_counter() - start
+    seconds, curve = [], []
 
     def policy(observation):
         return agent.act(observation, deterministic=True)
 
+    def score(epoch, logs):
+        seconds[-1] += time.perf_counter()
+        scored.update(recorded_tasks.score(task["env"], arrays, policy))
+        curve.append([UPDATES_PER_EPOCH * (epoch + 1), scored["return"]])
+
+    scored = {}
+    timed = keras.callbacks.LambdaCallback(
+        on_epoch_begin=lambda *_: seconds.append(-time.perf_counter()),
+        on_epoch_end=score,
+    )
+    epochs = task["updates"] // UPDATES_PER_EPOCH
+    agent.fit(offline, epochs=epochs, callbacks=[timed], verbose=0)
     estimates = agent.evaluate(offline, updates=0)
     return {
-        **recorded_tasks.score(task["env"], arrays, policy),
-        "updates_per_second": UPDATES_PER_EPOCH * (epochs - 1) / seconds,
+        **scored,
+        "updates_per_second": UPDATES_PER_EPOCH / statistics.mean(seconds[1:]),
         "q_overestimation": estimates.get("q_overestimation"),
+        "curve": curve,
     }
 
 

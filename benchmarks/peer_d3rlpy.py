@@ -7,6 +7,7 @@ project's: the other side of a ratio.
 import contextlib
 import io
 import json
+import statistics
 import sys
 import time
 import warnings
@@ -47,23 +48,28 @@ def train(task):
         action_space=kind.DISCRETE if discrete else kind.CONTINUOUS,
     )
     agent = config_of(task, discrete).create(device=False)
-    times = []
-    for _ in agent.fitter(
+
+    def policy(observation):
+        return agent.predict(observation.astype("float32"))
+
+    seconds, curve = [], []
+    start = time.perf_counter()
+    for epoch, _ in agent.fitter(
         dataset,
         task["updates"],
         task["updates_per_epoch"],
         logger_adapter=d3rlpy.logging.NoopAdapterFactory(),
         show_progress=False,
     ):
-        times.append(time.perf_counter())
-    updates = task["updates_per_epoch"] * (len(times) - 1)
-
-    def policy(observation):
-        return agent.predict(observation.astype("float32"))
-
+        seconds.append(time.perf_counter() - start)
+        scored = recorded_tasks.score(task["env"], arrays, policy)
+        curve.append([task["updates_per_epoch"] * epoch, scored["return"]])
+        start = time.perf_counter()
+    per_epoch = statistics.mean(seconds[1:])
     return {
-        **recorded_tasks.score(task["env"], arrays, policy),
-        "updates_per_second": updates / (times[-1] - times[0]),
+        **scored,
+        "updates_per_second": task["updates_per_epoch"] / per_epoch,
+        "curve": curve,
         "version": d3rlpy.__version__,
     }
 
@@ -80,7 +86,12 @@ def config_of(task, discrete):
         settings["action_scaler"] = scaling.MinMaxActionScaler()
     encoder = d3rlpy.models.VectorEncoderFactory(hidden_units=task["hidden"])
     rate = task["learning_rate"]
-    if discrete:
+    if task["algorithm"] == "BehaviorCloning":
+        names = {
+            "BehaviorCloning": "DiscreteBCConfig" if discrete else "BCConfig"
+        }
+        settings |= {"learning_rate": rate, "encoder_factory": encoder}
+    elif discrete:
         names = {"CQL": "DiscreteCQLConfig", "DQN": "DoubleDQNConfig"}
         settings |= {"learning_rate": rate, "encoder_factory": encoder}
     else:

@@ -14,14 +14,24 @@ KEYS = "observations", "actions", "rewards", "terminations", "truncations"
 
 def medium_replay_of_pendulum():
     """All that a SAC has seen until it swings up; the first third is bad."""
+    return replay_of_sac("Pendulum-v1", 20_000)
+
+
+def medium_replay_of_balance():
+    """All that a SAC has seen until it balances InvertedPendulum-v5."""
+    return replay_of_sac("InvertedPendulum-v5", 20_000)
+
+
+def replay_of_sac(env_id, steps):
+    """Returns arrays of all steps of a SAC's training."""
     import keras
 
     import keras_rl2 as rl
 
-    replay = rl.ReplayDataset("Pendulum-v1", warm_up=1000, seed=0)
-    agent = rl.SAC.for_env("Pendulum-v1", hidden=(64, 64), seed=0)
+    replay = rl.ReplayDataset(env_id, warm_up=1000, seed=0)
+    agent = rl.SAC.for_env(env_id, hidden=(64, 64), seed=0)
     agent.compile(keras.optimizers.Adam(1e-3))
-    agent.fit(replay, total_steps=20_000, verbose=0)
+    agent.fit(replay, total_steps=steps, verbose=0)
     arrays = replay.buffer.record()
     action = agent.policy_head.to_environment(arrays["actions"])
     return arrays | {"actions": np.array(action)}
