@@ -65,10 +65,12 @@ def panels_of(algorithm):
                 side: list(curves.kept(f"{case}-{side}").values())
                 for side in (markdown.OURS, markdown.OFFLINE_PEER)
             }
-            if found[markdown.OURS]:
-                task = offline.CASES[case]["env"]
-                panels[task] = {
-                    side: each for side, each in found.items() if each
+            if ours := found[markdown.OURS]:
+                # A peer's line is of as many seeds.
+                panels[offline.CASES[case]["env"]] = {
+                    side: each
+                    for side, each in found.items()
+                    if len(each) == len(ours)
                 }
         return panels
     contrib = algorithm in defaults.OF_CONTRIB
