@@ -1,7 +1,6 @@
 """Checkpoints are written beside training, by one process, or said to fail."""
 
 import threading
-import time
 
 import keras
 import numpy as np
@@ -100,18 +99,27 @@ class TestOneWriter:
     def test_ctrl_c_waits_before_it_is_given_back(
         self, program, tmp_path, monkeypatch
     ):
-        held, write = [], CheckpointFolder.write
+        held, interrupted, is_awaited = [], [], threading.Event()
+        write, join = CheckpointFolder.write, CheckpointFolder._join
 
         def write_late(folder, state):
-            time.sleep(0.2)
+            # The last one goes on only when the end of `fit` waits for it.
+            assert not held or is_awaited.wait(60)
             held.append("writer.lock" in names(tmp_path))
             write(folder, state)
 
+        def seen_join(folder):
+            if interrupted:
+                is_awaited.set()
+            return join(folder)
+
         def interrupt(epoch):
             if epoch == 2:
+                interrupted.append(epoch)
                 raise KeyboardInterrupt
 
         monkeypatch.setattr(CheckpointFolder, "write", write_late)
+        monkeypatch.setattr(CheckpointFolder, "_join", seen_join)
         with pytest.raises(KeyboardInterrupt):
             program.fit(tmp_path, at_epoch_begin(interrupt))
         assert held == [True, True]
