@@ -179,8 +179,7 @@ class RolloutDataset(CollectingDataset):
         """Returns an algorithm's own horizon, fitted to the other arguments."""
         num_envs, batch_size = self.env.num_envs, self._asked["batch_size"]
         if whole_episodes:
-            spec = getattr(self.env.env, "spec", None)
-            steps = getattr(spec, "max_episode_steps", None) or _LONG_EPISODE
+            steps = self.env.max_episode_steps or _LONG_EPISODE
         else:
             steps = own.horizon(num_envs)
             steps = max(steps, -(-(batch_size or 0) // num_envs))

@@ -61,6 +61,7 @@ class VectorEnvAdapter(abc.ABC):
     Attributes:
         env: The environment itself.
         name: str. Name of the environment in messages.
+        max_episode_steps: int or None. The time limit of its spec, if any.
         num_envs: int. B.
         observation_space: `gymnasium.Space` of one environment.
         action_space: `gymnasium.Space` of one environment.
@@ -104,7 +105,10 @@ class VectorEnvAdapter(abc.ABC):
         spaces.check_observation_space(observation_space)
         spaces.check_action_space(action_space)
         self.env = env
-        self.name = _name(env)
+        single = _single(env)
+        self.name = _name(single)
+        env_spec = getattr(single, "spec", None)
+        self.max_episode_steps = getattr(env_spec, "max_episode_steps", None)
         self.num_envs = int(num_envs)
         self.observation_space = observation_space
         self.action_space = action_space
@@ -489,12 +493,18 @@ def _spaces(env: GymnasiumEnv | None) -> Iterator[Space[Any]]:
         env = getattr(env, "env", None) if env is not env.unwrapped else None
 
 
+def _single(env: Any) -> Any:
+    """Returns the first environment of a `SyncVectorEnv` without a spec."""
+    inner = getattr(env, "unwrapped", env)
+    without_spec = getattr(env, "spec", None) is None
+    if without_spec and isinstance(inner, SyncVectorEnv):
+        return inner.envs[0]
+    return env
+
+
 def _name(env: object) -> str:
     """Returns the id of an environment, or its class's name."""
     env_id = getattr(getattr(env, "spec", None), "id", None)
     if isinstance(env_id, str):
         return env_id
-    inner = getattr(env, "unwrapped", env)
-    if isinstance(inner, SyncVectorEnv):
-        return _name(inner.envs[0])
-    return type(inner).__name__
+    return type(getattr(env, "unwrapped", env)).__name__

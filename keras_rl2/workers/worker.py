@@ -111,10 +111,12 @@ class Worker:
         self._begun = False
 
     def describe(self) -> bytes:
-        """Returns name, spaces and mode of the environments, by cloudpickle."""
+        """Returns the spaces and attributes of its adapter, by cloudpickle."""
         env = self.env
         spaces = env.observation_space, env.action_space
-        return cloudpickle.dumps((env.name, *spaces, env.masks_reset_rows))
+        names = "name", "max_episode_steps", "masks_reset_rows"
+        attributes = {name: getattr(env, name) for name in names}
+        return cloudpickle.dumps((spaces, attributes))
 
     def plan(
         self,

@@ -101,13 +101,11 @@ class WorkerEnv(VectorEnvAdapter):
     """
 
     def __init__(self, pool: WorkerPool) -> None:
-        name, observation_space, action_space, masks = pool.description
-        num_envs = pool.shares[-1].stop
-        super().__init__(pool, num_envs, observation_space, action_space)
+        spaces, attributes = pool.description
+        super().__init__(pool, pool.shares[-1].stop, *spaces)
+        vars(self).update(attributes)
         self.pool = pool
         self.envs_per_worker = pool.shares[0].stop
-        self.name = name
-        self.masks_reset_rows = masks
 
     def _reset(self, seed: int | None) -> NoReturn:
         """Raises an error: only rollouts begin episodes there."""

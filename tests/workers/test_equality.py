@@ -203,6 +203,14 @@ def test_environments_of_workers_are_described(next_step, registered):
     assert two.env.name == one.env.name
 
 
+def test_whole_episodes_take_up_to_the_time_limit():
+    make = functools.partial(gymnasium.make, "CartPole-v1", max_episode_steps=9)
+    for workers in (None, WorkersHere(2)):
+        data = rl.RolloutDataset(make, num_envs=2, workers=workers)
+        data.settle(rl.REINFORCE)
+        assert data.horizon == 9
+
+
 def test_functions_and_wrappers_are_sent(registered):
     env_id = registered("counting")
     rewards = []
