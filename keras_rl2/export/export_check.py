@@ -121,12 +121,13 @@ class _FileActor:
 
     def __init__(self, file: PolicyFile, num_envs: int) -> None:
         self._file = file
+        self._initial = file.initial_state(num_envs)
         self._state = file.initial_state(num_envs)
 
     def begin(self, envs: npt.NDArray[Any]) -> None:
-        """Begins episodes, `[B]`, with zeros as their recurrent state."""
-        for each in self._state:
-            each[envs] = 0
+        """Begins episodes, `[B]`, with the file's initial recurrent state."""
+        for each, initial in zip(self._state, self._initial, strict=True):
+            each[envs] = initial[envs]
 
     def __call__(
         self,

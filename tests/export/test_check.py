@@ -7,6 +7,7 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2.agents import ExportCheck
+from keras_rl2.export.policy_file import PolicyFile
 from support.exported import export
 from support.structured_envs import HYBRID_ACTIONS
 from support.structured_envs import OBSERVATIONS
@@ -96,7 +97,7 @@ def test_another_environment_is_refused(agent, file):
 @pytest.mark.parametrize(
     ("env", "deterministic"), [("masked", False), ("hybrid", True)]
 )
-def test_masks_trees_and_memory(env, deterministic, tmp_path):
+def test_masks_trees_and_memory(env, deterministic, tmp_path, monkeypatch):
     """In environments that raise at what is not allowed."""
     make = {
         "masked": MaskedEnv,
@@ -113,4 +114,13 @@ def test_masks_trees_and_memory(env, deterministic, tmp_path):
     # Their state is carried along: another cell is another policy.
     weights = agent.actor.get_weights()
     agent.actor.set_weights([weight * 3.0 for weight in weights])
+    assert not agent.check_export(path, make(), episodes=6).passed
+    # So is another initial state of the file.
+    agent.actor.set_weights(weights)
+    zeros = PolicyFile.initial_state
+    monkeypatch.setattr(
+        PolicyFile,
+        "initial_state",
+        lambda *args: tuple(state + 1 for state in zeros(*args)),
+    )
     assert not agent.check_export(path, make(), episodes=6).passed
