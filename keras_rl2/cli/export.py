@@ -87,7 +87,7 @@ def _played(
         path,
         env_id,
         episodes=arguments.episodes,
-        num_envs=min(arguments.episodes, MOST_ENVS),
+        num_envs=arguments.batch_size or min(arguments.episodes, MOST_ENVS),
         seed=arguments.seed,
         env_kwargs=env_kwargs,
     )

@@ -187,7 +187,7 @@ def runtime_of(path: str | os.PathLike[str], format: str) -> Runtime:
 
 
 def litert_runner(path: str) -> Any:
-    """Returns a runtime of a `.tflite` file, for batches of any size."""
+    """Returns a runtime of a `.tflite` file."""
     from ai_edge_litert.interpreter import Interpreter
 
     return Interpreter(model_path=path).get_signature_runner(_SIGNATURE)

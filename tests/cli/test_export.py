@@ -49,7 +49,7 @@ def test_an_export_that_passes_the_check_is_written(run_folder, capsys):
     options = ["--format", "litert", "--quantize", "int8"]
     options += ["--output", str(path)]
     # An untrained policy may lose anything by chance, in a single episode.
-    options += ["--check", "--episodes", "3"]
+    options += ["--check", "--episodes", "3", "--batch-size", "1"]
     assert main(["export", str(run_folder), *options]) == 0
     printed = capsys.readouterr().out
     assert "policy.tflite: acts as the agent: on " in printed
