@@ -130,8 +130,8 @@ def test_a_network_that_gives_nan(case):
     before = all_variables(agent)
     # A task never changes, but for this.
     object.__setattr__(agent.task, "encode", GivesNaN(agent.task.encode))
-    # What is chosen from a table, or clipped to a box, may be a number all
-    # the same: then updates are skipped. No environment is given NaN.
+    # A Discrete action is an index all the same: then updates are skipped. No
+    # environment is given NaN.
     with pytest.raises(
         (ValueError, FloatingPointError),
         match=r"finite actions.*nan for environment 0|returns NaN",
