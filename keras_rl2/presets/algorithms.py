@@ -36,9 +36,6 @@ class Algorithm:
         search: Mapping from settings to ranges. The settings that
             `keras-rl2 tune` varies. Defaults to learning rate, discount
             factor and networks.
-        note: str. A few words for the list of agents. Defaults to `""`.
-        page: str. Name of its page in `docs/`. Defaults to the name of the
-            algorithm, in lower case.
     """
 
     on_policy: bool
@@ -50,8 +47,6 @@ class Algorithm:
     search: Mapping[str, Any] = dataclasses.field(
         default_factory=lambda: {**_RATES, **_NETWORKS}
     )
-    note: str = ""
-    page: str = ""
 
     def learns_with_memory(self, kinds: Container[str]) -> bool:
         """Returns whether it learns with memory in spaces of these classes."""
@@ -127,14 +122,12 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         optimizer={**_ADAM, "epsilon": 1e-5},
         memory=None,
         search=_SEARCH_OF_PPO,
-        note="for workers",
     ),
     "BehaviorCloning": Algorithm(
         on_policy=False,
         settings=_WITHOUT_TARGETS + "initial_log_std action_units",
         optimizer=_FAST_ADAM,
         offline=True,
-        page="bc",
     ),
     # Of Discrete actions those of DQN, of Box those of SAC.
     "CQL": Algorithm(
@@ -144,7 +137,6 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         offline=True,
         actions=("Box", "Discrete"),
         memory=("Discrete",),
-        note="on DQN or SAC",
     ),
     "CrossQ": Algorithm(
         on_policy=False,
@@ -179,7 +171,6 @@ ALGORITHMS: Mapping[str, Algorithm] = {
             "dataset.n_step": [1, 2, 3, 5],
             **_NETWORKS,
         },
-        note="double, dueling, C51, quantile, Rainbow, R2D2",
     ),
     "IQL": Algorithm(
         on_policy=False,
