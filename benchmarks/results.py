@@ -78,7 +78,7 @@ class Results:
 def plain(preset):
     """Returns the settings of a preset that make a difference to a run."""
     told = ("laptop", "source", "notes")
-    settings = {k: v for k, v in vars(preset).items() if k not in told}
+    settings = {k: v for k, v in preset.to_dict().items() if k not in told}
     return json.loads(json.dumps(settings))
 
 

@@ -49,6 +49,13 @@ def test_what_was_run_is_kept(tmp_path):
     assert not kept.has(table.OURS, 1)
 
 
+def test_the_stored_runs_are_those_of_the_presets():
+    stored = [path.stem for path in table.KEPT.glob("*.json")]
+    assert CARTPOLE in stored
+    for name in stored:
+        assert Results.read(table.KEPT, preset_of(name)).runs, name
+
+
 def test_runs_of_other_settings_are_forgotten(tmp_path):
     keep(tmp_path, [500.0], [500.0])
     other = preset_of(CARTPOLE).with_settings({"agent.gamma": 0.5})
