@@ -381,9 +381,9 @@ def prepare_minibatches(agent: keras.Model, steps: int = 1) -> None:
 def pays_to_compile(agent: keras.Model) -> bool:
     """Decides whether XLA compiles a round, where `jit_compile` is `"auto"`.
 
-    On a GPU it is 5 to 7 times as fast. On a CPU it is up to twice as fast,
-    but slower for convolutions, for bfloat16, and for layers that draw random
-    numbers.
+    On a GPU it is 5 to 7 times as fast. On a CPU it is about twice as fast for
+    small networks, but slower for convolutions, for bfloat16, and for layers
+    that draw random numbers.
     """
     slow = False
     # Those with more than two axes, except attention's, are convolutions.
