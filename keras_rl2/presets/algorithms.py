@@ -36,6 +36,8 @@ class Algorithm:
         search: Mapping from settings to ranges. The settings that
             `keras-rl2 tune` varies. Defaults to learning rate, discount
             factor and networks.
+        page: str. Name of its page in `docs/`. Defaults to the name of the
+            algorithm, in lower case.
     """
 
     on_policy: bool
@@ -47,6 +49,7 @@ class Algorithm:
     search: Mapping[str, Any] = dataclasses.field(
         default_factory=lambda: {**_RATES, **_NETWORKS}
     )
+    page: str = ""
 
     def learns_with_memory(self, kinds: Container[str]) -> bool:
         """Returns whether it learns with memory in spaces of these classes."""
@@ -128,6 +131,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         settings=_WITHOUT_TARGETS + "initial_log_std action_units",
         optimizer=_FAST_ADAM,
         offline=True,
+        page="bc",
     ),
     # Of Discrete actions those of DQN, of Box those of SAC.
     "CQL": Algorithm(

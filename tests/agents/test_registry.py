@@ -67,7 +67,7 @@ def test_presets_have_settings_and_defaults_of_each():
 
 
 def page_of(name):
-    stem = {"BehaviorCloning": "bc"}.get(name, name.lower())
+    stem = presets.ALGORITHMS[name].page or name.lower()
     return ROOT / "docs" / f"{stem}.md"
 
 
