@@ -106,8 +106,9 @@ class VectorEnvAdapter(abc.ABC):
         spaces.check_action_space(action_space)
         self.env = env
         single = _single(env)
-        self.name = _name(single)
         env_spec = getattr(single, "spec", None)
+        class_name = type(getattr(single, "unwrapped", single)).__name__
+        self.name = getattr(env_spec, "id", class_name)
         self.max_episode_steps = getattr(env_spec, "max_episode_steps", None)
         self.num_envs = int(num_envs)
         self.observation_space = observation_space
@@ -500,11 +501,3 @@ def _single(env: Any) -> Any:
     if without_spec and isinstance(inner, SyncVectorEnv):
         return inner.envs[0]
     return env
-
-
-def _name(env: object) -> str:
-    """Returns the id of an environment, or its class's name."""
-    env_id = getattr(getattr(env, "spec", None), "id", None)
-    if isinstance(env_id, str):
-        return env_id
-    return type(getattr(env, "unwrapped", env)).__name__
