@@ -65,7 +65,6 @@ from keras_rl2.training.compile_arguments import CompileArguments
 from keras_rl2.training.compile_arguments import GivenCallbacks
 from keras_rl2.training.compile_arguments import GivenOptimizer
 from keras_rl2.training.devices import Devices
-from keras_rl2.training.devices import default_device
 from keras_rl2.training.overriding import Overridden
 from keras_rl2.training.shared_programs import RoundSize
 from keras_rl2.updates import skipped_updates
@@ -215,6 +214,7 @@ class Agent(Described, keras.Model, abc.ABC):
     #: Updates that `fit` runs in one call; None for Keras' own loop.
     round_size: RoundSize | None = None
     train_function: Any
+    predict_function: Any
     #: Number of environment steps observed.
     env_steps = 0
     #: The methods of training that a custom class overrides.
@@ -363,8 +363,8 @@ class Agent(Described, keras.Model, abc.ABC):
                 but their outputs; None where the observation contains an
                 image. Without effect with `memory`. Defaults to `None`.
             device: str or None. Device of the agent and its updates, for
-                example `"cpu:0"`; None for the CPU where networks are small,
-                and otherwise for TensorFlow's default. Defaults to `None`.
+                example `"cpu:0"`; None for the present one, which is the first
+                GPU if there is one. Defaults to `None`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
             name: str or None. Name of the model. Defaults to `None`.
@@ -411,9 +411,6 @@ class Agent(Described, keras.Model, abc.ABC):
             normalize_observations=normalize_observations,
             normalization=normalization,
             initialization=initialization,
-        )
-        device = device or default_device(
-            adapter.observation_space, hidden or kind.default_hidden
         )
         return _made(kind, build, adapter, device, seed=seed, **settings)
 
@@ -1145,8 +1142,10 @@ class Agent(Described, keras.Model, abc.ABC):
             auto_scale_loss,
         )
         with self.devices.scope():
+            optimizer = given.make_optimizer(self)
+            self.devices.adopt(given.optimizers)
             super().compile(
-                optimizer=given.make_optimizer(self),
+                optimizer=optimizer,
                 steps_per_execution=given.first_steps_per_execution,
                 jit_compile=jit_compile,
                 run_eagerly=run_eagerly,
@@ -1324,13 +1323,10 @@ class Agent(Described, keras.Model, abc.ABC):
             self.devices.refuse_keras_loop()
             # It sets `train_function`, and returns nothing.
             super().make_train_function(force=force)
-            self.train_function = round_execution.checked(
-                self, self.train_function
-            )
+            made = round_execution.checked(self, self.train_function)
         else:
-            self.train_function = round_execution.RoundFunction(
-                self, self.round_size
-            )
+            made = round_execution.RoundFunction(self, self.round_size)
+        self.train_function = self.devices.placing(made)
         return self.train_function
 
     @arguments.refusing_unknown
@@ -1696,7 +1692,11 @@ class Agent(Described, keras.Model, abc.ABC):
                 "Expected `act(observation, state)` of an agent with recurrent "
                 f"networks. Received: `predict` of {type(self).__name__}"
             )
-        return super().make_predict_function(force)
+        if self.predict_function is None or force:
+            # It sets `predict_function`, and returns nothing.
+            super().make_predict_function(force)
+            self.predict_function = self.devices.placing(self.predict_function)
+        return self.predict_function
 
     def __new__(cls, *networks: Any, **given: Any) -> Self:
         """Raises an error for unknown arguments."""
@@ -1733,7 +1733,6 @@ def _made(
             seed=seed,
             **settings,
         )
-        agent.devices.placed = device
         agent.compile()
     return agent
 

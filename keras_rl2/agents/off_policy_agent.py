@@ -97,9 +97,10 @@ class OffPolicyAgent(Agent):
         )
         self.td_errors: tf.Variable | None = None
         # Random numbers of an update depend on the seed and its number only.
-        # A variable, so that agents of any seed can share a graph.
+        # A variable, so that agents of any seed can share a graph. TensorFlow
+        # keeps those of int32 off a GPU.
         drawn = seeds.sequence(self.seed).generate_state(_STREAMS) >> 1
-        self._draw_seeds = tf.Variable(drawn.astype("int32"), trainable=False)
+        self._draw_seeds = tf.Variable(drawn.astype("int64"), trainable=False)
 
     # Target networks.
 
@@ -170,8 +171,8 @@ class OffPolicyAgent(Agent):
 
     def _seed_of_draw(self, stream: int) -> Tensor:
         """Returns the seed of a draw of the current update."""
-        count = ops.cast(ops.convert_to_tensor(self.updates), "int32")
-        return tf.stack([self._draw_seeds[stream], count])
+        count = ops.convert_to_tensor(self.updates)
+        return tf.cast(tf.stack([self._draw_seeds[stream], count]), "int32")
 
     def get_state(self) -> dict[str, Any]:
         """Returns the whole state; see `Agent.get_state`."""

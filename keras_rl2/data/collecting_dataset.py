@@ -145,6 +145,9 @@ class CollectingDataset(RoundDataset):
     def bind(self, agent: CollectingAgent) -> None:
         """Binds the dataset to an agent, checking that the two fit."""
         agent.bind(self.env.observation_space, self.env.action_space)
+        if hasattr(self.env.env, "graph_env"):
+            with agent.devices.placement():
+                self.env.env.place()
         if agent is self.agent:
             return
         # First, so that an agent that raises an error is not bound.
@@ -181,11 +184,11 @@ class CollectingDataset(RoundDataset):
 
     def collect(self) -> Trajectory | None:
         """Takes the steps of a round; see `RoundDataset`."""
-        self._bound_agent()
+        agent = self._bound_agent()
         if self._collects_in_graph():
             return None
         self._rounds_begun = 1
-        with self._section("acting"):
+        with self._section("acting"), agent.devices.placement():
             try:
                 if isinstance(self.env, WorkerEnv):
                     self._begin_on_workers()

@@ -256,9 +256,10 @@ class ReplayDataset(CollectingDataset):
             self.batch_size = max(self.batch_size // 4, 1)
         if self.prioritized:
             shape = (self.updates_per_round, self.batch_size)
-            self._td_errors = tf.Variable(
-                tf.fill(shape, np.nan), trainable=False
-            )
+            with agent.devices.placement():
+                self._td_errors = tf.Variable(
+                    tf.fill(shape, np.nan), trainable=False
+                )
         if self.buffer is None:
             self.buffer = self._make_buffer(agent, sizes)
         buffer = self.buffer

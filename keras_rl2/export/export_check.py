@@ -9,6 +9,7 @@ import gymnasium
 import keras
 import numpy as np
 import numpy.typing as npt
+import tensorflow as tf
 
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import present
@@ -163,7 +164,9 @@ class _Compared(ActorSnapshot):
         noise: npt.NDArray[Any] | None = None,
     ) -> Actions:
         """Runs both, and returns the agent's action."""
-        own, action = super().__call__(observation, noise)
+        # A GPU may compute in TF32, the file computes in float32.
+        with tf.device("/CPU:0"):
+            own, action = super().__call__(observation, noise)
         _, other = self._file(observation, noise)
         same = np.ones(self.num_envs, np.bool_)
         for space, ours, theirs in zip(

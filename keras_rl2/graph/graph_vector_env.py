@@ -18,6 +18,7 @@ from keras import ops
 
 from keras_rl2.basics import seeds
 from keras_rl2.basics.arguments import check_positive
+from keras_rl2.basics.direct_call import present_device
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.envs.graph import random_numbers
 from keras_rl2.envs.graph.graph_env import GivenGraphEnv
@@ -143,12 +144,9 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         kind = self.kind
         self._begin = _BEGINNING.setdefault(kind, begin)
         self._advance = _ADVANCING.setdefault(kind, advance)
-        self._step = tf.function(
-            functools.partial(self._stepped), autograph=False, jit_compile=True
-        )
-        self.episodes = Episodes(
-            *map_leaves(tf.Variable, tuple(self._begin(_keys(0, num_envs))))
-        )
+        begun = self._begin(_keys(0, num_envs))
+        self._dtypes = map_leaves(lambda each: each.dtype, tuple(begun))
+        self._hold(begun)
         self._has_begun = False
 
     @property
@@ -290,7 +288,13 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     def observations(self) -> Any:
         """Returns the observations to act on next, arrays `[B, ...]`."""
-        return map_leaves(_array, self.episodes.observation)
+        return map_leaves(
+            lambda each, dtype: _array(each).astype(
+                dtype.as_numpy_dtype, copy=False
+            ),
+            self.episodes.observation,
+            Episodes(*self._dtypes).observation,
+        )
 
     def step(
         self, actions: Any
@@ -305,7 +309,8 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             truncated `[B]` bool, and a dict with `final_obs` and `_final_obs`
             where an episode has ended.
         """
-        transition = self._step(map_leaves(tf.constant, actions))
+        with tf.device(self.variables[0].device):
+            transition = self._step(map_leaves(tf.constant, actions))
         final, *outcome = transition
         reward, terminated, truncated = map(_array, outcome)
         ended = terminated | truncated
@@ -326,7 +331,7 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     def read(self) -> Episodes:
         """Returns the present episodes, in the graph."""
         return Episodes(
-            *map_leaves(ops.convert_to_tensor, tuple(self.episodes))
+            *map_leaves(tf.cast, tuple(self.episodes), self._dtypes)
         )
 
     def write(self, episodes: Episodes) -> None:
@@ -338,7 +343,23 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         for variable, value in zip(
             self.variables, leaves(tuple(episodes)), strict=True
         ):
-            variable.assign(value)
+            variable.assign(tf.cast(value, variable.dtype))
+
+    def place(self) -> None:
+        """Moves the episodes to the device on which operations run now."""
+        if self.variables[0].device != present_device():
+            self._hold(self.episodes)
+
+    def _hold(self, episodes: Episodes) -> None:
+        """Makes the variables that hold episodes, and the step that uses them.
+
+        Args:
+            episodes: `Episodes`. The first ones.
+        """
+        self.episodes = Episodes(*map_leaves(_variable, tuple(episodes)))
+        self._step = tf.function(
+            functools.partial(self._stepped), autograph=False, jit_compile=True
+        )
 
     @property
     def variables(self) -> list[tf.Variable]:
@@ -387,6 +408,14 @@ def _keys(seed: int | list[int], num_envs: int) -> Tensor:
         )
     words = [divmod(each % 2**64, 2**32) for each in seed]
     return ops.convert_to_tensor(np.array(words, np.uint32))
+
+
+def _variable(value: Any) -> tf.Variable:
+    """Returns a variable that can be on a GPU, which none of int32 can."""
+    value = tf.identity(value)
+    return tf.Variable(
+        tf.cast(value, "int64") if value.dtype == "int32" else value
+    )
 
 
 def _array(value: Any) -> np.ndarray:

@@ -149,6 +149,7 @@ class CollectingAgent(Policy, Protocol):
     """An agent for any dataset of `fit`.
 
     Attributes:
+        devices: `keras_rl2.training.devices.Devices`.
         env_steps: int. Steps taken so far; the dataset counts them up.
         on_policy: bool. Whether the agent learns from rollouts of its present
             policy. If so it is a `RolloutAgent`, and otherwise a `ReplayAgent`.
@@ -156,6 +157,7 @@ class CollectingAgent(Policy, Protocol):
             environment.
     """
 
+    devices: Any
     env_steps: int
     on_policy: bool
     whole_episodes: bool

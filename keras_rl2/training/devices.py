@@ -2,35 +2,18 @@
 
 import contextlib
 from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
-import gymnasium
 import keras
 import tensorflow as tf
 
+from keras_rl2.basics.direct_call import is_gpu
+from keras_rl2.basics.direct_call import present_device
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.networks.model_layers import all_layers
-from keras_rl2.spaces.supported import is_image
-from keras_rl2.spaces.supported import space_tree
-from keras_rl2.spaces.trees import leaves
 
 TrainStep = Callable[[Any], dict[str, Tensor]]
-
-# Width of layers up to which a GPU takes longer to start kernels than a CPU to
-# compute them.
-_SMALL = 256
-
-
-def default_device(
-    observation_space: gymnasium.Space[Any], widths: Sequence[int]
-) -> str | None:
-    """Returns the device of new networks: beside a GPU, the CPU if small."""
-    gpus = tf.config.list_physical_devices("GPU")
-    if not gpus or tf.distribute.has_strategy():
-        return None
-    images = any(map(is_image, leaves(space_tree(observation_space))))
-    return None if images or max(widths, default=0) > _SMALL else "cpu:0"
 
 
 class Devices:
@@ -40,8 +23,8 @@ class Devices:
 
     Attributes:
         strategy: `tf.distribute.Strategy` or None.
-        placed: str or None. The device that holds the agent, such as `"cpu:0"`;
-            None for the default of TensorFlow.
+        placed: str or None. The device on which the agent was made; None for
+            the only one, and with a strategy.
     """
 
     def __init__(self) -> None:
@@ -52,18 +35,47 @@ class Devices:
             if not isinstance(self.strategy, tf.distribute.MirroredStrategy):
                 name = type(self.strategy).__name__
                 raise _refused("the scope of a `MirroredStrategy`", name)
+        elif len(tf.config.list_logical_devices()) > 1:
+            self.placed = present_device()
 
     @property
     def has_gpu(self) -> bool:
-        """Whether the agent may be on a GPU."""
-        on_cpu = self.placed is not None and self.placed.startswith("cpu")
-        return bool(tf.config.list_physical_devices("GPU")) and not on_cpu
+        """Whether the agent is on a GPU."""
+        return self.placed is not None and is_gpu(self.placed)
 
     def placement(self) -> Any:
         """Runs the operations within on the device of the agent."""
         if self.placed is None:
             return contextlib.nullcontext()
         return keras.device(self.placed)
+
+    def placing(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Returns a function that runs another one on the agent's device."""
+        if self.placed is None:
+            return function
+
+        def run(*inputs: Any) -> Any:
+            with self.placement():
+                return function(*inputs)
+
+        return run
+
+    def elsewhere(
+        self, variables: Iterable[keras.Variable]
+    ) -> list[keras.Variable]:
+        """Returns those of the variables that are on another device."""
+        if self.placed is None:
+            return []
+        return [each for each in variables if each.value.device != self.placed]
+
+    def adopt(self, optimizers: Iterable[keras.optimizers.Optimizer]) -> None:
+        """Moves the variables of optimizers to the agent's device."""
+        for optimizer in optimizers:
+            for each in self.elsewhere(optimizer.variables):
+                # Keras has no public way, and makes some with the optimizer.
+                each._value = tf.Variable(
+                    tf.identity(each.value), trainable=each.trainable
+                )
 
     def scope(self) -> Any:
         """Creates the variables within on all devices."""

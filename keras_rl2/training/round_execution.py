@@ -65,8 +65,7 @@ class RoundFunction:
         )
         # Graphs that TensorFlow runs itself are to follow the options of
         # `tf.config`, and only TensorFlow knows where arrays are on a GPU.
-        gpus = tf.config.list_logical_devices("GPU")
-        self._directly = size.compiled and not gpus
+        self._directly = size.compiled and not agent.devices.has_gpu
         self._graphs: dict[tuple[Any, ...], _Graph] = {}
         # Names of the logs and shapes of the report, written while tracing.
         self._described: dict[str, Any] = {}
@@ -88,12 +87,11 @@ class RoundFunction:
             arrays.append(each)
         if form not in self._graphs:
             trace = functools.partial(self._trace, one_round)
-            shared, likeness = shared_programs.PRESENT.get(), None
-            if shared is not None:
-                likeness = shared_programs.likeness(self._agent, self._size)
-            if shared is None or likeness is None:
+            shared = shared_programs.PRESENT.get()
+            if shared is None:
                 program = trace()
             else:
+                likeness = shared_programs.likeness(self._agent, self._size)
                 program = shared.find(likeness, form, trace)
                 self._described.update(program.described)
             self._graphs[form] = self._calling(program)
@@ -398,6 +396,9 @@ def pays_to_compile(agent: keras.Model) -> bool:
         for each in layers_within(layer) if kernels else ():
             if isinstance(each, keras.layers.EinsumDense):
                 kernels.difference_update(map(id, each.trainable_variables))
+    # A program of XLA reads no variables of other devices.
+    if agent.devices.elsewhere(agent.variables):
+        return False
     if agent.devices.has_gpu:
         return True
     return not (slow or kernels or drawing_layers(agent))

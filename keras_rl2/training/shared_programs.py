@@ -143,11 +143,15 @@ class SharedPrograms:
 
     def find(
         self,
-        likeness: Likeness,
+        likeness: Likeness | None,
         form: tuple[Any, ...],
         trace: Callable[[], Program],
     ) -> Program:
         """Returns the program of an agent, traced if there is none like it."""
+        if likeness is None:
+            # Keras does not promise that two threads can trace at a time.
+            with self._lock:
+                return trace()
         known = (likeness.key, form)
         key: tuple[Any, ...] = (*known, *likeness.numbers.values())
         numbers: list[tf.Variable] = []
