@@ -8,6 +8,23 @@ import pytest
 collect_ignore_glob = ["tests/support/*_programs.py"]
 
 
+def pytest_addoption(parser):
+    """Adds the option that plays a GPU."""
+    parser.addoption(
+        "--played-gpu",
+        action="store_true",
+        help="run as users do, beside a GPU that a second CPU device plays",
+    )
+
+
+def pytest_configure(config):
+    """Plays the GPU, if asked to, before TensorFlow makes its devices."""
+    if config.option.played_gpu:
+        from support import played_gpu
+
+        played_gpu.install()
+
+
 @pytest.fixture(autouse=True, scope="session")
 def compile_little(request):
     """Trains without XLA and without graph optimization, keeps conversions.
@@ -19,7 +36,8 @@ def compile_little(request):
     Yields:
         What decides whether XLA pays.
     """
-    if request.config.option.markexpr == "learning":
+    options = request.config.option
+    if options.markexpr == "learning" or options.played_gpu:
         yield
         return
     from keras_rl2.policies import actors
