@@ -225,7 +225,7 @@ class Agent(Described, keras.Model, abc.ABC):
     #: The dataset of the last `fit`.
     rollouts: Any = None
     _is_loaded = False
-    _traced_variables: frozenset[int] | None = None
+    _traced: tuple[Any, ...] | None = None
 
     def __init__(
         self,
@@ -1308,11 +1308,11 @@ class Agent(Described, keras.Model, abc.ABC):
 
     def make_train_function(self, force: bool = False) -> Any:
         """Makes the train function of `fit`: one TensorFlow call per round."""
-        traced = self._traced_variables
+        traced = self._traced
         changing = (*self.trainable_variables, *self.normalizing.changing)
-        self._traced_variables = frozenset(map(id, changing))
-        has_changed = traced not in (None, self._traced_variables)
-        force = force or has_changed or self.target_networks.retrace
+        moves = self.target_networks.settings
+        self._traced = frozenset(map(id, changing)), moves
+        force = force or traced not in (None, self._traced)
         if self.train_function is not None and not force:
             return self.train_function
         if self.built:

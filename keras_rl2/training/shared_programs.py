@@ -91,12 +91,12 @@ class SharedPrograms:
     """Traces and compiles a round once for all agents that are alike.
 
     Agents are alike if they have the same class, the same `get_config` but for
-    seeds and names, the same optimizer but for a constant learning rate, and
-    rounds of the same size. The program of the first of them then takes the
-    variables of the others. Seeds of layers of your own count as differences,
-    and agents with functions of your own, such as an activation, are not
-    shared: a config has only the names of functions. What else an agent of your
-    own class depends on must be in its `get_config`.
+    seeds and names, the same optimizer but for a constant learning rate, the
+    same updates of target networks, and rounds of the same size. The program of
+    the first of them then takes the variables of the others. Seeds of layers of
+    your own count as differences, and agents with functions of your own, such
+    as an activation, are not shared: a config has only the names of functions.
+    What else an agent of your own class depends on must be in its `get_config`.
 
     Agents of this library that differ in their `shared_numbers`, too, share a
     second program, which reads these numbers from variables. The first one
@@ -166,11 +166,14 @@ class SharedPrograms:
             variables = [*likeness.variables, *numbers]
             handles = [each.handle for each in variables]
             if key not in self._programs:
+                before = _attributes(likeness.agent)
                 with likeness.reading(numbers):
                     program = trace()
+                # Code of a user may set attributes while it is traced.
+                unchanged = before == _attributes(likeness.agent)
                 places = {id(each): i for i, each in enumerate(handles)}
                 captured = program.function.captured_inputs
-                if all(id(each) in places for each in captured):
+                if unchanged and {*map(id, captured)} <= places.keys():
                     order = [places[id(each)] for each in captured]
                     self._programs[key] = program, order
                     self._known.add(known)
@@ -186,6 +189,11 @@ class SharedPrograms:
 PRESENT: contextvars.ContextVar[SharedPrograms | None] = contextvars.ContextVar(
     "shared_programs", default=None
 )
+
+
+def _attributes(agent: keras.Model) -> dict[str, int]:
+    """Returns the identities of the attributes of an agent."""
+    return {name: id(each) for name, each in vars(agent).items()}
 
 
 def likeness(agent: keras.Model, size: RoundSize) -> Likeness | None:
@@ -210,11 +218,19 @@ def likeness(agent: keras.Model, size: RoundSize) -> Likeness | None:
     variables += agent.update_variables
     variables += size.rounds.variables() if size.rounds else ()
     trained = {id(each.value) for each in agent.trainable_variables}
+    places = {id(each): i for i, each in enumerate(agent.state_variables)}
+    moves = [
+        tuple(places.get(part, part) for part in settings)
+        for settings in agent.target_networks.settings
+    ]
     shapes = [
         (tuple(each.shape), each.dtype.name, id(each) in trained)
         for each in variables
     ]
-    key = (type(agent), described, size[:3], of_rounds, tuple(shapes))
+    key = (
+        *(type(agent), described, size[:3], of_rounds),
+        *(tuple(shapes), tuple(moves)),
+    )
     return Likeness(agent, key, numbers, variables)
 
 
@@ -248,6 +264,9 @@ def _optimizer_configs(agent: keras.Model) -> list[Any]:
     if joined and not has_critic:
         raise TypeError("It is a function of a user that assigns variables")
     for part in parts_of(optimizer):
+        # Keras tells by this attribute alone; a config does not say it.
+        if getattr(part, "_exclude_from_weight_decay", None) is not None:
+            raise TypeError("Variables are excluded from weight decay")
         config = keras.saving.serialize_keras_object(part)
         if isinstance(config["config"].get("learning_rate"), float):
             del config["config"]["learning_rate"]

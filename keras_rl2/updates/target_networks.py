@@ -116,7 +116,6 @@ class TargetNetworks:
     def __init__(self) -> None:
         self._own: list[TargetUpdate] = []
         self._asked: dict[int, TargetUpdate] = {}
-        self._traced: tuple[Any, ...] | None = None
 
     def follow(self, updates: Iterable[TargetUpdate]) -> None:
         """Sets the updates that apply by default."""
@@ -141,14 +140,9 @@ class TargetNetworks:
         return list(self._asked.values()) or self._own
 
     @property
-    def _settings(self) -> tuple[Any, ...]:
-        """The settings that a trace depends on."""
+    def settings(self) -> tuple[tuple[Any, ...], ...]:
+        """The settings of each move in force, on which a trace depends."""
         return tuple(each.settings for each in self.present)
-
-    @property
-    def retrace(self) -> bool:
-        """Whether a graph was made with other moves than those in force."""
-        return self._traced is not None and self._traced != self._settings
 
     def copy(self) -> None:
         """Makes all targets equal to their sources."""
@@ -162,7 +156,6 @@ class TargetNetworks:
         Before the very first update they are made equal to their sources, since
         the weights of the sources may have been set in the meantime.
         """
-        self._traced = self._settings
         if not self.present:
             yield
             return

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 import keras_rl2 as rl
 from keras_rl2.training import shared_programs
+from keras_rl2.training.shared_programs import RoundSize
 from keras_rl2.training.shared_programs import SharedPrograms
 from support.agents import KINDS
 from support.agents import make_agent
@@ -43,10 +44,10 @@ class Searched(SharedPrograms):
         raise Found(likeness.key, likeness.numbers, form)
 
 
-def program_of(agent, dataset):
+def program_of(agent, dataset, callbacks=()):
     """Returns what the program of an agent's rounds depends on."""
     with Searched().used(), pytest.raises(Found) as found:
-        agent.fit(dataset, epochs=1, verbose=0)
+        agent.fit(dataset, epochs=1, callbacks=callbacks, verbose=0)
     return found.value.args
 
 
@@ -62,6 +63,14 @@ def program_by(optimizer, **others):
     arguments = {"optimizer": optimizer, **others}
     name = "TD3" if others else "PPO"
     return program_with(name, compile_arguments=arguments)
+
+
+def likeness_by(optimizer):
+    """Returns the likeness of an agent with an optimizer."""
+    agent = make_agent(
+        KINDS["PPO"], make_env(), compile_arguments={"optimizer": optimizer}
+    )
+    return shared_programs.likeness(agent, RoundSize(1, False, False))
 
 
 def assert_same(found, expected):
@@ -113,6 +122,9 @@ def test_other_optimizers_are_other_programs():
         adam(decay.PolynomialDecay(1e-3, 100)),
     ):
         assert usual != program_by(optimizer)
+    excluding = keras.optimizers.AdamW(1e-3)
+    excluding.exclude_from_weight_decay(var_names=["bias"])
+    assert likeness_by(excluding) is None
     usual, equal, other = (
         program_by(adam(1e-3), critic_optimizer=adam(1e-3, beta_1=beta))
         for beta in (0.9, 0.9, 0.5)
@@ -245,8 +257,48 @@ class Counting(rl.PPO):
         return super().train_step(batch)
 
 
+class Tracing(rl.PPO):
+    """An agent that sets an attribute while a round is traced."""
+
+    def loss_terms(self, policy, value, batch):
+        self.traced = True
+        return super().loss_terms(policy, value, batch)
+
+
+def test_an_agent_with_other_moves_of_targets_is_another_program():
+    def program(*callbacks, seed=1):
+        env = make_env()
+        agent = make_agent(KINDS["DQN"], env, seed=seed)
+        dataset = KINDS["DQN"].make_dataset(env)
+        return program_of(agent, dataset, callbacks=callbacks)
+
+    sync = rl.callbacks.TargetNetworkSync
+    usual = program()
+    assert usual == program(sync(tau=0.01), seed=2)
+    assert usual != program(sync(tau=0.5))
+    assert usual != program(sync(tau=0.01, every=2))
+
+
+def test_a_second_fit_moves_targets_by_its_own_callback():
+    """Also where the program of the first was that of another agent."""
+    programs = SharedPrograms()
+    case, weights = KINDS["DQN"], []
+    for using in (programs, programs, SharedPrograms()):
+        env = make_env()
+        agent = make_agent(case, env, seed=1)
+        dataset = case.make_dataset(env)
+        with using.used():
+            agent.fit(dataset, verbose=0)
+        sync = rl.callbacks.TargetNetworkSync(tau=1.0)
+        agent.fit(dataset, callbacks=[sync], verbose=0)
+        weights.append(agent.get_weights())
+        for target, source in agent.target_pairs:
+            np.testing.assert_equal(target.get_weights(), source.get_weights())
+    np.testing.assert_equal(weights[1], weights[2])
+
+
 def test_what_nobody_knows_is_not_shared():
-    """Neither a variable nor a function, of which a config says only names."""
+    """A variable, an attribute set by tracing, and a function by its name."""
 
     def scaled(x):
         return 2.0 * x
@@ -258,7 +310,8 @@ def test_what_nobody_knows_is_not_shared():
     env = rl.envs.as_vector_env("CartPole-v1")
     counting = Counting.for_env(env, hidden=(8,), seed=0)
     programs = SharedPrograms()
-    for agent in (counting, rl.PPO(network(2), network(1), seed=0)):
+    tracing = Tracing.for_env(env, hidden=(8,), seed=0)
+    for agent in (counting, tracing, rl.PPO(network(2), network(1), seed=0)):
         agent.compile(jit_compile=False)
         with programs.used():
             agent.fit(KINDS["PPO"].make_dataset(env), verbose=0)
