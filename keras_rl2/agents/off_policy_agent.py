@@ -171,8 +171,8 @@ class OffPolicyAgent(Agent):
 
     def _seed_of_draw(self, stream: int) -> Tensor:
         """Returns the seed of a draw of the current update."""
-        count = ops.convert_to_tensor(self.updates)
-        return tf.cast(tf.stack([self._draw_seeds[stream], count]), "int32")
+        count = ops.cast(ops.convert_to_tensor(self.updates), "int32")
+        return tf.stack([ops.cast(self._draw_seeds[stream], "int32"), count])
 
     def get_state(self) -> dict[str, Any]:
         """Returns the whole state; see `Agent.get_state`."""
