@@ -142,7 +142,9 @@ def main():
     if arguments.task:
         print(json.dumps(ours(**json.loads(arguments.task))))
         return
-    folder = arguments.data or Path(tempfile.mkdtemp())
+    folder = arguments.data
+    if folder is None and not arguments.report:
+        folder = Path(tempfile.mkdtemp())
     if arguments.curves:
         for name in arguments.cases or itertools.chain(*CURVES.values()):
             keep_curves(name, data_of(CASES[name], folder), arguments)

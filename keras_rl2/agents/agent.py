@@ -658,7 +658,7 @@ class Agent(Described, keras.Model, abc.ABC):
     def act(
         self,
         observation: Tree[npt.ArrayLike],
-        state: Sequence[Any] | bool | None = None,
+        state: Sequence[Any] | None = None,
         deterministic: bool = False,
         *,
         return_log_prob: bool = False,
@@ -670,8 +670,7 @@ class Agent(Described, keras.Model, abc.ABC):
                 for a Dict or Tuple space a dict or tuple of these.
             state: tuple of `[B, ...]` or None. State of a recurrent policy: at
                 first `initial_state(B)`, then the state returned by the last
-                call. Defaults to `None`: the initial state. (A bool is taken
-                as `deterministic`, as in version 0.1.0.)
+                call. Defaults to `None`: the initial state.
             deterministic: bool. Whether to take the most probable action
                 instead of a sample. Defaults to `False`.
             return_log_prob: bool. Whether to return the log-probability of
@@ -690,8 +689,6 @@ class Agent(Described, keras.Model, abc.ABC):
         """
         self._require_bound()
         self.check_loaded()
-        if isinstance(state, bool):
-            deterministic, state = state, None
         with self.devices.placement():
             return self._acting.act(
                 observation, state, deterministic, return_log_prob
@@ -1334,13 +1331,13 @@ class Agent(Described, keras.Model, abc.ABC):
         self,
         x: object = None,
         *,
-        episodes: int = 10,
-        deterministic: bool = True,
-        num_envs: int = 1,
+        episodes: int | None = None,
+        deterministic: bool | None = None,
+        num_envs: int | None = None,
         seed: int | None = None,
         env_kwargs: Mapping[str, Any] | None = None,
-        wrappers: Sequence[EnvWrapper] = (),
-        updates: int = 5000,
+        wrappers: Sequence[EnvWrapper] | None = None,
+        updates: int | None = None,
         verbose: int | Literal["auto"] = "auto",
         return_dict: bool = True,
         callbacks: object = None,
@@ -1356,11 +1353,12 @@ class Agent(Described, keras.Model, abc.ABC):
             x: An environment, an id string, or an `EvaluationDataset`; an
                 `OfflineDataset`, from which the return is estimated. Defaults
                 to `None`.
-            episodes: int. Episodes to play. Defaults to `10`.
-            deterministic: bool. Whether the mode of the policy is taken
-                instead of a sample. Defaults to `True`.
-            num_envs: int. Environments to make when `x` is an id or a
-                function. Defaults to `1`.
+            episodes: int or None. Episodes to play; None for 10. Defaults to
+                `None`.
+            deterministic: bool or None. Whether the mode of the policy is
+                taken instead of a sample; None for True. Defaults to `None`.
+            num_envs: int or None. Environments to make when `x` is an id or a
+                function; None for 1. Defaults to `None`.
             seed: int or None. Seeds environments and sampling, the same for
                 every evaluation; None for other episodes each time, or for 0
                 with an `OfflineDataset`. Defaults to `None`.
@@ -1368,11 +1366,11 @@ class Agent(Described, keras.Model, abc.ABC):
                 made of an id, as `gymnasium.make` takes them. Defaults to
                 `None`.
             wrappers: sequence of functions from a `gymnasium.Env` to another
-                one, applied to each environment that is made of an id.
-                Defaults to `()`.
-            updates: int. Updates of the networks that estimate the return from
-                an `OfflineDataset`; see `OfflineEvaluation`. Defaults to
-                `5000`.
+                one, or None. They are applied to each environment that is made
+                of an id. Defaults to `None`.
+            updates: int or None. Updates of the networks that estimate the
+                return from an `OfflineDataset`, see `OfflineEvaluation`; None
+                for 5000. Defaults to `None`.
             verbose: int or str. Argument of Keras without effect. Defaults to
                 `"auto"`.
             return_dict: bool. Argument of Keras; the result is always a dict.

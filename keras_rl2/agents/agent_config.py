@@ -1,12 +1,14 @@
 """The constructor arguments of an agent as plain data."""
 
 import contextlib
+import types
 from collections.abc import Mapping
 from typing import Any
 
 import keras
 
 from keras_rl2.basics.inherited_arguments import argument_names
+from keras_rl2.networks.model_layers import layers_within
 from keras_rl2.networks.network_copies import NetworkCopy
 from keras_rl2.networks.network_copies import is_wholly_described
 
@@ -132,12 +134,39 @@ def _difference_when_made_again(network: keras.Model) -> str | None:
         made = type(network).from_config(network.get_config())
         if network.built and not made.built:
             made.build_from_config(network.get_build_config())
-        if not made.built:
-            # Its shapes are unknown until the first call.
-            return None
-        ours = [tuple(each.shape) for each in network.weights]
-        theirs = [tuple(each.shape) for each in made.weights]
     except Exception as error:
         return f"{type(error).__name__}: {error}"
-    different = f"with weights of {ours}, restored as {theirs}"
-    return None if ours == theirs else different
+    for layer, again in zip(*map(layers_within, (network, made)), strict=False):
+        ours, theirs = _plain_attributes(layer), _plain_attributes(again)
+        for name in sorted(ours.keys() & theirs.keys()):
+            if ours[name] != theirs[name]:
+                return f"with {name}={ours[name]}, restored as {theirs[name]}"
+    if not made.built:
+        # Its shapes are unknown until the first call.
+        return None
+    shapes, restored = (
+        [tuple(each.shape) for each in model.weights]
+        for model in (network, made)
+    )
+    different = f"with weights of {shapes}, restored as {restored}"
+    return None if shapes == restored else different
+
+
+def _plain_attributes(layer: keras.layers.Layer) -> dict[str, object]:
+    """Returns numbers, strings and Keras' functions among the attributes.
+
+    Only those that the class of the layer sets.
+    """
+    inherited = vars(keras.Model()).keys() | {"name"}
+    return {
+        name: value
+        for name, value in vars(layer).items()
+        if name not in inherited
+        and (
+            isinstance(value, (int, float, str))
+            or (
+                str(getattr(value, "__module__", "")).startswith("keras.")
+                and isinstance(value, types.FunctionType)
+            )
+        )
+    }

@@ -59,30 +59,6 @@ def present(**given: Any) -> dict[str, Any]:
     return {key: value for key, value in given.items() if value is not None}
 
 
-def changed(
-    given: Mapping[str, Any], *functions: Callable[..., Any]
-) -> dict[str, Any]:
-    """Returns the arguments that are not the default.
-
-    Example:
-
-    >>> def play(episodes: int = 10, seed: int | None = None): ...
-    >>> changed({"episodes": 10, "seed": 0}, play)
-    {'seed': 0}
-    """
-    defaults = {
-        name: each.default
-        for function in functions
-        for name, each in inspect.signature(function).parameters.items()
-    }
-    return {
-        name: value
-        for name, value in given.items()
-        # An array cannot be compared.
-        if type(value) is not type(defaults[name]) or value != defaults[name]
-    }
-
-
 def check_in_range(**ranges: tuple[Any, float, float]) -> None:
     """Raises if a hyper-parameter is out of range.
 

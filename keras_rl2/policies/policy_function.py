@@ -283,6 +283,8 @@ class Acting:
         initial = self._agent.initial_state(count)
         if state is None:
             state = initial
+        # A bool, say, that was meant as another argument.
+        state = state if isinstance(state, Sequence) else [state]
         shapes = [np.shape(each) for each in state]
         expected = [each.shape for each in initial]
         if shapes != expected:

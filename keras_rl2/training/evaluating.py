@@ -3,7 +3,7 @@
 import inspect
 from typing import Any
 
-from keras_rl2.basics.arguments import changed
+from keras_rl2.basics.arguments import present
 from keras_rl2.basics.arguments import refuse_unknown
 from keras_rl2.data.evaluation import EvaluationDataset
 from keras_rl2.offline.offline import OfflineDataset
@@ -12,7 +12,7 @@ from keras_rl2.offline.offline_evaluation import OfflineEvaluation
 
 def evaluate(agent: Any, x: Any, **settings: Any) -> dict[str, float]:
     """Plays episodes, or estimates their returns from recorded ones."""
-    given = changed(settings, OfflineEvaluation, EvaluationDataset)
+    given = present(**settings)
     if isinstance(x, OfflineEvaluation):
         refuse_unknown("`evaluate` of an `OfflineEvaluation`", given, [])
         return x.play(agent)

@@ -236,8 +236,11 @@ def test_arguments_of_act_and_evaluate(env, agent):
     for shape in ((), (4,), (2, 4), (2, 3, 3)):
         with raises(r"one observation of shape \(3,\)", "shape"):
             agent.act(np.zeros(shape))
-    with raises("no further arguments", "episodes"):
-        agent.evaluate(rl.EvaluationDataset(env, 1), episodes=2)
+    for episodes in (2, 10):
+        with raises("no further arguments", "episodes"):
+            agent.evaluate(rl.EvaluationDataset(env, 1), episodes=episodes)
+    with raises("Expected a state", r"shapes \[\(\)\]"):
+        agent.act(np.zeros(3), True)
 
 
 # Constructor and `for_env`.
@@ -326,7 +329,9 @@ def test_the_log_prob_is_that_of_the_action_that_is_returned(name, pair):
     agent = make_agent(EVERY_AGENT[name], make_env(pair))
     batch = np.random.default_rng(0).normal(size=(7, 3)).astype("float32")
     for deterministic in (False, True):
-        action, log_prob = agent.act(batch, deterministic, return_log_prob=True)
+        action, log_prob = agent.act(
+            batch, deterministic=deterministic, return_log_prob=True
+        )
         assert log_prob.shape == (7,)
         assert log_prob.dtype == np.float32
         assert all(map(agent.action_space.contains, action))

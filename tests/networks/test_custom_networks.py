@@ -30,6 +30,19 @@ class Custom(keras.Model):
         return self.out(self.drop(self.second(self.first(x))))
 
 
+class Scaled(keras.Model):
+    """A network with values that its weights do not show."""
+
+    def __init__(self, scale=1.0, activation="relu", **kwargs):
+        super().__init__(**kwargs)
+        self.scale = scale
+        self.hidden = keras.layers.Dense(4, activation)
+        self.out = keras.layers.Dense(3)
+
+    def call(self, x):
+        return self.scale * self.out(self.hidden(x))
+
+
 class CustomCritic(keras.Model):
     def __init__(self, units):
         super().__init__()
@@ -302,3 +315,22 @@ def test_losses_of_a_twin_that_is_a_copy_count():
     expected = 9.0 + 0.01 * np.square(kernel).sum()
     added = float(added_losses(twin))
     assert added == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("given", "lost"),
+    [
+        ({"scale": 2.0}, "scale=2.0, restored as 1.0"),
+        ({"activation": "tanh"}, "activation=<function tanh"),
+    ],
+)
+def test_a_network_whose_config_loses_a_value_is_not_saved(
+    given, lost, tmp_path
+):
+    agent = rl.DQN(Scaled(**given), seed=0)
+    env = make_env()
+    agent.bind(env.observation_space, env.action_space)
+    agent.compile()
+    with pytest.raises(ValueError, match=f"Expected.*get_config.*{lost}"):
+        agent.save(tmp_path / "agent.keras")
+    assert not list(tmp_path.iterdir())
