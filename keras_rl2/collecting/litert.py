@@ -1,5 +1,6 @@
 """Policies that run in the LiteRT interpreter, without TensorFlow."""
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,6 +49,8 @@ class LiteRTRunner:
         self.threads = threads
         self.observations = tuple(observations)
         self._interpreter = interpreter
+        # It holds the arrays of one call.
+        self._calling = threading.Lock()
         details: dict[str, int] = {}
         for each in interpreter.get_input_details():
             # The converter extends names: `serving_default_noise:0` -> `noise`.
@@ -64,9 +67,10 @@ class LiteRTRunner:
 
     def set_weights(self, weights: Sequence[Any]) -> None:
         """Copies the weights into the interpreter's inputs."""
-        for index, weight in zip(self._weights, weights, strict=True):
-            if index is not None:
-                self._interpreter.set_tensor(index, np.asarray(weight))
+        with self._calling:
+            for index, weight in zip(self._weights, weights, strict=True):
+                if index is not None:
+                    self._interpreter.set_tensor(index, np.asarray(weight))
 
     def __call__(
         self, observation: Any, noise: Any, memory: Sequence[Any] = ()
@@ -78,13 +82,14 @@ class LiteRTRunner:
             if isinstance(observation, np.ndarray)
             else leaves(observation)
         )
-        for index, array in zip(
-            self._inputs, (*given, noise, *memory), strict=False
-        ):
-            if index is not None:
-                interpreter.set_tensor(index, array)
-        interpreter.invoke()
-        return [*map(interpreter.get_tensor, self._outputs)]
+        with self._calling:
+            for index, array in zip(
+                self._inputs, (*given, noise, *memory), strict=False
+            ):
+                if index is not None:
+                    interpreter.set_tensor(index, array)
+            interpreter.invoke()
+            return [*map(interpreter.get_tensor, self._outputs)]
 
 
 def for_environment(action: Tree[ArraySpec], outputs: list[Any]) -> Any:

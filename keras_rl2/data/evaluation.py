@@ -1,5 +1,6 @@
 """Evaluation of a policy over whole episodes."""
 
+import threading
 import warnings
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -36,7 +37,7 @@ class EvaluationDataset:
     Each environment plays a fixed share of the episodes, so that short episodes
     are not counted more often than long ones. If the shares are not equal, the
     last environments play one more: 10 episodes in 4 environments are 2, 2, 3
-    and 3.
+    and 3. Evaluations of several threads run one after another.
 
     Args:
         env: A `gymnasium.Env`, a `gymnasium.vector.VectorEnv`, an EnvPool
@@ -108,7 +109,9 @@ class EvaluationDataset:
             their mean length.
         """
         agent.bind(self.env.observation_space, self.env.action_space)
-        returns, lengths = self._run(agent, actor or self._snapshot(agent))
+        # Not made before, since a lock cannot be copied.
+        with vars(self).setdefault("_playing", threading.Lock()):
+            returns, lengths = self._run(agent, actor or self._snapshot(agent))
         return {
             "episode_return": float(np.mean(returns)),
             "episode_return_std": float(np.std(returns)),

@@ -9,10 +9,12 @@ that load the model are not affected.
 import json
 import os
 import textwrap
+import threading
 import zipfile
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from typing import TypeAlias
@@ -286,6 +288,9 @@ class PolicyFile:
         self._action = action_spec(self.action_space)
         self._path = path
         self._runtime = runtime_of(path, self.format)
+        # LiteRT's interpreter holds the arrays of one call.
+        litert = self.format == LITERT
+        self._alone: Any = threading.Lock() if litert else nullcontext()
 
     @property
     def deterministic(self) -> bool:
@@ -371,7 +376,8 @@ class PolicyFile:
             for each in self.manifest["inputs"]
         }
         try:
-            found = self._runtime(given)
+            with self._alone:
+                found = self._runtime(given)
         except Exception as error:
             raise no_policy(self._path, error) from error
         return {

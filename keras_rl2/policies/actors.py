@@ -275,7 +275,7 @@ def _make_runner(
         return fallback
     if key is not None:
         if len(_kept) >= _MOST_KEPT:
-            del _kept[next(iter(_kept))]
+            _kept.pop(next(iter(_kept)), None)
         _kept[key] = converted
     return runner
 
