@@ -21,6 +21,7 @@ from keras_rl2.basics.shapes import Tensor
 __all__ = ["ObservationNormalization"]
 
 _LARGEST = float(np.finfo(np.float32).max)
+_ROUNDING = float(np.finfo(np.float32).eps)
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -90,19 +91,24 @@ class ObservationNormalization(keras.layers.Layer):
         shape = cast(tuple[int, ...], tuple(input_shape[1:]))
 
         def statistic(
-            name: str, initializer: str, shape: Sequence[int] = shape
+            name: str,
+            initializer: str,
+            shape: Sequence[int] = shape,
+            dtype: str = "float64",
         ) -> keras.Variable:
             return self.add_weight(
                 shape=shape,
                 initializer=initializer,
                 trainable=False,
-                dtype="float32",
+                dtype=dtype,
                 autocast=False,
                 name=name,
             )
 
-        self.mean = statistic("mean", "zeros")
-        self.variance = statistic("variance", "ones")
+        self.mean = statistic("mean", "zeros", dtype="float32")
+        self.variance = statistic("variance", "ones", dtype="float32")
+        # In float64: sums of float32 would lose a small deviation from a large
+        # mean. LiteRT does not compute in float64, so the two above do not.
         self.running_mean = statistic("running_mean", "zeros")
         self.running_variance = statistic("running_variance", "ones")
         self.count = statistic("count", "zeros", ())
@@ -137,25 +143,25 @@ class ObservationNormalization(keras.layers.Layer):
             observation: `[B, *D]`. Observations.
 
         Returns:
-            `[B, *D]` float32. Values too far from the mean are moved to the
+            `[B, *D]` float64. Values too far from the mean are moved to the
             nearest allowed one, unless their square is not finite:
             `accumulate` raises an error for those.
         """
-        x = ops.cast(observation, "float32")
+        x = ops.cast(observation, "float64")
         if self.max_deviations is None:
             return x
         mean, variance, count = (
             ops.convert_to_tensor(each)
             for each in (self.running_mean, self.running_variance, self.count)
         )
-        # The rounding error in the variance of a constant is no scale.
-        known = (variance > 1e-10 * ops.square(mean)) & (
+        # The rounding error of a constant in float32 is no scale.
+        known = (variance > _ROUNDING**2 * ops.square(mean)) & (
             count >= FEWEST_EXAMPLES
         )
         most = ops.minimum(count, self.max_deviations**2)
         reach = ops.where(known, ops.sqrt(variance * most), float("inf"))
         return ops.where(
-            ops.isfinite(ops.square(x)),
+            ops.square(x) < _LARGEST,
             ops.clip(x, mean - reach, mean + reach),
             x,
         )
@@ -172,8 +178,8 @@ class ObservationNormalization(keras.layers.Layer):
         Returns:
             Mean `[*D]`, variance `[*D]` and count, a scalar.
         """
-        x = ops.cast(observation, "float32")
-        weight = ops.cast(weight, "float32")
+        x = ops.cast(observation, "float64")
+        weight = ops.cast(weight, "float64")
         rows = ops.reshape(  # [B, 1, ...], as many axes as x
             weight, (-1,) + (1,) * (len(x.shape) - 1)
         )
@@ -262,6 +268,6 @@ class ObservationNormalization(keras.layers.Layer):
 
 
 def all_finite(arrays: Sequence[Tensor]) -> Tensor:
-    """Returns whether all numbers of some arrays are finite."""
-    each = [ops.all(ops.isfinite(array)) for array in arrays]
+    """Returns whether all numbers of some arrays are finite in float32."""
+    each = [ops.all(ops.abs(array) < _LARGEST) for array in arrays]
     return ops.all(ops.stack(each))

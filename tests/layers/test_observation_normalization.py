@@ -36,6 +36,25 @@ def test_moments_equal_numpys_in_any_split(layer):
     np.testing.assert_allclose(normal.std(0), 1, rtol=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("mean", "deviation"),
+    [(1e6, 1.0), (1e8, 1.0), (-1e8, 100.0), (1e8, 1e8), (1e-8, 1e-10)],
+)
+def test_a_large_mean_hides_no_small_deviation(mean, deviation):
+    layer = ObservationNormalization()
+    layer.build((None, 2))
+    x = np.full((30 * 2048, 2), 1234.567, "float32")
+    x[:, 0] = np.random.default_rng(0).normal(mean, deviation, len(x))
+    for part in np.split(x, 30):
+        layer.accumulate(part, np.ones(2048))
+    layer.commit()
+    # In float32, the neighbours of 1e8 are 8 away.
+    wide = x[:, 0].astype("float64")
+    found = float(layer.mean[0]), float(layer.variance[0]) ** 0.5
+    assert found == pytest.approx((wide.mean(), wide.std()), rel=0.01)
+    assert float(layer(x[:1])[0, 1]) == 0.0
+
+
 def test_rows_of_weight_0_do_not_count(layer):
     x = rows(20)
     x[10:] = 1e6

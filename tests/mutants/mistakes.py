@@ -391,8 +391,8 @@ STATISTICS = [
     Mutant(
         "observations_of_resets_are_counted",
         "layers/observation_normalization.py",
-        'weight = ops.cast(weight, "float32")',
-        'weight = ops.ones_like(ops.cast(weight, "float32"))',
+        'weight = ops.cast(weight, "float64")',
+        'weight = ops.ones_like(ops.cast(weight, "float64"))',
         "layers/test_observation_normalization.py::test_rows_of_weight_0_do_not_count",
     ),
     Mutant(
