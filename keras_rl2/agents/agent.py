@@ -1340,7 +1340,7 @@ class Agent(Described, keras.Model, abc.ABC):
         updates: int | None = None,
         verbose: int | Literal["auto"] = "auto",
         return_dict: bool = True,
-        callbacks: object = None,
+        callbacks: GivenCallbacks = None,
     ) -> dict[str, float]:
         """Plays episodes greedily and returns their mean return and length.
 
@@ -1375,7 +1375,8 @@ class Agent(Described, keras.Model, abc.ABC):
                 `"auto"`.
             return_dict: bool. Argument of Keras; the result is always a dict.
                 Defaults to `True`.
-            callbacks: Argument of Keras without effect: there are no batches.
+            callbacks: `keras.callbacks.Callback`, or a list of them, or None.
+                Told when the evaluation begins and ends; there are no batches.
                 Defaults to `None`.
 
         Returns:
@@ -1384,11 +1385,15 @@ class Agent(Described, keras.Model, abc.ABC):
         """
         from keras_rl2.training import evaluating
 
-        del return_dict, callbacks
+        del return_dict
         self.check_loaded()
         arguments.check_choice(verbose=(verbose, ("auto", 0, 1, 2)))
+        told = callbacks
+        if not isinstance(told, keras.callbacks.CallbackList):
+            told = keras.callbacks.CallbackList(callbacks, model=self)
+        told.on_test_begin()
         with self.devices.placement():
-            return evaluating.evaluate(
+            results = evaluating.evaluate(
                 self,
                 x,
                 episodes=episodes,
@@ -1399,6 +1404,8 @@ class Agent(Described, keras.Model, abc.ABC):
                 wrappers=wrappers,
                 updates=updates,
             )
+        told.on_test_end(results)
+        return results
 
     # Saving and loading.
 

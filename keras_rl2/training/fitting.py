@@ -400,6 +400,9 @@ def all_callbacks(
     give_directions(given)
     if validation_data is not None:
         given = [_evaluation(validation_data, validation_freq), *given]
+    for each in given:
+        if isinstance(each, Evaluation):
+            each.told = given
     return given
 
 
