@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 import keras
+import numpy as np
 
 from keras_rl2.basics.arguments import check_has
 from keras_rl2.basics.arguments import refusing_unknown
@@ -17,6 +18,8 @@ class RoundLogs(keras.callbacks.Callback):
     def __init__(self, rollouts: RoundDataset) -> None:
         super().__init__()
         self.rollouts = rollouts
+        #: Keys without a value, NaN, which monitors would take for the best.
+        self.empty: dict[str, float] = {}
         self._started = 0.0
         self._steps = 0
 
@@ -51,6 +54,8 @@ class RoundLogs(keras.callbacks.Callback):
             of_part = "" if len(parts) == 1 else f"_{part.name}"
             rate = part.learning_rate.numpy()
             logs[f"learning_rate{of_part}"] = float(rate)
+        keys = [k for k, v in logs.items() if np.ndim(v) == 0 and v != v]
+        self.empty = {key: logs.pop(key) for key in keys}
 
     def _env_steps(self) -> int:
         """Returns the environment steps of the agent so far."""

@@ -182,6 +182,8 @@ class ProgressFile(keras.callbacks.Callback):
             `"updates"`. Defaults to `"env_steps"`.
     """
 
+    is_table = True
+
     def __init__(self, path: Path, axis: str = "env_steps") -> None:
         super().__init__()
         self.axis = axis

@@ -297,7 +297,8 @@ def _ordered(
     """Puts callbacks in their order, and adds those that `fit` needs.
 
     A `Checkpoint` comes first, to see all of the others before a round begins;
-    then `RoundLogs`, which writes logs for the callbacks after it.
+    then `RoundLogs`, which writes logs for the callbacks after it. Tables, with
+    all keys in each row, come last.
     """
     checkpoints: list[Checkpoint] = []
     others: Callbacks = []
@@ -327,7 +328,18 @@ def _ordered(
     # `TensorBoard` writes the logs that `Diagnostics` adds, in either order.
     others.sort(key=lambda each: not getattr(each, "adds_logs", False))
     checkpoint = checkpoints[0] if checkpoints else None
-    return checkpoint, [*checkpoints, RoundLogs(dataset), *others]
+    rounds = RoundLogs(dataset)
+    filling = keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda _, logs: logs.update(rounds.empty)
+    )
+    ordered = sorted([*others, filling], key=_is_table)
+    return checkpoint, [*checkpoints, rounds, *ordered]
+
+
+def _is_table(callback: keras.callbacks.Callback) -> bool:
+    """Returns whether a callback keeps the columns of the first epoch."""
+    is_csv = isinstance(callback, keras.callbacks.CSVLogger)
+    return is_csv or getattr(callback, "is_table", False)
 
 
 def _watches_rounds(callback: keras.callbacks.Callback) -> bool:

@@ -26,9 +26,49 @@ def test_early_stopping_restores_targets_too():
         on_epoch_end=lambda epoch, logs: kept.append(agent.get_weights())
     )
     history = agent.fit(replay, epochs=9, callbacks=[keep, stopping], verbose=0)
-    assert history.epoch == [0, 1, 2]
-    np.testing.assert_equal(agent.get_weights(), kept[0])
-    assert agent.updates.numpy() == 4
+    # No episode ends in the first epoch.
+    assert history.epoch == [0, 1, 2, 3]
+    np.testing.assert_equal(agent.get_weights(), kept[1])
+    assert agent.updates.numpy() == 8
+
+
+class Best(CALLBACKS.Callback):
+    """Keeps the best return, and the step that it belongs to."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def on_epoch_end(self, epoch, logs=None):
+        if "episode_return" in logs:
+            self.seen.append((logs["episode_return"], logs["env_steps"]))
+
+
+@pytest.mark.filterwarnings("ignore:Can save best model only")
+def test_monitors_wait_for_the_first_value(tmp_path):
+    """Pendulum's episodes have 200 steps: none ends in the first epoch."""
+    agent = rl.PPO.for_env("Pendulum-v1", hidden=(8,), seed=0)
+    agent.compile(run_eagerly=True)
+    rounds = rl.RolloutDataset(
+        "Pendulum-v1", num_envs=1, horizon=150, passes=1, batch_size=150, seed=0
+    )
+    path, table, best = tmp_path / "best.keras", tmp_path / "log.csv", Best()
+    keep = CALLBACKS.ModelCheckpoint(
+        path, monitor="episode_return", save_best_only=True
+    )
+    history = agent.fit(
+        rounds,
+        epochs=5,
+        callbacks=[CALLBACKS.CSVLogger(table), best, keep],
+        verbose=0,
+    ).history
+    assert len(best.seen) == 4
+    assert (keep.best, rl.load(path).env_steps) == max(best.seen)
+    # Tables have a row for each epoch.
+    expected = [np.nan] + [score for score, _ in best.seen]
+    np.testing.assert_array_equal(history["episode_return"], expected)
+    rows = np.genfromtxt(table, delimiter=",", names=True)
+    np.testing.assert_allclose(rows["episode_return"], expected)
 
 
 def test_checkpoint_keeps_the_best_agent(
