@@ -3,6 +3,7 @@
 import abc
 import contextlib
 import os
+import warnings
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import MutableMapping
@@ -59,6 +60,7 @@ from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import leaves
 from keras_rl2.training import overriding
 from keras_rl2.training import round_execution
 from keras_rl2.training.compile_arguments import CompileArguments
@@ -125,6 +127,7 @@ class AgentArguments(TypedDict, total=False):
     initialization: Literal["orthogonal", "fan_in"] | None
     memory: keras.layers.Layer | None
     shared: bool | None
+    data_format: Literal["channels_first", "channels_last"] | None
     device: str | None
 
 
@@ -327,6 +330,7 @@ class Agent(Described, keras.Model, abc.ABC):
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         shared: bool | None = None,
+        data_format: Literal["channels_first", "channels_last"] | None = None,
         device: str | None = None,
         seed: int | None = None,
         name: str | None = None,
@@ -362,6 +366,9 @@ class Agent(Described, keras.Model, abc.ABC):
             shared: bool or None. Whether policy and value share all layers
                 but their outputs; None where the observation contains an
                 image. Without effect with `memory`. Defaults to `None`.
+            data_format: str or None. `"channels_first"` or `"channels_last"`
+                decides where the shape of an image may be either; None for
+                channels last, with a warning. Defaults to `None`.
             device: str or None. Device of the agent and its updates, for
                 example `"cpu:0"`; None for the present one, which is the first
                 GPU if there is one. Defaults to `None`.
@@ -411,6 +418,7 @@ class Agent(Described, keras.Model, abc.ABC):
             normalize_observations=normalize_observations,
             normalization=normalization,
             initialization=initialization,
+            data_format=data_format,
         )
         return _made(kind, build, adapter, device, seed=seed, **settings)
 
@@ -1771,6 +1779,14 @@ def _network_builder(
     for name in ("activation", "normalization", "initialization"):
         options[name] = options[name] or getattr(kind, f"default_{name}")
     check_arguments(**arguments.present(**options))
+    for each in leaves(spaces.space_tree(env.observation_space)):
+        either = spaces.is_image(each) and spaces.may_be_either(each.shape)
+        if either and options["data_format"] is None:
+            warnings.warn(
+                "Expected `data_format` where channels may be first or last. "
+                f"Received: images of shape {each.shape}, taken as last",
+                stacklevel=4,
+            )
     return NetworkBuilder(
         env.observation_space,
         kind.make_policy_head(env.action_space),

@@ -154,6 +154,8 @@ def _observations(space: Any, observation: Any) -> Iterator[Finding]:
         ):
             advice = "far from size 1: use normalize_observations=True: "
         text = f"bounds {_pairs(leaf.low, leaf.high)}, seen {_pairs(low, high)}"
+        if spaces.is_image(leaf) and spaces.may_be_either(leaf.shape):
+            text += ", channels last, or pass data_format='channels_first'"
         yield Finding(f"observation {path}".strip(), not advice, advice + text)
 
 

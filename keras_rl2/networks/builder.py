@@ -19,6 +19,7 @@ from keras_rl2.networks.building import Initialization
 from keras_rl2.networks.building import dense
 from keras_rl2.networks.memory import outputs_of
 from keras_rl2.networks.memory import seeded_cell
+from keras_rl2.spaces.supported import IMAGE_FORMAT
 from keras_rl2.spaces.supported import is_image
 from keras_rl2.spaces.supported import space_tree
 from keras_rl2.spaces.trees import leaves
@@ -31,7 +32,7 @@ class NetworkBuilder:
         observation_space: `gymnasium.Space`. Space of the networks' input.
         policy_head: `PolicyHead`. Head for the actor's output.
         options: Mapping. Arguments of the builders in `keras_rl2.networks`;
-            `hidden` may be None there.
+            `hidden` may be None there. And `data_format`.
         default_hidden: Sequence of ints. The algorithm's own hidden layers,
             which are not used for images.
         memory: RNN cell of Keras or None. The cell of a recurrent policy.
@@ -64,6 +65,7 @@ class NetworkBuilder:
         self.head = policy_head
         self._space = observation_space
         self._options = dict(options)
+        self._data_format = self._options.pop("data_format", None)
         self.seed = seed
         self._dtype = dtype
         seen = leaves(space_tree(observation_space))
@@ -71,14 +73,16 @@ class NetworkBuilder:
 
     @contextmanager
     def _making(self, name: str) -> Iterator[None]:
-        """Sets name and dtype policy of the layers that are made within."""
+        """Sets the globals of the layers that are made within."""
         before = keras.config.dtype_policy()
         keras.config.set_dtype_policy(self._dtype or before)
+        format_before = IMAGE_FORMAT.set(self._data_format)
         try:
             with keras.name_scope(name):
                 yield
         finally:
             keras.config.set_dtype_policy(before)
+            IMAGE_FORMAT.reset(format_before)
 
     def _hidden(self, of_images: Sequence[int] | None) -> Any:
         """Returns the widths of hidden layers, unless given those of images."""

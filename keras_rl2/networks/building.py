@@ -168,6 +168,7 @@ def check_arguments(
     normalize_observations: bool,
     normalization: str,
     initialization: str,
+    data_format: str | None = None,
     **sizes: Sequence[int],
 ) -> None:
     """Raises for arguments that no network can be built from."""
@@ -176,6 +177,7 @@ def check_arguments(
     arguments.check_choice(
         normalization=(normalization, NORMALIZATIONS),
         initialization=(initialization, INITIALIZATIONS),
+        data_format=(data_format, (None, "channels_first", "channels_last")),
     )
     arguments.check_known(
         keras.activations.get,

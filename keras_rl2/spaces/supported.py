@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from collections.abc import Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,10 @@ ACTION = "action"
 IMAGE_AXES = (2, 3, 4)
 #: Smallest side of an image, in pixels.
 SMALLEST_IMAGE = 5
+# Axes of so many pixels are sides of an image, and no channels.
+_MOST_CHANNELS = 36
+#: `"channels_first"` or `"channels_last"` where both are images; or None.
+IMAGE_FORMAT: ContextVar[str | None] = ContextVar("data_format", default=None)
 
 
 def space_tree(space: Space[Any]) -> Tree[Space[Any]]:
@@ -168,7 +173,18 @@ def sides(shape: Sequence[int]) -> Sequence[int]:
 
 def channels_first(shape: Sequence[int]) -> bool:
     """Returns whether the first of three axes, the smallest, is channels."""
-    return len(shape) == 3 and shape[0] < min(shape[1:])
+    if IMAGE_FORMAT.get() and len(shape) == 3 and min(shape) >= SMALLEST_IMAGE:
+        return IMAGE_FORMAT.get() == "channels_first"
+    is_smallest = len(shape) == 3 and shape[0] < min(shape[1:])
+    return is_smallest and not may_be_either(shape)
+
+
+def may_be_either(shape: Sequence[int]) -> bool:
+    """Returns whether the first or the last of three axes may be channels."""
+    if len(shape) != 3 or min(shape) < SMALLEST_IMAGE:
+        return False
+    is_small = max(shape[0], min(shape[1:])) < _MOST_CHANNELS
+    return is_small and shape[0] != shape[1] and shape[2] >= min(shape[:2])
 
 
 def input_name(path: str) -> str:

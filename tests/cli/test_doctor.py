@@ -193,6 +193,20 @@ def test_a_mask_that_agents_do_not_see_is_pointed_to(capsys):
     assert "do not see it: pass wrappers=[" in capsys.readouterr().out
 
 
+def test_the_reading_of_an_image_is_named(doctor):
+    """Where the channels may be first or last."""
+
+    class Grid(AnySpaceEnv):
+        def __init__(self):
+            super().__init__(
+                spaces.Box(0, 1, (6, 8, 12), "uint8"), spaces.Discrete(2)
+            )
+
+    ok, text = doctor(Grid)["observation"]
+    assert ok
+    assert "channels last, or pass data_format='channels_first'" in text
+
+
 def test_masks_are_obeyed_and_each_array_is_checked(doctor):
     found = doctor(lambda: MaskedEnv(MASKED_ACTIONS["discrete"]))
     assert "check_env" not in found

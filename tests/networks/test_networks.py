@@ -1,3 +1,5 @@
+import warnings
+
 import gymnasium
 import keras
 import numpy as np
@@ -5,8 +7,10 @@ import pytest
 import tensorflow as tf
 from gymnasium.spaces import MultiDiscrete
 
+import keras_rl2 as rl
 from keras_rl2 import networks
 from keras_rl2.layers import ObservationNormalization
+from support.any_space_env import AnySpaceEnv
 
 Box = gymnasium.spaces.Box
 
@@ -81,6 +85,74 @@ def test_channels_first_and_last_are_one_network():
     np.testing.assert_allclose(
         last(images), first(images.transpose(0, 3, 1, 2)), rtol=1e-5, atol=1e-6
     )
+
+
+def grid(shape, named=False, action=None):
+    """Returns an environment of pictures, in a Dict if they are `named`."""
+    space = Box(0, 1, shape, "uint8")
+    if named:
+        space = gymnasium.spaces.Dict({"grid": space, "at": Box(-1, 1, (2,))})
+    return AnySpaceEnv(space, action or gymnasium.spaces.Discrete(4))
+
+
+def channels_of(env, kind=rl.DQN, network="q_network", **given):
+    """Returns the channels that the first convolution takes."""
+    agent = kind.for_env(env, hidden=(8,), seed=0, **given)
+    made = agent.given_networks()[network]
+    layers = [
+        inner
+        for layer in (made[0] if isinstance(made, list) else made).layers
+        for inner in getattr(layer, "layers", [layer])
+    ]
+    return next(
+        layer.kernel.shape[2]
+        for layer in layers
+        if isinstance(layer, keras.layers.Conv2D)
+    )
+
+
+@pytest.mark.parametrize(
+    ("shape", "channels"),
+    [((6, 8, 12), 12), ((17, 8, 8), 8), ((6, 8, 8), 8), ((5, 7, 40), 40)],
+)
+def test_channels_are_last_unless_an_argument_says_first(shape, channels):
+    for named in (False, True):
+        with pytest.warns(UserWarning, match=r"`data_format`.*shape \("):
+            assert channels_of(grid(shape, named)) == channels
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        first = {"data_format": "channels_first"}
+        assert channels_of(grid(shape), **first) == shape[0]
+        assert channels_of(grid(shape, True), **first) == shape[0]
+        last = {"data_format": "channels_last"}
+        assert channels_of(grid(shape), **last) == channels
+    with pytest.raises(ValueError, match="data_format='first'"):
+        channels_of(grid(shape), data_format="first")
+
+
+@pytest.mark.parametrize(
+    ("shape", "channels"),
+    [
+        ((3, 8, 8), 3),
+        ((10, 36, 36), 10),
+        ((10, 10, 7), 7),
+        ((12, 9, 6), 6),
+        ((8, 8, 12), 12),
+    ],
+)
+def test_a_likely_reading_needs_no_argument(shape, channels):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        assert channels_of(grid(shape)) == channels
+
+
+def test_all_networks_of_an_agent_have_the_same_channels():
+    env = grid((6, 8, 12), action=Box(-1, 1, (2,)))
+    first = {"data_format": "channels_first"}
+    for network in ("actor", "critic"):
+        assert channels_of(env, rl.SAC, network, **first) == 6
+    memory = keras.layers.GRUCell(4)
+    assert channels_of(env, rl.PPO, "actor", memory=memory, **first) == 6
 
 
 def test_cnn_refuses_what_is_no_image():
