@@ -146,6 +146,12 @@ def test_a_likely_reading_needs_no_argument(shape, channels):
         assert channels_of(grid(shape)) == channels
 
 
+def test_widths_of_layers_may_be_an_array():
+    agent = rl.PPO.for_env("CartPole-v1", hidden=np.array([8, 6]), seed=0)
+    dense = [x.units for x in agent.actor.layers if hasattr(x, "units")]
+    assert dense == [8, 6, 2]
+
+
 def test_all_networks_of_an_agent_have_the_same_channels():
     env = grid((6, 8, 12), action=Box(-1, 1, (2,)))
     first = {"data_format": "channels_first"}
