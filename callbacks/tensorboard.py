@@ -31,7 +31,7 @@ class TensorBoard(keras.callbacks.Callback):
     show both. Keras' own callback writes over epochs, which cannot be compared
     between rollouts of different sizes, and restarts its batch axis in each
     `fit`; here a second `fit` continues the axis of the first. With an
-    `OfflineDataset`, which takes no steps, the axis is that of updates.
+    `OfflineDataset`, which takes no steps, each update counts as one.
 
     Values that are not finite are left out: before the first episode has
     ended there is no return.

@@ -14,8 +14,6 @@ import numpy as np
 
 from keras_rl2.basics import arguments
 from keras_rl2.callbacks.run import Logs
-from keras_rl2.callbacks.run import takes_steps
-from keras_rl2.callbacks.run import updates
 from keras_rl2.updates.skipped_updates import parts_of
 
 
@@ -36,7 +34,7 @@ class Tracker(keras.callbacks.Callback):
     compared between rollouts of different sizes. Here the axis and the tags
     are those of `keras_rl2.callbacks.TensorBoard` (`rollout/ep_rew_mean`,
     `eval/mean_reward`), and a second `fit` continues the axis of the first.
-    With an `OfflineDataset` the axis is that of updates.
+    With an `OfflineDataset` each update counts as a step.
 
     Values that are not finite are left out: before the first episode has
     ended there is no return.
@@ -128,11 +126,9 @@ _NO_HYPER_PARAMETERS = ("name", "dtype", "seed")
 
 
 def position(model: keras.Model, logs: Mapping[str, Any], epochs: int) -> int:
-    """Returns the position on the axis: environment steps so far."""
-    if not takes_steps(getattr(model, "rollouts", None)):
-        return updates(model)
-    steps = logs.get("env_steps", getattr(model, "env_steps", None))
-    return epochs if steps is None else int(steps)
+    """Returns the position on the axis: steps, and updates without steps."""
+    steps = logs.get("env_steps", getattr(model, "env_steps", epochs))
+    return int(steps) + getattr(model, "offline_updates", 0)
 
 
 def scalars(model: keras.Model, logs: Mapping[str, Any]) -> dict[str, float]:

@@ -103,6 +103,8 @@ _NOT_FITTED = {
 }
 
 
+# Attributes that are saved with the weights.
+_COUNTS = ("env_steps", "offline_updates")
 # Callbacks ask an agent that is not bound yet.
 _NO_SPACE = cast(gymnasium.Space[Any], None)
 
@@ -220,6 +222,8 @@ class Agent(Described, keras.Model, abc.ABC):
     predict_function: Any
     #: Number of environment steps observed.
     env_steps = 0
+    #: Number of updates on recorded data alone.
+    offline_updates = 0
     #: The methods of training that a custom class overrides.
     overridden: Overridden
     #: Statistics of observations.
@@ -769,6 +773,11 @@ class Agent(Described, keras.Model, abc.ABC):
             "`sample_action` and `greedy_action`. "
             f"Received: {type(self).__name__}"
         )
+
+    @property
+    def noise_steps(self) -> int:
+        """Step of schedules of noise, which recorded data brings to an end."""
+        return 2**40 if self.offline_updates else self.env_steps
 
     @property
     def noise_shape(self) -> tuple[int, ...]:
@@ -1500,7 +1509,7 @@ class Agent(Described, keras.Model, abc.ABC):
         """
         variables = skipped_updates.saved_variables(self)
         before = [np.array(each.value.numpy()) for each in variables]
-        env_steps = self.env_steps
+        counts = self.env_steps, self.offline_updates
         try:
             super().load_weights(
                 filepath,
@@ -1511,7 +1520,8 @@ class Agent(Described, keras.Model, abc.ABC):
         except Exception:
             for variable, value in zip(variables, before, strict=True):
                 variable.assign(value)
-            self.env_steps, self._is_loaded = env_steps, False
+            self.env_steps, self.offline_updates = counts
+            self._is_loaded = False
             raise
 
     def get_config(self) -> dict[str, Any]:
@@ -1546,15 +1556,17 @@ class Agent(Described, keras.Model, abc.ABC):
         return cls(**agent_config.from_config(config, custom_objects))
 
     def save_own_variables(self, store: MutableMapping[str, Any]) -> None:
-        """Saves the count of environment steps with the weights."""
+        """Saves the counts of environment steps and the like, too."""
         super().save_own_variables(store)
-        store["env_steps"] = np.array(self.env_steps, np.int64)
+        for name in _COUNTS:
+            store[name] = np.array(getattr(self, name), np.int64)
 
     def load_own_variables(self, store: MutableMapping[str, Any]) -> None:
         """Loads the variables of `save_own_variables`."""
         # The store of Keras has `keys` but cannot be iterated over.
         values = {key: store[key] for key in list(store.keys())}
-        self.env_steps = int(np.array(values.pop("env_steps", 0)))
+        for name in _COUNTS:
+            setattr(self, name, int(np.array(values.pop(name, 0))))
         self._is_loaded = True
         super().load_own_variables(values)
 
@@ -1589,7 +1601,7 @@ class Agent(Described, keras.Model, abc.ABC):
         arrays = [each.value.numpy() for each in variables]
         return {
             "class": type(self).__name__,
-            "env_steps": self.env_steps,
+            **{name: getattr(self, name) for name in _COUNTS},
             "skipped_in_a_row": int(self.skipped.in_a_row.numpy()),
             "clipped_observations": self.normalizing.outliers.count,
             "paths": [each.path for each in variables],
@@ -1621,7 +1633,8 @@ class Agent(Described, keras.Model, abc.ABC):
             )
         for variable, array in zip(variables, state["variables"], strict=True):
             variable.assign(array)
-        self.env_steps = int(state["env_steps"])
+        for name in _COUNTS:
+            setattr(self, name, int(state.get(name, 0)))
         self.skipped.in_a_row.assign(state["skipped_in_a_row"])
         outliers = self.normalizing.outliers
         outliers.count = int(state["clipped_observations"])

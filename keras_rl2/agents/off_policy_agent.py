@@ -386,7 +386,7 @@ class CriticAgent(OffPolicyAgent):
         scale = getattr(self.exploration, "scale", None)
         if not callable(scale):
             return {}
-        value = float(ops.convert_to_numpy(scale(self.env_steps)))
+        value = float(ops.convert_to_numpy(scale(self.noise_steps)))
         return {"exploration_scale": value}
 
     # Learning.

@@ -166,7 +166,7 @@ class SAC(StochasticPolicy, CriticAgent):
         size = parts[0]["size"]
         return [
             *parts,
-            noises.describe_noise(self.exploration, size, self.env_steps),
+            noises.describe_noise(self.exploration, size, self.noise_steps),
         ]
 
     def draw_noise(
@@ -185,7 +185,11 @@ class SAC(StochasticPolicy, CriticAgent):
             )
         if self.exploration is not None:
             added, adding = noises.draw_action_noise(
-                self.exploration, generator, noise.shape, self.env_steps, adding
+                self.exploration,
+                generator,
+                noise.shape,
+                self.noise_steps,
+                adding,
             )
             noise = np.concatenate([noise, added], axis=-1)
         return noise, (own, adding)

@@ -182,7 +182,7 @@ class TD3(CriticAgent):
     def noise_parts(self) -> list[dict[str, Any]]:
         """Description of the added noise, with its current scale."""
         [size] = self.policy_head.noise_shape
-        return [noises.describe_noise(self.exploration, size, self.env_steps)]
+        return [noises.describe_noise(self.exploration, size, self.noise_steps)]
 
     def draw_noise(
         self,
@@ -193,7 +193,7 @@ class TD3(CriticAgent):
         """Draws the noise that `sample_action` adds, with its current scale."""
         shape = (*shape, *self.noise_shape)
         return noises.draw_action_noise(
-            self.exploration, generator, shape, self.env_steps, state
+            self.exploration, generator, shape, self.noise_steps, state
         )
 
     def values(

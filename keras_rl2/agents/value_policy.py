@@ -189,7 +189,7 @@ class ValuePolicy(Agent):
     def noise_parts(self) -> list[dict[str, Any]]:
         """Description of the noise: its kind, and the current ε."""
         actions, ranked = self.policy_head.n, self.is_masked
-        return [self.exploring.noise_part(actions, self.env_steps, ranked)]
+        return [self.exploring.noise_part(actions, self.noise_steps, ranked)]
 
     def draw_noise(
         self,
@@ -200,10 +200,10 @@ class ValuePolicy(Agent):
         """Draws the selection of random actions; see `EpsilonGreedy.draw`."""
         actions, ranked = self.policy_head.n, self.is_masked
         noise = self.exploring.draw(
-            generator, shape, actions, self.env_steps, ranked
+            generator, shape, actions, self.noise_steps, ranked
         )
         return noise, state
 
     def exploration_logs(self) -> dict[str, float]:
         """Returns the current probability of a random action."""
-        return {"epsilon": self.exploring.present(self.env_steps)}
+        return {"epsilon": self.exploring.present(self.noise_steps)}

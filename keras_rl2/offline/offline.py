@@ -1,6 +1,7 @@
 """Fixed datasets for off-policy agents."""
 
 from typing import Any
+from typing import cast
 
 import gymnasium
 import numpy as np
@@ -226,6 +227,7 @@ class OfflineDataset(RoundDataset):
         with self._section("preparing"):
             updates = self.updates_per_round
             drawn = self.sample(updates * self.batch_size)
+            cast(CollectingAgent, self.agent).offline_updates += updates
             return {"batches": into_minibatches(drawn, updates)}
 
     def sample(self, batch_size: int) -> dict[str, Any]:

@@ -151,6 +151,7 @@ class CollectingAgent(Policy, Protocol):
     Attributes:
         devices: `keras_rl2.training.devices.Devices`.
         env_steps: int. Steps taken so far; the dataset counts them up.
+        offline_updates: int. Updates on recorded data alone, alike.
         on_policy: bool. Whether the agent learns from rollouts of its present
             policy. If so it is a `RolloutAgent`, and otherwise a `ReplayAgent`.
         whole_episodes: bool. Whether a round is one episode of each
@@ -159,6 +160,7 @@ class CollectingAgent(Policy, Protocol):
 
     devices: Any
     env_steps: int
+    offline_updates: int
     on_policy: bool
     whole_episodes: bool
 

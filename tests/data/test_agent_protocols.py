@@ -33,7 +33,7 @@ class Preferring:
         self.acting_variables = [keras.Variable(np.zeros(units, "float32"))]
         self.policy_head = None
         self.observation_space = self.action_space = None
-        self.env_steps = 0
+        self.env_steps = self.offline_updates = 0
 
     def bind(self, observation_space, action_space):
         self.observation_space = observation_space

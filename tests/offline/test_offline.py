@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
+from support.any_space_env import AnySpaceEnv
 from support.episodes import continuous
 from support.episodes import one_by_one
 from support.episodes import record
@@ -230,3 +231,66 @@ def test_nothing_that_could_be_data():
 def test_asking_before_there_is_an_agent():
     with pytest.raises(ValueError, match=r"bound to an agent.*no agent"):
         rl.OfflineDataset(record()).sample(3)
+
+
+def decay(first, last):
+    """Returns a schedule that ends after 500 environment steps."""
+    return keras.optimizers.schedules.PolynomialDecay(first, 500, last)
+
+
+@pytest.mark.parametrize(
+    ("make", "env", "last"),
+    [
+        (rl.DQN, "CartPole-v1", {"epsilon": 0.05}),
+        (rl.CQL, "CartPole-v1", {"epsilon": 0.05}),
+        (rl.TD3, "Pendulum-v1", {"exploration_scale": 0.1}),
+        (rl.SAC, "Pendulum-v1", {"exploration_scale": 0.1}),
+    ],
+)
+def test_recorded_data_ends_schedules_of_exploration(make, env, last, tmp_path):
+    settings = {"hidden": (8,), "seed": 0}
+    if "exploration_scale" in last:
+        noise = rl.exploration.GaussianNoise(decay(0.9, 0.1))
+        settings["exploration"] = noise
+    agent, fresh = (make.for_env(env, **settings) for _ in range(2))
+    agent.compile(run_eagerly=True)
+    offline = rl.record("random", env, 100, seed=0).recorded
+    offline = rl.OfflineDataset(offline, batch_size=8, updates_per_epoch=2)
+    agent.fit(offline, verbose=0)
+    assert agent.exploration_logs() == pytest.approx(last)
+    [*_, part] = agent.noise_parts
+    assert part.get("epsilon", part.get("scale")) == pytest.approx(
+        *last.values()
+    )
+    last = agent.exploration_logs()
+    # So it stays, on the disk, in a checkpoint and in environments.
+    agent.save(tmp_path / "agent.keras")
+    assert rl.load(tmp_path / "agent.keras").exploration_logs() == last
+    assert fresh.exploration_logs() != pytest.approx(last)
+    fresh.compile(run_eagerly=True)
+    fresh.build_optimizer()
+    fresh.set_state(agent.get_state())
+    assert fresh.exploration_logs() == last
+    replay = rl.ReplayDataset(env, warm_up=8, batch_size=8, seed=0)
+    history = agent.fit(replay, total_steps=80, verbose=0).history
+    [key] = last
+    assert history[key] == pytest.approx([last[key]])
+
+
+def test_axes_of_trackers_never_fall():
+    agent = dqn()
+    steps = []
+    told = rl.callbacks.Tracker(lambda values, step: steps.append(step))
+    offline = rl.OfflineDataset(record(), 8, updates_per_epoch=3)
+    replay = rl.ReplayDataset(
+        AnySpaceEnv(TWO_NUMBERS, gymnasium.spaces.Discrete(2)),
+        steps_per_round=4,
+        updates_per_round=1,
+        batch_size=4,
+        rounds_per_epoch=1,
+        warm_up=0,
+        seed=0,
+    )
+    for dataset in (offline, replay, offline):
+        agent.fit(dataset, epochs=2, callbacks=[told], verbose=0)
+    assert steps == [3, 6, 10, 14, 17, 20]
