@@ -85,8 +85,6 @@ class Collector:
         #: rollout, `[B]` bool; None for none.
         self.lost: np.ndarray | None = None
         self._adapter = env
-        #: Reason for not saving the environments' state, once known.
-        self.not_saved = ""
 
     @property
     def observation(self) -> Any:
@@ -235,21 +233,17 @@ class Collector:
         self.episodes.set_state(state)
 
     def simulation(self) -> dict[str, Any] | None:
-        """Returns the state of the environments, if it can be saved.
+        """Returns the state of the environments, as far as it can be saved.
 
-        If not, `not_saved` is the reason.
+        `not_saved` is the reason if not all of it can be, or else empty.
         """
-        self.not_saved = ""
-        try:
-            state = env_state.read(self._adapter)
-        except Exception as error:
-            # Environments may raise errors of any type.
-            self.not_saved = (
-                f"the state of {self._adapter.name} is not saved: "
-                f"{str(error) or repr(error)}"
+        state = env_state.read(self._adapter)
+        reasons = "; ".join(dict.fromkeys(env_state.refusals(state)))
+        if reasons:
+            reasons = (
+                f"the state of {self._adapter.name} is not saved: {reasons}"
             )
-            return None
-        return {"env": state, "adrift": self.needs_reset}
+        return {"env": state, "adrift": self.needs_reset, "not_saved": reasons}
 
     def can_go_on(self, simulation: dict[str, Any]) -> bool:
         """Returns whether `go_on` supports the form of a simulation."""
@@ -258,13 +252,15 @@ class Collector:
     def go_on(self, simulation: dict[str, Any], observation: Any) -> None:
         """Continues the environments from the state of others.
 
+        If not all of that was saved, new episodes begin.
+
         Args:
             simulation: dict, as returned by `simulation`.
             observation: `[B, ...]`. The last observations in that state.
         """
         self._resets_seen = -1
         env_state.write(self._adapter, simulation["env"], observation)
-        if not simulation["adrift"]:
+        if not simulation["adrift"] and not simulation["not_saved"]:
             self.observation = observation
             self.has_begun = True
             self._resets_seen = self.env.resets

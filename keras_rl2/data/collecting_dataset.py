@@ -375,14 +375,14 @@ class CollectingDataset(RoundDataset):
             return None
         simulation = self._collector.simulation()
         if simulation is None:
-            if self._collector.not_saved and not self._has_warned:
-                self._has_warned = True
-                warnings.warn(
-                    "A training that is resumed begins with new episodes, "
-                    f"since {self._collector.not_saved}",
-                    stacklevel=2,
-                )
             return None
+        if simulation["not_saved"] and not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                "A training that is resumed begins with new episodes, "
+                f"since {simulation['not_saved']}",
+                stacklevel=2,
+            )
         # Workers keep the recurrent state with their environments.
         here = isinstance(self._actor, ActorSnapshot)
         memory = cast(ActorSnapshot, self._actor).get_state() if here else None
@@ -402,9 +402,11 @@ class CollectingDataset(RoundDataset):
         begun_at = state["begun_at"]
         self._begun_at.extend(n + self._rounds_given for n in begun_at)
         simulation = state["simulation"]
-        if simulation is None or not self._collector.can_go_on(simulation):
+        goes_on = simulation and self._collector.can_go_on(simulation)
+        if not goes_on or simulation["not_saved"]:
             # Other episodes than those at the start of the training.
             self._resets_before = self.env.num_envs * self.env.resets
+        if not goes_on:
             return
         actor = self._present_actor()
         observation = state["collector"]["observation"]

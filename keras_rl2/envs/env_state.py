@@ -88,18 +88,36 @@ def write(
 
 def _read_env(env: GymnasiumEnv) -> list[Any]:
     """Returns the state of an environment, its wrappers and those within."""
-    return plain_data.copied([*map(_read, _layers(env))])
+    state = []
+    for layer in _layers(env):
+        try:
+            state.append(plain_data.copied(_read(layer)))
+        except Exception as error:
+            # Environments may raise errors of any type.
+            reason = str(error) or repr(error)
+            state.append({"kind": type(layer).__name__, "not_saved": reason})
+    return state
+
+
+def refusals(state: list[Any]) -> Iterator[str]:
+    """Yields the reasons why parts of a state that was read are not saved."""
+    for layer in state:
+        if "not_saved" in layer:
+            yield layer["not_saved"]
+        for each in layer.get("envs", ()):
+            yield from refusals(each)
 
 
 def _write_env(env: GymnasiumEnv, state: list[Any]) -> None:
-    """Restores a state that `_read_env` returned."""
+    """Restores a state that `_read_env` returned, as far as it was saved."""
     layers = [*_layers(env)]
     kinds = [type(each).__name__ for each in layers]
     given = [each["kind"] for each in state]
     if kinds != given:
         raise ValueError(f"Expected the state of {kinds}. Received: of {given}")
     for layer, each in zip(layers, plain_data.copied(state), strict=True):
-        _write(layer, each)
+        if "not_saved" not in each:
+            _write(layer, each)
 
 
 def _layers(env: Any) -> Iterator[Any]:

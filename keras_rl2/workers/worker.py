@@ -183,11 +183,8 @@ class Worker:
         """Returns the state of the environments, if it can be saved."""
         if self._collector is None or self._collector.observation is None:
             return None
-        simulation = self._collector.simulation()
-        if simulation is None:
-            return {"not_saved": self._collector.not_saved}
         return {
-            **simulation,
+            **(self._collector.simulation() or {}),
             "adapter": self.env.get_state(),
             "observation": self._collector.observation,
             "memory": None if self._actor is None else self._actor.get_state(),

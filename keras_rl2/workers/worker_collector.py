@@ -155,15 +155,13 @@ class WorkerCollector(Collector):
             self._rollouts.append(_of_state(each))
 
     def simulation(self) -> dict[str, Any] | None:
-        """Returns the state of the environments, if it can be saved."""
+        """Returns the state of the environments, as far as it can be saved."""
         states = self.pool.call_all("get_state")
         if any(state is None for state in states):
             return None
-        refusals = [each["not_saved"] for each in states if "not_saved" in each]
-        if refusals:
-            self.not_saved = refusals[0]
-            return None
-        return {"workers": states, "adrift": self.needs_reset}
+        reason = max(each["not_saved"] for each in states)
+        adrift = self.needs_reset
+        return {"workers": states, "adrift": adrift, "not_saved": reason}
 
     def can_go_on(self, simulation: dict[str, Any]) -> bool:
         """Returns whether it belongs to the same number of workers."""
@@ -176,8 +174,8 @@ class WorkerCollector(Collector):
         states = [(state,) for state in simulation["workers"]]
         calls = self.pool.submit("set_state", states)
         self.pool.gather(calls)
-        self.has_begun = True
-        if not simulation["adrift"]:
+        self.has_begun = not simulation["not_saved"]
+        if self.has_begun and not simulation["adrift"]:
             self._resets_seen = self._adapter.resets
 
 

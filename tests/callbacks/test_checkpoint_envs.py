@@ -5,6 +5,7 @@ import functools
 import os
 import signal
 
+import gymnasium
 import keras
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from support.checkpointed import fit_and_close
 from support.kept_envs import Masked
 from support.kept_envs import Player
 from support.kept_envs import Walk
+from support.kept_envs import normalized_player
 from support.kept_envs import normalized_walk
 
 EPOCHS = 3
@@ -84,6 +86,34 @@ def test_others_begin_new_episodes_with_a_warning(tmp_path):
     # Trained as long, and to something else.
     assert resumed["epoch"] == whole["epoch"] == [*range(EPOCHS)]
     assert resumed["text"] != whole["text"]
+
+
+def test_wrappers_keep_their_statistics_where_new_episodes_begin(tmp_path):
+    counts = []
+    for epochs in (2, 3):
+        made = []
+
+        def make(made=made):
+            made.append(gymnasium.wrappers.NormalizeObservation(Player()))
+            return made[-1]
+
+        with pytest.warns(UserWarning, match="new episodes.* of Player is not"):
+            trained(lambda make=make: make, tmp_path, epochs=epochs)
+        counts.append(max(each.obs_rms.count for each in made))
+    # One epoch more, of 7 steps and a reset or two.
+    assert counts[0] + 7 < counts[1] <= counts[0] + 9
+
+
+@pytest.mark.slow
+def test_workers_begin_new_episodes_with_a_warning(tmp_path):
+    resumed, whole = stop_and_go_on(
+        lambda: normalized_player,
+        tmp_path,
+        r"Player has no methods `get_state",
+        num_envs=2,
+        workers=rl.LocalWorkers(2),
+    )
+    assert resumed["epoch"] == whole["epoch"] == [*range(EPOCHS)]
 
 
 def test_a_signal_to_all_processes_of_a_job(tmp_path):

@@ -100,3 +100,8 @@ class Masked(Walk):
 def normalized_walk():
     """Makes a walk with statistics."""
     return NormalizeReward(NormalizeObservation(Walk()), gamma=0.9)
+
+
+def normalized_player():
+    """Makes what is not known, with statistics."""
+    return NormalizeObservation(Player())
