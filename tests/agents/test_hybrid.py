@@ -63,9 +63,9 @@ def test_trained_agents_act_and_are_saved(name, action, trained, tmp_path):
         assert (old != new).any()
     batch = batch_of(agent.observation_space, 6)
     for deterministic in (False, True):
-        actions = agent.act(batch, deterministic)
+        actions = agent.act(batch, deterministic=deterministic)
         assert_members(agent.action_space, actions, (6,))
-        one = agent.act(row(batch, 0), deterministic)
+        one = agent.act(row(batch, 0), deterministic=deterministic)
         assert_members(agent.action_space, one)
         assert agent.action_space.contains(one)
     assert_trees_equal(one, row(actions, 0), rtol=1e-5, atol=1e-6)
@@ -231,7 +231,7 @@ def test_parts_that_are_choices_can_be_forbidden():
     batch = batch_of(env.observation_space, 40)
     batch["action_mask"][:] = [[0, 1, 0, 0, 1]]
     for deterministic in (False, True):
-        action = agent.act(batch, deterministic)
+        action = agent.act(batch, deterministic=deterministic)
         assert (action["gear"] == 3).all()
         assert not action["lights"][:, 0].any()
     batch["action_mask"][0, :3] = 0

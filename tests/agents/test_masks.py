@@ -143,10 +143,10 @@ def test_nothing_forbidden_in_act(name):
     agent, _ = take(name, env)
     batch = masked_batch()
     for deterministic in (False, True):
-        actions = agent.act(batch, deterministic)
+        actions = agent.act(batch, deterministic=deterministic)
         assert_allowed(env.action_space, batch, actions)
         for index in range(5):
-            one = agent.act(row(batch, index), deterministic)
+            one = agent.act(row(batch, index), deterministic=deterministic)
             assert batch["action_mask"][index, one - 1] == 1
     # Greedy ones are the best of those allowed.
     scores = np.where(batch["action_mask"] > 0, agent(batch), -np.inf)
@@ -207,7 +207,7 @@ def test_several_choices_and_switches(name):
     agent.fit(case.make_dataset(env, **case.one_update), verbose=0)
     batch = masked_batch(space, count=50)
     for deterministic in (False, True):
-        actions = agent.act(batch, deterministic)
+        actions = agent.act(batch, deterministic=deterministic)
         assert_allowed(space, batch, actions)
     # Something of everything that is allowed is done.
     flags = [flags_of(space, each) for each in agent.act(batch)]
@@ -460,7 +460,7 @@ def test_one_choice_of_several_without_anything_allowed():
     batch = masked_batch(space, count=3)
     batch["action_mask"][:] = 0
     for deterministic in (False, True):
-        assert not agent.act(batch, deterministic).any()
+        assert not agent.act(batch, deterministic=deterministic).any()
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import keras_rl2 as rl
 from keras_rl2.distributions import policy_head
 from keras_rl2.policies import agent_protocols
 from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.training.devices import Devices
 from support.agents import make_env
 from support.agents import make_replay
 from support.agents import make_rollouts
@@ -28,6 +29,7 @@ class Preferring:
     on_policy = True
     whole_episodes = False
     gamma = 0.9
+    devices = Devices()
 
     def __init__(self, units):
         self.acting_variables = [keras.Variable(np.zeros(units, "float32"))]

@@ -88,7 +88,7 @@ def test_envpool_behind_a_wrapper_and_of_other_spaces():
 
 def test_envpool_modes_that_do_not_fit_are_refused():
     env = make_envpool("CartPole-v1", num_envs=4, batch_size=2)
-    with pytest.raises(ValueError, match="batch_size=2, num_envs=4"):
+    with pytest.raises(ValueError, match="'batch_size': 2"):
         as_vector_env(env)
     envpool = pytest.importorskip("envpool")
     with pytest.raises(ValueError, match="env_type='gymnasium'"):
