@@ -164,7 +164,9 @@ def explained_variance(
 
     # Rounding of the mean leaves a variance that is not quite 0 for equal
     # returns, so constancy is tested on the returns themselves.
-    highest = ops.max(ops.where(weights > 0, returns, -float("inf")))
-    lowest = ops.min(ops.where(weights > 0, returns, float("inf")))
+    # `tf.debugging.enable_check_numerics` stops at constants not finite.
+    highest = ops.max(ops.where(weights > 0, returns, -3e38))
+    lowest = ops.min(ops.where(weights > 0, returns, 3e38))
     explained = 1.0 - variance(returns - values) / variance(returns)
-    return ops.where(highest > lowest, explained, float("nan"))
+    varies = ops.cast(highest > lowest, returns.dtype)
+    return explained * varies / varies

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_rl2 import losses
 from keras_rl2.losses import statistics
@@ -98,3 +99,14 @@ def test_explained_variance_of_constant_returns_is_nan():
     constant = np.full(7, 0.1, dtype="float32")
     assert np.isnan(losses.explained_variance(values, constant))
     assert np.isnan(losses.explained_variance(values, values, np.zeros(7)))
+
+
+def test_the_explained_variance_needs_no_infinity():
+    """A constant one would stop every PPO that is checked for NaN."""
+    explain = tf.function(losses.explained_variance, autograph=False)
+    tf.debugging.enable_check_numerics()
+    try:
+        found = explain(tf.constant([1.0, 2.0]), tf.constant([1.0, 3.0]))
+    finally:
+        tf.debugging.disable_check_numerics()
+    assert float(found) == 0.75
