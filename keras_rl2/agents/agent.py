@@ -232,7 +232,9 @@ class Agent(Described, keras.Model, abc.ABC):
     #: The dataset of the last `fit`.
     rollouts: Any = None
     _is_loaded = False
-    _traced: tuple[Any, ...] | None = None
+    #: Attributes that the functions of the last `fit` were traced with.
+    traced: tuple[Any, ...] | None = None
+    _optimized: frozenset[int] = frozenset()
 
     def __init__(
         self,
@@ -1167,6 +1169,7 @@ class Agent(Described, keras.Model, abc.ABC):
             )
         # Not before: a `compile` that failed changes nothing.
         self.compile_arguments = given
+        self._optimized = frozenset()
         self.overridden = overriding.overridden(type(self))
         self.skipped.limit = max_skipped_updates
 
@@ -1186,8 +1189,10 @@ class Agent(Described, keras.Model, abc.ABC):
         """Makes the variables of the optimizer, unless they exist."""
         # Keras' LossScaleOptimizer would make its own variables once more.
         if not self.optimizer.built:
+            variables = self.trainable_variables
             with self.devices.scope():
-                self.optimizer.build(self.trainable_variables)
+                self.optimizer.build(variables)
+            self._optimized = frozenset(map(id, variables))
 
     def critic_variables(self) -> list[keras.Variable]:
         """Raises an error, as there is no separate critic."""
@@ -1322,11 +1327,12 @@ class Agent(Described, keras.Model, abc.ABC):
 
     def make_train_function(self, force: bool = False) -> Any:
         """Makes the train function of `fit`: one TensorFlow call per round."""
-        traced = self._traced
+        traced = self.traced
         changing = (*self.trainable_variables, *self.normalizing.changing)
         moves = self.target_networks.settings
-        self._traced = frozenset(map(id, changing)), moves
-        force = force or traced not in (None, self._traced)
+        numbers = [getattr(self, name) for name in self.shared_numbers]
+        self.traced = (frozenset(map(id, changing)), moves, *numbers)
+        force = force or traced not in (None, self.traced)
         if self.train_function is not None and not force:
             return self.train_function
         if self.built:
@@ -1658,6 +1664,13 @@ class Agent(Described, keras.Model, abc.ABC):
         self.target_networks.freeze()
         if not self.trainable_variables:
             raise nothing_to_train(self.name)
+        known = self._optimized
+        new = [v for v in self.trainable_variables if id(v) not in known]
+        if known and new and self.optimizer.built:
+            raise ValueError(
+                "Expected `compile` after weights are unfrozen. "
+                f"Received: {new[0].path!r}, frozen when training began"
+            )
 
     # Single batches.
 

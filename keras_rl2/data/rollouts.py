@@ -234,6 +234,8 @@ class RolloutDataset(CollectingDataset):
                 f"Received: {type(self).__name__}"
             )
         super().bind(agent)
+        if self._scaler is not None:
+            self._scaler.gamma = float(agent.gamma)
         # Each time, since the agent may allow another lag than before.
         on_workers = isinstance(self.env, WorkerEnv)
         lag: int | None = getattr(agent, "max_lag", 0) if on_workers else 0

@@ -44,7 +44,7 @@ class RolloutSamples:
     ) -> None:
         self._agent = agent
         self._computed = tuple(computed)
-        self._functions: dict[tuple[int, ...], Callable[..., Prepared]] = {}
+        self._functions: dict[tuple[Any, ...], Callable[..., Prepared]] = {}
         self._compiled: object = None
 
     def spec(self, length: int | None = None) -> dict[str, Tree[ArraySpec]]:
@@ -78,7 +78,8 @@ class RolloutSamples:
                 self._functions.clear()
                 self._compiled = self._agent.compile_arguments
             has_log_prob = trajectory.log_prob is not None
-            key = (*trajectory.action.shape[:2], has_log_prob)
+            traced = self._agent.traced
+            key = (*trajectory.action.shape[:2], has_log_prob, traced)
             if key not in self._functions:
                 self._functions[key] = tf.function(
                     self.prepared,

@@ -297,7 +297,7 @@ def test_a_layer_frozen_between_two_fits_stays():
     assert differ(critic, agent.critic.get_weights())
 
 
-@pytest.mark.parametrize("name", ["PPO", *slow("SAC")])
+@pytest.mark.parametrize("name", ["PPO", *slow("SAC", "TD3", "CrossQ")])
 def test_what_is_thawed_is_compiled_anew(name):
     case = EVERY_AGENT[name]
     agent = make_eager_agent(case, make_env(case.pair))
@@ -307,11 +307,42 @@ def test_what_is_thawed_is_compiled_anew(name):
     agent.fit(dataset, verbose=0)
     before = layer.get_weights()
     layer.trainable = True
-    with pytest.raises(ValueError, match="Unknown variable"):
+    with pytest.raises(ValueError, match=f"`compile`.*{layer.name}"):
         agent.fit(dataset, verbose=0)
     agent.compile(run_eagerly=True)
     agent.fit(dataset, verbose=0)
     assert differ(before, layer.get_weights())
+
+
+@pytest.mark.parametrize("name", ["PPO", *slow("A2C")])
+def test_numbers_that_change_between_two_fits_count(name):
+    env = make_env()
+    agent = make_agent(
+        EVERY_AGENT[name],
+        env,
+        compile_arguments={"optimizer": "sgd", "jit_compile": False},
+    )
+    agent.optimizer.learning_rate = 0.0
+    rollouts = make_rollouts(env, passes=1, batch_size=None)
+    agent.fit(rollouts, verbose=0)
+    seen = []
+    agent.observers.add(seen.append)
+    agent.gamma = 0.0
+    loss = agent.fit(rollouts, verbose=0).history["value_loss"][0]
+    # Then a return is the reward.
+    observation = seen[0].observation[:-1].reshape(-1, 3)
+    errors = seen[0].reward.ravel() - agent.value(observation).numpy()
+    assert loss == pytest.approx(np.mean(errors[seen[0].valid.ravel()] ** 2))
+
+
+def test_rewards_are_scaled_by_the_present_discount():
+    env = make_env()
+    agent = make_eager_agent(EVERY_AGENT["PPO"], env)
+    rollouts = make_rollouts(env, scale_rewards=True)
+    agent.fit(rollouts, verbose=0)
+    agent.gamma = 0.5
+    rollouts.bind(agent)
+    assert rollouts._scaler.gamma == 0.5
 
 
 def test_targets_are_never_trained():
