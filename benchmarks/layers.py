@@ -117,7 +117,11 @@ def main():
     print("| --- | --- | ---: | ---: | ---: | ---: |")
     for algorithm in arguments.agents:
         for name in arguments.layers:
-            with_xla, without = measure(algorithm, name, arguments.rounds)
+            try:
+                with_xla, without = measure(algorithm, name, arguments.rounds)
+            except ValueError as error:
+                print(f"| {algorithm} | {name} | {error} |", flush=True)
+                continue
             taken = with_xla if choice(algorithm, name) else without
             ratio = taken / min(with_xla, without)
             print(

@@ -47,9 +47,11 @@ from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
+from keras_rl2.networks.building import NORMALIZATIONS
 from keras_rl2.networks.building import check_arguments
 from keras_rl2.networks.inputs import has_memory
 from keras_rl2.networks.model_layers import all_layers
+from keras_rl2.networks.model_layers import mode_layers
 from keras_rl2.networks.task import Task
 from keras_rl2.policies.policy_function import Acting
 from keras_rl2.policies.policy_function import PolicyFunction
@@ -189,6 +191,10 @@ class Agent(Described, keras.Model, abc.ABC):
     default_activation = "tanh"
     default_initialization = "orthogonal"
     default_normalization = "none"
+    #: Normalizations of `for_env`.
+    normalizations: tuple[str, ...] = NORMALIZATIONS
+    #: Whether its networks may have layers that count rows.
+    takes_batch_normalization = True
     #: Arguments of the Adam that `compile("auto")` makes.
     default_adam: Mapping[str, Any] = {"learning_rate": 3e-4}
     #: Whether `compile` always makes an optimizer of the critics' own.
@@ -737,6 +743,12 @@ class Agent(Described, keras.Model, abc.ABC):
         self._require_bound()
         return policy_function(self, deterministic, num_envs, variables)
 
+    @property
+    def counting_layers(self) -> list[keras.layers.Layer]:
+        """Trained layers whose statistics count each row of a batch."""
+        kind = keras.layers.BatchNormalization
+        return [each for each in mode_layers(self) if isinstance(each, kind)]
+
     # Recurrent networks.
 
     @property
@@ -1067,6 +1079,13 @@ class Agent(Described, keras.Model, abc.ABC):
                 f"Received: {self.acting_networks[0].name!r}, which has an "
                 "`initial_state`"
             )
+        if self.memory is not None or not self.takes_batch_normalization:
+            for layer in self.counting_layers:
+                raise ValueError(
+                    f"Expected networks of {type(self).__name__} without "
+                    "BatchNormalization, which would count what is not learned "
+                    f"from. Received: {layer.name!r}"
+                )
         with self.devices.scope():
             self._check_and_build()
         network_checks.refuse_stateful(self)
@@ -1659,7 +1678,7 @@ class Agent(Described, keras.Model, abc.ABC):
             skipped_updates.refuse_non_finite(self, "go on with the loaded")
 
     def check_trained(self) -> None:
-        """Raises an error if all variables are frozen."""
+        """Raises an error if all are frozen, or one was after `compile`."""
         # `agent.trainable = True` has made target networks trainable too.
         self.target_networks.freeze()
         if not self.trainable_variables:
@@ -1804,6 +1823,9 @@ def _network_builder(
         )
     for name in ("activation", "normalization", "initialization"):
         options[name] = options[name] or getattr(kind, f"default_{name}")
+    arguments.check_choice(
+        normalization=(options["normalization"], kind.normalizations)
+    )
     check_arguments(**arguments.present(**options))
     for each in leaves(spaces.space_tree(env.observation_space)):
         either = spaces.is_image(each) and spaces.may_be_either(each.shape)

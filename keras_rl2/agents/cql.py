@@ -217,6 +217,8 @@ class BoxCQL(CQL, SAC):
 
     action_kinds = (gymnasium.spaces.Box,)
     statistics_names = (*SAC.statistics_names, "cql_penalty", "alpha")
+    # The sampled actions would count as data.
+    takes_batch_normalization = False
 
     def __init__(
         self,

@@ -37,6 +37,7 @@ from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.updates import critics
 from keras_rl2.updates.rollout_samples import RolloutSamples
+from keras_rl2.updates.updater import Batch
 from keras_rl2.updates.updater import Objective
 from keras_rl2.updates.updater import Terms
 
@@ -71,6 +72,13 @@ class RolloutLearner(Agent):
         """
         with self.devices.placement():
             return self.rollout_samples.prepare(trajectory)
+
+    def update(self, batch: Batch) -> Terms:
+        """Makes an update; layers that count rows see those that count."""
+        if self.counting_layers:
+            counted = batch["weight"] > 0
+            batch = map_leaves(lambda each: each[counted], batch)
+        return super().update(batch)
 
     def sample_spec(
         self, length: int | None = None
@@ -141,6 +149,8 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
     default_adam: Mapping[str, Any] = {"learning_rate": 3e-4, "epsilon": 1e-5}
     takes_memory = True
     takes_shared = True
+    # A policy that depends on its minibatch is not the one that acted.
+    normalizations = ("none", "layer", "spectral")
     shared_numbers: tuple[str, ...] = (
         *("gamma", "gae_lambda"),
         *("entropy_coefficient", "value_coefficient"),

@@ -1,5 +1,6 @@
 """Proximal policy optimisation."""
 
+import warnings
 from typing import Unpack
 from typing import cast
 
@@ -15,6 +16,7 @@ from keras_rl2.basics.arguments import present
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
 from keras_rl2.losses import statistics
+from keras_rl2.networks.model_layers import mode_layers
 from keras_rl2.updates.updater import Terms
 
 
@@ -113,17 +115,44 @@ class PPO(OnPolicyAgent):
         self.value_clip_range = value_clip_range
         self.target_kl = target_kl
         self.update_condition = None if target_kl is None else self._is_near
-        self._round_stopped = tf.Variable(False, trainable=False)
+        # Updates made in the round, -1 once they are skipped.
+        self._made = tf.Variable(0, trainable=False, dtype="int64")
+        self._idle_rounds = tf.Variable(0, trainable=False, dtype="int64")
+
+    def check_trained(self) -> None:
+        """Warns of layers with which probability ratios do not begin at 1."""
+        super().check_trained()
+        names = [layer.name for layer in mode_layers(self.actor)]
+        if names:
+            warnings.warn(
+                "Expected an actor that computes the same in training as when "
+                "acting, so that probability ratios begin at 1 in each round. "
+                f"Received: {names} of {self.actor.name!r}",
+                stacklevel=6,
+            )
 
     def _is_near(self, terms: Terms) -> Tensor:
         """Returns whether the policy is still near the one that acted."""
-        stopped = self._round_stopped
         exceeded = terms["approx_kl"] > 1.5 * cast(float, self.target_kl)
-        was_stopped = tf.identity(stopped)
-        stopped.assign(tf.logical_or(was_stopped, exceeded))
+        made = tf.identity(self._made)
+        stopped = tf.logical_or(made < 0, exceeded)
+        self._made.assign(tf.where(stopped, tf.constant(-1, "int64"), made + 1))
+        self._idle_rounds.assign_add(tf.cast(exceeded & (made == 0), "int64"))
         # The update that exceeds `target_kl` is the last one in the logs.
-        terms["counted"] = tf.logical_not(was_stopped)
-        return tf.logical_not(tf.identity(stopped))
+        terms["counted"] = made >= 0
+        return tf.logical_not(stopped)
+
+    def get_metrics_result(self) -> dict[str, Tensor]:
+        """Returns the logs, and warns of a round without an update, once."""
+        if tf.executing_eagerly() and self._idle_rounds.numpy() > 0:
+            self._idle_rounds.assign(tf.int64.min)
+            warnings.warn(
+                "Expected a policy within `target_kl` before the first update "
+                f"of a round. Received: target_kl={self.target_kl}, which "
+                "skipped all updates of a round",
+                stacklevel=6,
+            )
+        return super().get_metrics_result()
 
     def loss_terms(
         self, policy: Distribution, value: Tensor, batch: dict[str, Tensor]
@@ -163,9 +192,9 @@ class PPO(OnPolicyAgent):
     @property
     def update_variables(self) -> list[tf.Variable]:
         """Further variables of an update; see `Agent.update_variables`."""
-        return [*super().update_variables, self._round_stopped]
+        return [*super().update_variables, self._made, self._idle_rounds]
 
     def begin_round(self) -> None:
         """Allows the updates of the new round."""
         super().begin_round()
-        self._round_stopped.assign(False)
+        self._made.assign(0)

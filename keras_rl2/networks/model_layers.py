@@ -43,11 +43,15 @@ def drawing_layers(agent: keras.Model) -> list[keras.layers.Layer]:
     >>> [layer.name for layer in drawing_layers(network)]
     ['one']
     """
-    return [
-        layer
-        for layer in all_layers(agent)
-        if any(map(_draws, layers_within(layer)))
-    ]
+    return [*filter(_draws, layers_within(agent))]
+
+
+def mode_layers(model: keras.Model) -> list[keras.layers.Layer]:
+    """Returns the layers whose outputs depend on `training`."""
+    kinds = keras.layers.BatchNormalization, keras.layers.SpectralNormalization
+    within = layers_within(model)
+    found = [e for e in within if isinstance(e, kinds) and e.trainable]
+    return found + drawing_layers(model)
 
 
 def _draws(layer: keras.layers.Layer) -> bool:

@@ -19,6 +19,7 @@ from keras_rl2.data.round_dataset import minibatch
 from keras_rl2.networks.model_layers import all_layers
 from keras_rl2.networks.model_layers import drawing_layers
 from keras_rl2.networks.model_layers import layers_within
+from keras_rl2.networks.model_layers import mode_layers
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
@@ -339,6 +340,8 @@ def prepare_rounds(
                 and agent.memory is None
                 and agent.devices.strategy is None
                 and not agent.overridden.by_own_step
+                # The pass for values has rows that are not learned from.
+                and not mode_layers(agent)
             ),
             rounds=(
                 x.graph_rounds() if agent.devices.strategy is None else None
@@ -408,9 +411,15 @@ def _is_compiled(agent: keras.Model, asked: bool | str) -> bool:
     """Returns whether to compile a round, as `compile` was asked to."""
     if agent.devices.strategy is not None:
         return False
+    counting = agent.counting_layers if agent.on_policy else ()
+    if counting and asked is True:
+        raise ValueError(
+            "Expected no `jit_compile=True` with BatchNormalization on-policy: "
+            f"minibatches differ in size. Received: {counting[0].name!r}"
+        )
     if asked != "auto":
         return bool(asked)
-    pays = pays_to_compile(agent)
+    pays = not counting and pays_to_compile(agent)
     logger.info(
         "The updates of a round of %r are compiled by XLA: %s, as "
         "`jit_compile='auto'` expects to be faster",

@@ -109,7 +109,9 @@ class Updater:
             self._change_if_finite, steps, before, change_all
         )
         norm, skipped = replicas.once(
-            functools.partial(self._if_wanted, objectives, terms, steps, change)
+            functools.partial(
+                self._if_wanted, objectives, terms, steps, before, change
+            )
         )
         counted = terms.pop("counted", True)
         return {
@@ -191,6 +193,7 @@ class Updater:
         objectives: Mapping[str, Objective],
         terms: Terms,
         steps: "Sequence[_Step]",
+        before: Any,
         change: Callable[[], tuple[Tensor, Tensor]],
     ) -> tuple[Tensor, Tensor]:
         """Makes the update unless an objective declines it."""
@@ -203,6 +206,8 @@ class Updater:
         gradients = steps[0].gradients
 
         def decline() -> tuple[Tensor, Tensor]:
+            for variable, value in before:
+                variable.assign(value)
             norm = tf.linalg.global_norm(gradients)
             scale = steps[0].optimizer.scale_loss(1.0)
             return norm / scale, tf.constant(False)

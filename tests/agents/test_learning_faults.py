@@ -193,7 +193,7 @@ def test_a_skipped_update_changes_nothing(case, how):
 @pytest.mark.parametrize(
     ("name", "normalization", "how"),
     [
-        ("PPO", "batch", "eager"),
+        ("DQN", "batch", "eager"),
         ("PPO", "spectral", "eager"),
         *slow(("SAC", "batch", "xla")),
     ],
