@@ -117,11 +117,7 @@ def main():
     print("| --- | --- | ---: | ---: | ---: | ---: |")
     for algorithm in arguments.agents:
         for name in arguments.layers:
-            try:
-                with_xla, without = measure(algorithm, name, arguments.rounds)
-            except ValueError as error:
-                print(f"| {algorithm} | {name} | {error} |", flush=True)
-                continue
+            with_xla, without = measure(algorithm, name, arguments.rounds)
             taken = with_xla if choice(algorithm, name) else without
             ratio = taken / min(with_xla, without)
             print(

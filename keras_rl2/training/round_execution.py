@@ -411,15 +411,9 @@ def _is_compiled(agent: keras.Model, asked: bool | str) -> bool:
     """Returns whether to compile a round, as `compile` was asked to."""
     if agent.devices.strategy is not None:
         return False
-    counting = agent.counting_layers if agent.on_policy else ()
-    if counting and asked is True:
-        raise ValueError(
-            "Expected no `jit_compile=True` with BatchNormalization on-policy: "
-            f"minibatches differ in size. Received: {counting[0].name!r}"
-        )
     if asked != "auto":
         return bool(asked)
-    pays = not counting and pays_to_compile(agent)
+    pays = pays_to_compile(agent)
     logger.info(
         "The updates of a round of %r are compiled by XLA: %s, as "
         "`jit_compile='auto'` expects to be faster",

@@ -79,7 +79,9 @@ def counting(name, size, **compile_arguments):
 # Rows that are no data.
 
 
-@pytest.mark.parametrize("eager", [False, True])
+@pytest.mark.parametrize(
+    "how", [{"jit_compile": True}, {"run_eagerly": True}], ids=["xla", "eager"]
+)
 @pytest.mark.parametrize(
     ("name", "batch_size"),
     [
@@ -90,9 +92,9 @@ def counting(name, size, **compile_arguments):
         *slow(("PQN", 12), ("PQN", None)),
     ],
 )
-def test_statistics_are_those_of_the_steps_alone(name, batch_size, eager):
+def test_statistics_are_those_of_the_steps_alone(name, batch_size, how):
     # 2 * 16 rows, of which resets and the rest of minibatches do not count.
-    agent, layers = counting(name, 2, run_eagerly=eager)
+    agent, layers = counting(name, 2, **how)
     rollouts = rl.RolloutDataset(
         around_5(NEXT_STEP),
         horizon=16,
@@ -165,14 +167,6 @@ def test_layers_that_would_count_other_rows_are_refused(name):
     env = "CartPole-v1" if name == "DQN" else "Pendulum-v1"
     with pytest.raises(ValueError, match=r"without BatchN.*normalization'"):
         getattr(rl, name).for_env(env, normalization="batch", memory=memory)
-
-
-def test_xla_is_refused_where_minibatches_differ_in_size():
-    agent, layers = counting("PPO", 2, jit_compile=True)
-    before = weights_of(agent)
-    with pytest.raises(ValueError, match=f"jit_compile.*{layers[0].name}"):
-        agent.fit(rl.RolloutDataset(around_5(NEXT_STEP), 16), verbose=0)
-    assert_equal_weights(weights_of(agent), before)
 
 
 # Ratios of probabilities.
