@@ -31,6 +31,7 @@ from keras_rl2.agents import agent_config
 from keras_rl2.basics import arguments
 from keras_rl2.basics import inherited_arguments
 from keras_rl2.basics import replicas
+from keras_rl2.basics.direct_call import on_device
 from keras_rl2.basics.inherited_arguments import Described
 from keras_rl2.basics.inherited_arguments import making
 from keras_rl2.basics.outliers import Outliers
@@ -1365,7 +1366,7 @@ class Agent(Described, keras.Model, abc.ABC):
             made = round_execution.checked(self, self.train_function)
         else:
             made = round_execution.RoundFunction(self, self.round_size)
-        self.train_function = self.devices.placing(made)
+        self.train_function = on_device(self.devices.placed, made)
         return self.train_function
 
     @arguments.refusing_unknown
@@ -1753,7 +1754,9 @@ class Agent(Described, keras.Model, abc.ABC):
         if self.predict_function is None or force:
             # It sets `predict_function`, and returns nothing.
             super().make_predict_function(force)
-            self.predict_function = self.devices.placing(self.predict_function)
+            self.predict_function = on_device(
+                self.devices.placed, self.predict_function
+            )
         return self.predict_function
 
     def __new__(cls, *networks: Any, **given: Any) -> Self:

@@ -19,15 +19,34 @@ def run_operation(
     )
 
 
-def present_device() -> str:
-    """Returns the device on which operations run that are called now."""
+def present_device() -> str | None:
+    """Returns the device of operations that are called now.
+
+    It is None if it is the only one, since the scope of a device takes time.
+    """
+    if len(tf.config.list_logical_devices()) == 1:
+        return None
     return str(tf.zeros(()).device)
 
 
-def is_gpu(device: str) -> bool:
+def is_gpu(device: str | None) -> bool:
     """Returns whether a device of TensorFlow is a GPU."""
     gpus = tf.config.list_logical_devices("GPU")
-    return any(device.endswith(each.name) for each in gpus)
+    return any(str(device).endswith(each.name) for each in gpus)
+
+
+def on_device(
+    device: str | None, function: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Returns a function that runs another one on a device, if not None."""
+    if device is None:
+        return function
+
+    def run(*inputs: Any) -> Any:
+        with tf.device(device):
+            return function(*inputs)
+
+    return run
 
 
 def direct_call(traced: Any) -> Callable[[Sequence[Any]], list[tf.Tensor]]:

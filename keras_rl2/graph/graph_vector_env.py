@@ -18,6 +18,7 @@ from keras import ops
 
 from keras_rl2.basics import seeds
 from keras_rl2.basics.arguments import check_positive
+from keras_rl2.basics.direct_call import on_device
 from keras_rl2.basics.direct_call import present_device
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.envs.graph import random_numbers
@@ -309,8 +310,7 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             truncated `[B]` bool, and a dict with `final_obs` and `_final_obs`
             where an episode has ended.
         """
-        with tf.device(self.variables[0].device):
-            transition = self._step(map_leaves(tf.constant, actions))
+        transition = self._step(map_leaves(tf.constant, actions))
         final, *outcome = transition
         reward, terminated, truncated = map(_array, outcome)
         ended = terminated | truncated
@@ -347,7 +347,7 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     def place(self) -> None:
         """Moves the episodes to the device on which operations run now."""
-        if self.variables[0].device != present_device():
+        if present_device() not in (None, self.variables[0].device):
             self._hold(self.episodes)
 
     def _hold(self, episodes: Episodes) -> None:
@@ -357,9 +357,10 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             episodes: `Episodes`. The first ones.
         """
         self.episodes = Episodes(*map_leaves(_variable, tuple(episodes)))
-        self._step = tf.function(
+        step = tf.function(
             functools.partial(self._stepped), autograph=False, jit_compile=True
         )
+        self._step = on_device(present_device(), step)
 
     @property
     def variables(self) -> list[tf.Variable]:

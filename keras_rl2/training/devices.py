@@ -35,30 +35,19 @@ class Devices:
             if not isinstance(self.strategy, tf.distribute.MirroredStrategy):
                 name = type(self.strategy).__name__
                 raise _refused("the scope of a `MirroredStrategy`", name)
-        elif len(tf.config.list_logical_devices()) > 1:
+        else:
             self.placed = present_device()
 
     @property
     def has_gpu(self) -> bool:
         """Whether the agent is on a GPU."""
-        return self.placed is not None and is_gpu(self.placed)
+        return is_gpu(self.placed)
 
     def placement(self) -> Any:
         """Runs the operations within on the device of the agent."""
         if self.placed is None:
             return contextlib.nullcontext()
         return keras.device(self.placed)
-
-    def placing(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Returns a function that runs another one on the agent's device."""
-        if self.placed is None:
-            return function
-
-        def run(*inputs: Any) -> Any:
-            with self.placement():
-                return function(*inputs)
-
-        return run
 
     def elsewhere(
         self, variables: Iterable[keras.Variable]
