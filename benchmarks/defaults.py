@@ -8,9 +8,10 @@
 Ours is `Agent.for_env(id, seed=seed)` with `RolloutDataset(id, seed=seed)` or
 `ReplayDataset(id, seed=seed)`; the peer's is its constructor with `"MlpPolicy"`
 and the id. Both take as many steps, in one environment, and are judged by 20
-greedy episodes. What has been run is kept in `results/defaults`, a file for
-each row, and is not run again: delete a file, or give `--again`, to have ours
-trained anew. The table of docs/defaults.md is written when all is done.
+greedy episodes, more in most tasks of `chance_tasks.py`. What has been run is
+kept in `results/defaults`, a file for each row, and is not run again: delete a
+file, or give `--again`, to have ours trained anew. The table of
+docs/defaults.md is written when all is done.
 
 APPO needs workers, and has two, with an environment each. A peer that
 Stable-Baselines3 has not got is sb3-contrib's.
@@ -19,7 +20,7 @@ Runs keep the curve of their training, see `episodes.py`, which
 `agent_curves.py` draws for the page of each agent. Those of `CURVES` that were
 made before there were curves are made anew by `--curves`, on both sides.
 
-Defaults were chosen on the first five tasks and are shown on the others. How:
+Defaults were chosen on the tasks of `CHOSEN_ON`, and are shown on the others:
 
     python benchmarks/defaults.py PPO-CartPole-v1 --try
         '{"dataset": {"passes": 4}, "learning_rate": 0.001}'
@@ -38,6 +39,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
+from benchmarks import chance_tasks
 from benchmarks import episodes
 from benchmarks import peers
 from benchmarks.marked import write_between
@@ -56,6 +58,7 @@ CHOSEN_ON = (
     "Pendulum-v1",
     "Hopper-v5",
     "MountainCarContinuous-v0",
+    *chance_tasks.CHOSEN_ON,
 )
 SHOWN_ON = (
     "Acrobot-v1",
@@ -64,6 +67,7 @@ SHOWN_ON = (
     "LunarLanderContinuous-v3",
     "HalfCheetah-v5",
     "InvertedPendulum-v5",
+    *chance_tasks.SHOWN_ON,
 )
 _DISCRETE = {
     "CartPole-v1": 50_000,
@@ -72,6 +76,7 @@ _DISCRETE = {
     "MountainCar-v0": 60_000,
     "FrozenLake-v1": 50_000,
 }
+_CHANCE = {env: steps for env, (steps, _) in chance_tasks.TASKS.items()}
 _CONTINUOUS = {
     "Pendulum-v1": 8_000,
     "Hopper-v5": 10_000,
@@ -104,7 +109,7 @@ STEPS = {
     "APPO": {"CartPole-v1": 60_000, "Acrobot-v1": 60_000},
     "REINFORCE": {"CartPole-v1": 100_000, "Acrobot-v1": 100_000},
     "PQN": {"CartPole-v1": 100_000, "Acrobot-v1": 500_000},
-    "DQN": _DISCRETE,
+    "DQN": _DISCRETE | _CHANCE,
     "SAC": _CONTINUOUS,
     "TD3": _CONTINUOUS,
     "DDPG": _CONTINUOUS,
@@ -236,20 +241,25 @@ def command(name, side, seed, arguments):
         return peers.peer_command(
             arguments.peer,
             algorithm,
-            env,
+            chance_tasks.full_id(env),
             {},
             "curve",
             library="contrib" if algorithm in OF_CONTRIB else "sb3",
             envs=1,
             steps=steps,
             seed=seed,
-            evaluate=EPISODES,
+            evaluate=episodes_of(env),
             threads=1,
         )
     ours = [sys.executable, __file__, "--run", name, "--seed", str(seed)]
     if arguments.settings:
         ours += ["--try", arguments.settings]
     return ours
+
+
+def episodes_of(env):
+    """Returns the number of greedy episodes by which a task is judged."""
+    return chance_tasks.TASKS.get(env, (None, EPISODES))[1]
 
 
 def train(algorithm, env, steps, arguments):
@@ -286,7 +296,7 @@ def train(algorithm, env, steps, arguments):
     curve = episodes.curve_of(episodes.of_dataset(data), steps)
     if algorithm in WORKERS:
         data.close()
-    result = agent.evaluate(env, episodes=EPISODES, seed=seed + 1000)
+    result = agent.evaluate(env, episodes=episodes_of(env), seed=seed + 1000)
     return {
         "return": float(result["episode_return"]),
         "steps_per_second": agent.env_steps / seconds,
