@@ -192,8 +192,10 @@ PRESENT: contextvars.ContextVar[SharedPrograms | None] = contextvars.ContextVar(
 
 
 def _attributes(agent: keras.Model) -> dict[str, int]:
-    """Returns the identities of the attributes of an agent."""
-    return {name: id(each) for name, each in vars(agent).items()}
+    """Returns the identities of an agent's attributes, without Keras' own."""
+    attributes = vars(agent)
+    own = attributes.keys() - vars(keras.Model()).keys()
+    return {name: id(attributes[name]) for name in own}
 
 
 def likeness(agent: keras.Model, size: RoundSize) -> Likeness | None:
