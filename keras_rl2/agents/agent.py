@@ -216,11 +216,6 @@ class Agent(Described, keras.Model, abc.ABC):
     )
     #: Floats that agents with one program may differ in; see `train_seeds`.
     shared_numbers: tuple[str, ...] = ("gamma",)
-    #: Values of arguments that are missing in files of version 0.1.0.
-    old_arguments: Mapping[str, Any] = {
-        "action_units": "environment",
-        "noise_color": "white",
-    }
     #: Set by Keras.
     steps_per_execution: int
     #: Updates that `fit` runs in one call; None for Keras' own loop.
@@ -1576,9 +1571,6 @@ class Agent(Described, keras.Model, abc.ABC):
         custom_objects: Mapping[str, Any] | None = None,
     ) -> Self:
         """Makes an agent from `get_config`."""
-        names = cls.argument_names()
-        old = {k: v for k, v in cls.old_arguments.items() if k in names}
-        config = {**old, **config}
         return cls(**agent_config.from_config(config, custom_objects))
 
     def save_own_variables(self, store: MutableMapping[str, Any]) -> None:

@@ -123,7 +123,6 @@ class DQN(ValuePolicy, OffPolicyAgent):
     # `loss` is an attribute of Keras.
     argument_attributes = {"loss": "loss_name"}
     updates_per_step = 0.5
-    old_arguments = {"tau": 0.03}
     default_batch_size = 64
     statistics_names: tuple[str, ...] = (
         *("loss", "q_value", "td_error", "gradient_norm"),

@@ -1,7 +1,6 @@
 """Twin delayed deep deterministic policy gradient."""
 
 import functools
-from collections.abc import MutableMapping
 from typing import Any
 from typing import Unpack
 
@@ -269,13 +268,3 @@ class TD3(CriticAgent):
         """
         del action, batch
         return -value
-
-    # Saving.
-
-    def load_own_variables(self, store: MutableMapping[str, Any]) -> None:
-        """Loads the variables of `save_own_variables`."""
-        values = {key: store[key] for key in list(store.keys())}
-        if self.last_actor_loss is None:
-            # Version 0.1.0 saved it for every delay.
-            values.pop("1", None)
-        super().load_own_variables(values)

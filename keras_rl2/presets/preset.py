@@ -152,7 +152,6 @@ class Preset:
             ValueError: See `Preset`.
             TypeError: If `algorithm` or `environment` is missing.
         """
-        data = _present(data)
         names = [field.name for field in dataclasses.fields(cls)]
         for name in data:
             if name not in names:
@@ -208,36 +207,6 @@ class Preset:
                 if f"optimizer.{key}" in kept
             }
         return Preset.from_dict(data)
-
-
-_OLD_ON_POLICY = ("A2C", "PPO", "REINFORCE")
-# Defaults of rollouts in version 0.1.0, for its presets.
-_OLD_ROLLOUT = {"horizon": 128, "passes": 4, "scale_rewards": False}
-# Defaults of DQN, for the same presets.
-_OLD_DQN = {"double": False, "tau": 0.03}
-
-
-def _present(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a preset of version 0.1.0 as it is written now."""
-    if "target_sync" not in data:
-        return dict(data)
-    data = dict(data)
-    sync = data.pop("target_sync")
-    old: dict[str, Any] = {}
-    if data.get("algorithm") in _OLD_ON_POLICY:
-        data["dataset"] = {**_OLD_ROLLOUT, **data.get("dataset", {})}
-    if data.get("algorithm") == "A2C":
-        old["gae_lambda"] = 1.0
-    if data.get("algorithm") == "SAC":
-        old["noise_color"] = "white"
-    if data.get("algorithm") == "DQN":
-        plain = {"normalization": "none"}
-        data["networks"] = {**plain, **data.get("networks", {})}
-        old.update(_OLD_DQN)
-    if isinstance(sync, dict):
-        old["tau"] = sync.get("tau", 1.0)
-        old["target_every"] = sync.get("every", 1)
-    return {**data, "agent": {**old, **data.get("agent", {})}}
 
 
 def _plain(value: object) -> Any:

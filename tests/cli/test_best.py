@@ -1,7 +1,6 @@
 """Evaluations while an agent is trained, and the best agent of a run."""
 
 import json
-import shutil
 from pathlib import Path
 
 import keras
@@ -14,8 +13,6 @@ import keras_rl2 as rl
 from keras_rl2.cli.main import main
 from support.agents import assert_equal_weights
 from support.run_folders import rows_of
-
-SAVED = Path(__file__).parents[1] / "saved" / "0.1.0" / "runs"
 
 
 def train(logdir, *options, algorithm="ppo"):
@@ -131,19 +128,3 @@ class TestResume:
         self.resume(run_folder)
         assert score_of(run_folder) == score
         assert_equal_weights(weights_of(run_folder / "best.keras"), best)
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "expected"), [("PPO", "75.5 +- 23.3"), ("DQN", "9.4 +- 0.7")]
-)
-def test_a_run_folder_of_version_010_plays(
-    algorithm, expected, tmp_path, capsys, refused
-):
-    folder = tmp_path / f"{algorithm}-CartPole-v1"
-    shutil.copytree(SAVED / folder.name, folder)
-    # What 0.1.0 printed when it had been trained.
-    assert main(["evaluate", str(folder / "seed-0")]) == 0
-    assert f"return {expected} (" in capsys.readouterr().out
-    options = ["CartPole-v1", "--resume", "--logdir", str(tmp_path)]
-    line = refused("train", algorithm.lower(), *options)
-    assert "no checkpoint to resume from" in line

@@ -53,7 +53,6 @@ def test_a_run_folder_adds_up_what_it_knows(tmp_path):
     assert found() == ("A-v0", {"a": 1, "b": 2})
     assert found("A-v0", b=3) == ("A-v0", {"a": 1, "b": 3})
     assert found("B-v0", c=4) == ("B-v0", {"c": 4})
-    # As of version 0.1.0.
     folder.preset.write_text(json.dumps({"environment": "A-v0"}))
     assert found() == ("A-v0", {})
 

@@ -132,20 +132,6 @@ def test_another_optimizer_drops_what_it_has_not_got():
     }
 
 
-def test_a_preset_of_0_1_0_says_elsewhere_how_targets_follow():
-    data = presets.Preset("SAC", "Pendulum-v1", 1000).to_dict()
-    for sync, expected in (
-        (None, {}),
-        ({"every": 300}, {"tau": 1.0, "target_every": 300}),
-        ({"tau": 0.02}, {"tau": 0.02, "target_every": 1}),
-    ):
-        old = presets.Preset.from_dict({**data, "target_sync": sync})
-        assert old.agent == {"noise_color": "white", **expected}
-        dqn = {**data, "algorithm": "DQN", "target_sync": sync}
-        old = presets.Preset.from_dict(dqn)
-        assert old.agent == {"double": False, "tau": 0.03, **expected}
-
-
 def test_a_preset_copies_its_arguments():
     hidden, settings = [64], {"gamma": 0.9}
     preset = ppo(networks={"hidden": hidden}, agent=settings)
