@@ -3,6 +3,7 @@
 import inspect
 import math
 import warnings
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
@@ -57,8 +58,10 @@ class Diagnostics(keras.callbacks.Callback):
 
     It warns of known faults, of each at most once in a `fit`, with a remedy: a
     policy that moves too far (`approx_kl`) or no longer explores (`entropy`),
-    a critic that predicts nothing (`explained_variance`), gradients that are
-    not finite (`gradient_norm`), outliers among observations and rewards.
+    a critic that predicts nothing (`explained_variance`), Q-values above any
+    discounted return that the replayed rewards allow (`q_value`; not with an
+    entropy bonus), gradients that are not finite (`gradient_norm`), outliers
+    among observations and rewards.
 
     Args:
         warn: bool. Whether it warns. Defaults to `True`.
@@ -101,6 +104,7 @@ class Diagnostics(keras.callbacks.Callback):
                 self.model.optimizer, keras.optimizers.LossScaleOptimizer
             ),
             outliers=getattr(rounds, "outliers", None),
+            largest_return=getattr(rounds, "largest_return", None),
         )
         self._stopwatch = Stopwatch()
         if rounds is not None:
@@ -143,10 +147,7 @@ class Diagnostics(keras.callbacks.Callback):
         for section, seconds in zip(_SECTIONS, spent, strict=True):
             logs[f"{section}_share"] = seconds / max(sum(spent), 1e-9)
         if self.warn:
-            for message in self._faults.in_logs(logs):
-                warnings.warn(
-                    message, TrainingWarning, stacklevel=_stacklevel()
-                )
+            self._faults.warn(logs)
 
     def get_state(self) -> dict[str, Any]:
         """Returns the state for a resumed `fit`."""
@@ -170,13 +171,28 @@ class Diagnostics(keras.callbacks.Callback):
         ]
 
 
+class RecordedValues(keras.callbacks.Callback):
+    """Warns of Q-values that recorded rewards do not allow, once in a `fit`."""
+
+    def on_train_begin(self, logs: Logs = None) -> None:
+        """Begins a `fit` without a warning."""
+        bound = self.model.rollouts.largest_return
+        self._faults = Faults(largest_return=bound)
+
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
+        """Compares the Q-values with the recorded rewards."""
+        keys = {"q_value", "temperature"} & {*(logs or {})}
+        self._faults.warn({key: (logs or {})[key] for key in keys})
+
+
 class Faults:
     """Detects known faults in the logs of epochs, each once.
 
     Missing values and NaN are no faults, except for the norm of gradients.
     Only the entropy of discrete actions has a lower bound. Updates that
     overflow are no fault of an optimizer that scales the loss. `outliers` are
-    those of running statistics, by their key in the logs.
+    those of running statistics, by their key in the logs. `largest_return`
+    returns a bound of Q-values without an entropy bonus.
     """
 
     def __init__(
@@ -184,10 +200,12 @@ class Faults:
         discrete: bool = False,
         scales_loss: bool = False,
         outliers: Mapping[str, Outliers] | None = None,
+        largest_return: Callable[[], float] | None = None,
     ) -> None:
         self.discrete = discrete
         self.scales_loss = scales_loss
         self.outliers = outliers or {}
+        self.largest_return = largest_return or (lambda: math.inf)
         #: What further epochs depend on, as plain data.
         self.state: dict[str, Any] = {
             "warned": [],
@@ -195,6 +213,11 @@ class Faults:
             "useless_epochs": 0,
             "outliers": {k: each.count for k, each in self.outliers.items()},
         }
+
+    def warn(self, logs: Mapping[str, float]) -> None:
+        """Warns of each fault not found in earlier epochs."""
+        for message in self.in_logs(logs):
+            warnings.warn(message, TrainingWarning, stacklevel=_stacklevel())
 
     def in_logs(self, logs: Mapping[str, float]) -> list[str]:
         """Returns a message for each fault not found in earlier epochs."""
@@ -246,6 +269,17 @@ class Faults:
                 "epochs. Raise the critic's learning rate (`critic_optimizer`) "
                 "or `value_coefficient`, and scale rewards (`scale_rewards`) "
                 "and observations (`normalize_observations`)",
+            )
+        value = abs(logs.get("q_value", 0.0))
+        # The temperature is that of an entropy bonus.
+        bound = math.inf if "temperature" in logs else self.largest_return()
+        if value > bound:
+            yield (
+                "overestimation",
+                f"Q-values are too large: abs(q_value)={value:.3g}, but no "
+                f"discounted return exceeds {bound:.3g} with these rewards and "
+                "lengths of episodes. Lower the learning rate or the number of "
+                "updates, slow the target down (`tau`), or set `n_step`",
             )
         norm = logs.get("gradient_norm", 0.0)
         skipped = int(logs.get("skipped_updates", 0))

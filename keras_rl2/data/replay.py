@@ -504,6 +504,10 @@ class ReplayDataset(CollectingDataset):
         index, self._awaited = self._awaited[known], None
         self.update_priorities(index, td_errors[known])
 
+    def largest_return(self) -> float:
+        """Returns a bound of the discounted returns in the buffer."""
+        return float(self.buffer.largest_return())
+
     def get_state(self, log: SegmentLog | None = None) -> dict[str, Any]:
         """Returns the state of `CollectingDataset` and the stored steps."""
         self._feed_back()

@@ -409,6 +409,14 @@ class ReplayBuffer(Described):
         slot = arrays["slot"].take(last, mode="wrap")
         return outcome, length, terminated, slot
 
+    def largest_return(self) -> float:
+        """Returns a bound of discounted returns; see `largest_return`."""
+        ring = self._ring
+        rows = np.arange(ring.oldest // ring.num_envs, ring.time) % ring.rows
+        keys = ("reward", "span", "ended", "terminated")
+        steps = (ring.arrays[key][rows] for key in keys)
+        return largest_return(self.gamma, *steps)
+
     def record(self) -> dict[str, Any]:
         """Returns the stored steps, one environment after the other.
 
@@ -487,6 +495,43 @@ class ReplayBuffer(Described):
         self._ring.set_state(state, log)
         self._drawable = int(np.count_nonzero(self._ring.arrays["span"]))
         self._generator.bit_generator.state = state["generator"]
+
+
+def largest_return(
+    gamma: float,
+    reward: np.ndarray,
+    span: np.ndarray,
+    ended: np.ndarray,
+    terminated: np.ndarray,
+) -> float:
+    """Returns a bound of the absolute discounted returns of recorded steps.
+
+    With the largest absolute reward r, the longest episode H and the share p of
+    episodes that were not terminated, after which values are bootstrapped,
+
+        |V| <= r (1 + γ + ... + γ^(H-1)) + p γ^H |V|
+
+    Args:
+        gamma: float. Discount factor, from 0 to 1.
+        reward: `[T, B]`. Sums of the rewards of windows, discounted by `gamma`.
+        span: `[T, B]` ints. Steps of each window; 0 counts as 1.
+        ended: `[T, B]` bool. Whether an episode ended with the step.
+        terminated: `[T, B]` bool. Whether it was terminated.
+
+    Returns:
+        float, infinity where there is no bound.
+    """
+    last = np.array(ended)
+    last[-1:] = True
+    # [T, B] -> [B * T]
+    (end,) = np.nonzero(last.T.reshape(-1))
+    longest = int(np.diff(end, prepend=-1).max(initial=1))
+    sums = np.cumsum(gamma ** np.arange(max(longest, span.max(initial=1))))
+    each = np.abs(reward) / sums[np.maximum(span, 1) - 1]
+    continued = 1.0 - terminated.sum() / max(end.size, 1)
+    rest = 1.0 - continued * gamma**longest
+    whole = float(each.max(initial=0.0)) * sums[longest - 1]
+    return whole / rest if rest > 0.0 else np.inf
 
 
 def complete_windows(

@@ -243,6 +243,10 @@ class RoundDataset(Described, abc.ABC):
             self._gives_trajectories, self._gives_inputs = form
             self.ready = None
 
+    def largest_return(self) -> float:
+        """Returns a bound of discounted returns, or infinity for none."""
+        return np.inf
+
     def graph_rounds(self) -> Any:
         """Returns the maker of rounds in the graph, once bound to an agent.
 

@@ -14,6 +14,7 @@ from gymnasium.spaces import MultiDiscrete
 
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.replay_buffer import complete_windows
+from keras_rl2.data.replay_buffer import largest_return
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.supported import space_tree
@@ -301,6 +302,9 @@ class TransitionBlock:
             np.ones_like(ended),
             n_step,
             agent.gamma,
+        )
+        self.largest_return = largest_return(
+            agent.gamma, total, length, ended, episodes.terminated[:, None]
         )
         self._span = length[:, 0]
         self._reward = total[:, 0].astype(np.float32)

@@ -168,6 +168,10 @@ class MixedDataset(RoundDataset):
         """Returns the logs of the replay."""
         return self.replay.logs()
 
+    def largest_return(self) -> float:
+        """Returns the larger bound of both datasets' discounted returns."""
+        return max(x.largest_return() for x in (self.offline, self.replay))
+
     def settings(self) -> dict[str, Any]:
         """Returns the numbers that define the rounds of both, for display."""
         return {

@@ -1,5 +1,6 @@
 """Fixed datasets for off-policy agents."""
 
+import math
 from typing import Any
 from typing import cast
 
@@ -258,6 +259,10 @@ class OfflineDataset(RoundDataset):
     def logs(self) -> dict[str, float]:
         """Returns logs without returns of episodes: none are played."""
         return {key: float(x.count) for key, x in self.outliers.items()}
+
+    def largest_return(self) -> float:
+        """Returns a bound of the discounted returns of the data."""
+        return math.inf if self._block is None else self._block.largest_return
 
     @property
     def in_words(self) -> str:

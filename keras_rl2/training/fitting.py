@@ -26,6 +26,8 @@ import tensorflow as tf
 
 from keras_rl2.basics import arguments
 from keras_rl2.callbacks.checkpoint import Checkpoint
+from keras_rl2.callbacks.diagnostics import Diagnostics
+from keras_rl2.callbacks.diagnostics import RecordedValues
 from keras_rl2.callbacks.evaluation import Evaluation
 from keras_rl2.callbacks.progress import Progress
 from keras_rl2.callbacks.rollout_refresh import RolloutRefresh
@@ -323,6 +325,8 @@ def _ordered(
             "and the epoch too. Received: `BackupAndRestore` beside it, which "
             "begins `fit` with weights and at an epoch of its own"
         )
+    if hasattr(dataset, "recorded") and not _has(Diagnostics, others):
+        others.append(RecordedValues())
     if verbose == "auto" and not _has(Progress, others):
         others.append(Progress())
     # `TensorBoard` writes the logs that `Diagnostics` adds, in either order.

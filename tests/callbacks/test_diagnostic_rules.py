@@ -60,6 +60,14 @@ def test_what_makes_no_sense_is_left_out():
         assert faults.in_logs(logs) == []
 
 
+def test_values_that_no_return_allows():
+    faults = Faults(largest_return=lambda: 10.0)
+    for logs in ({"q_value": 10.0}, {"q_value": -99.0, "temperature": 1.0}):
+        assert faults.in_logs(logs) == []
+    (message,) = faults.in_logs({"q_value": -10.1})
+    assert "abs(q_value)=10.1, but no discounted return exceeds 10 " in message
+
+
 def test_outliers_of_an_earlier_fit_are_no_reason_to_warn():
     outliers = Outliers()
     outliers.add(2, "reward=1e+06")

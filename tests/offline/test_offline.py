@@ -145,6 +145,21 @@ def test_an_agent_learns_from_it():
     assert agent.env_steps == 0
 
 
+def test_values_that_the_data_does_not_allow_are_said_once(recwarn):
+    data = record() | {"rewards": np.full(20, 0.25)}
+    agent = dqn()
+    offline = rl.OfflineDataset(data, 16, updates_per_epoch=1)
+    assert offline.largest_return() == np.inf
+    for bias, said in ((0.1, 0), (99.0, 1)):
+        kernel, _ = agent.q_network.get_weights()
+        agent.q_network.set_weights([0 * kernel, np.array([bias, bias])])
+        agent.fit(offline, epochs=2, verbose=0)
+        found = [each for each in recwarn if "q_value" in str(each.message)]
+        assert len(found) == said
+    assert found[0].filename == __file__
+    assert 0.25 < offline.largest_return() < 0.25 / (1 - agent.gamma)
+
+
 def test_a_changed_gamma_counts():
     offline = rl.OfflineDataset(record(), 16, updates_per_epoch=1)
     agent = dqn()

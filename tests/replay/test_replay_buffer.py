@@ -62,6 +62,27 @@ def test_hand_computed_windows():
     assert int(items[4]["next_observation"]) == 7
 
 
+def test_the_largest_return_is_that_of_the_steps_held():
+    buffer = make(10, gamma=0.5)
+    add_chain(buffer, [9, 0, 0, 0, 2, -2, 2], terminated=[3, 6])
+    # Nine for each of four steps.
+    expected = 9 * (1 + 0.5 + 0.25 + 0.125)
+    assert buffer.largest_return() == pytest.approx(expected)
+    add_chain(buffer, [1] * 7, truncated=[9, 11, 13], first=7)
+    # Episodes of 3, 3, 2 and 2 steps are left, one of them terminated.
+    expected = 2 * (1 + 0.5 + 0.25) / (1 - 0.75 * 0.125)
+    assert buffer.largest_return() == pytest.approx(expected)
+    # Steps without an end allow as much as an endless episode.
+    endless = make(10, gamma=0.5)
+    assert endless.largest_return() == 0.0
+    add_chain(endless, [1.0] * 6)
+    assert endless.largest_return() == pytest.approx(2.0)
+    # Sums of three rewards allow a third of them in each step.
+    sums = make(10, n_step=3, gamma=0.5)
+    add_chain(sums, [7.0, 0.0, 0.0, 0.0, 0.0], terminated=[4])
+    assert sums.largest_return() == pytest.approx(7 / 1.75 * 1.9375)
+
+
 def test_batches_have_the_shapes_and_dtypes_that_are_documented():
     observation = ArraySpec((3, 4), "uint8")
     buffer = ReplayBuffer(8, 2, observation, (2,), np.float32, seed=0)
