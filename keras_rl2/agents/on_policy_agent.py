@@ -59,19 +59,22 @@ class RolloutLearner(Agent):
     rollout_samples: RolloutSamples
 
     def prepare(
-        self, trajectory: Trajectory
+        self, trajectory: Trajectory, batch_size: int | None = None
     ) -> tuple[dict[str, Any], dict[str, float]]:
-        """Computes the samples of a rollout, in one compiled call.
+        """Computes the samples of a rollout, in one compiled call or several.
 
         Args:
             trajectory: `Trajectory` of T steps of B environments.
+            batch_size: int or None. Observations that the networks take in one
+                call, all at once with `memory`; None for as many as take 16 MiB
+                as float32. Defaults to `None`.
 
         Returns:
             Samples, a dict of arrays `[T * B, ...]` (see `sample_spec`), and
             statistics, a dict of floats.
         """
         with self.devices.placement():
-            return self.rollout_samples.prepare(trajectory)
+            return self.rollout_samples.prepare(trajectory, batch_size)
 
     def update(self, batch: Batch) -> Terms:
         """Makes an update; layers that count rows see those that count."""

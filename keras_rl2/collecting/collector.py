@@ -1,6 +1,5 @@
 """Stepping environments with a policy: the hottest loop of the library."""
 
-import operator
 from collections import deque
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -137,8 +136,9 @@ class Collector:
             raise error
         storage.check_finite()
         self._resets_seen = self.env.resets
+        # A view would keep the whole rollout in memory.
         self.observation = map_leaves(
-            operator.itemgetter(-1), storage.observation
+            lambda each: each[-1].copy(), storage.observation
         )
         trajectory = storage.trajectory()
         self.episodes.count(trajectory)

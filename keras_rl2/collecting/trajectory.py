@@ -1,5 +1,6 @@
 """A rollout: its arrays while they are written, and the finished ones."""
 
+import math
 import operator
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,8 @@ from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 
 _STATES = ("state", "final_state")
+# Bytes, as TensorFlow wants.
+_ALIGNMENT = 64
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,14 @@ class Trajectory:
         return self.terminated | self.truncated
 
 
+def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Returns an empty array that a tensor can share the memory of."""
+    count = math.prod(shape) * dtype.itemsize
+    memory = np.empty(count + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    return memory[start : start + count].view(dtype).reshape(shape)
+
+
 def unpack(packed: dict[str, Any]) -> dict[str, Any]:
     """Undoes `Trajectory.packed_arrays`, for example in the graph.
 
@@ -199,7 +210,7 @@ class RolloutStorage:
 
         def rows(array: np.ndarray) -> np.ndarray:
             # [T + 1, B, ...]: one more than there are actions.
-            return np.empty((horizon + 1, *array.shape), array.dtype)
+            return _aligned((horizon + 1, *array.shape), array.dtype)
 
         self.observation: Any = map_leaves(rows, first)
         self._is_array = is_leaf(first)

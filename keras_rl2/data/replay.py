@@ -27,6 +27,7 @@ from keras_rl2.data.replay_buffer import ReplayBuffer
 from keras_rl2.data.replay_buffer import into_minibatches
 from keras_rl2.data.round_dataset import Round
 from keras_rl2.data.round_dataset import tensor_specs
+from keras_rl2.data.round_dataset import updates_within
 from keras_rl2.data.sequence_replay_buffer import SequenceReplayBuffer
 from keras_rl2.distributions import DiscreteHead
 from keras_rl2.envs.vector_env import GivenEnv
@@ -254,15 +255,15 @@ class ReplayDataset(CollectingDataset):
         if "batch_size" in self._own and sizes is not None:
             # Of sequences.
             self.batch_size = max(self.batch_size // 4, 1)
+        if self.buffer is None:
+            self.buffer = self._make_buffer(agent, sizes)
+        buffer = self.buffer
         if self.prioritized:
-            shape = (self.updates_per_round, self.batch_size)
+            shape = (self.updates_per_call, self.batch_size)
             with agent.devices.placement():
                 self._td_errors = tf.Variable(
                     tf.fill(shape, np.nan), trainable=False
                 )
-        if self.buffer is None:
-            self.buffer = self._make_buffer(agent, sizes)
-        buffer = self.buffer
         return (
             buffer.stride if isinstance(buffer, SequenceReplayBuffer) else None
         )
@@ -290,6 +291,15 @@ class ReplayDataset(CollectingDataset):
             "burn_in": arguments.given_or(burn_in, _BURN_IN),
             "stride": stride,
         }
+
+    @property
+    def updates_per_call(self) -> int:
+        """Updates of a call, whose minibatches are drawn together."""
+        if self.buffer is None or self.graph_rounds() is not None:
+            return self.updates_per_round
+        return updates_within(
+            self.updates_per_round, self.buffer.spec, self.batch_size
+        )
 
     def settle(self, algorithm: ReplayAgent) -> None:
         """Sets the arguments left open to the defaults of an agent's class."""
@@ -349,7 +359,7 @@ class ReplayDataset(CollectingDataset):
         with self._section("preparing"):
             if trajectory is None:
                 return self._inputs_of_rounds()
-            return {"batches": self._draw()}
+            return self._in_parts(self._draw)
 
     def _make_graph_rounds(self, agent: Any) -> Any:
         """Returns the maker of rounds in the graph, or None."""
@@ -479,7 +489,8 @@ class ReplayDataset(CollectingDataset):
 
     def _draw(self) -> dict[str, Any]:
         """Draws the minibatches of a round."""
-        updates, size = self.updates_per_round, self.batch_size
+        updates, size = self.updates_per_call, self.batch_size
+        self._feed_back()
         if self._td_errors is None:
             drawn = self.sample(updates * size)
             del drawn["index"]
@@ -527,7 +538,7 @@ class ReplayDataset(CollectingDataset):
 
     def _element_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of the minibatches of a round."""
-        leading = (self.updates_per_round, self.batch_size)
+        leading = (self.updates_per_call, self.batch_size)
         batches: dict[str, Any] = tensor_specs(self.buffer.spec, *leading)
         if self.prioritized:
             batches["index"] = tf.TensorSpec(leading, "int64")

@@ -282,6 +282,12 @@ class RolloutDataset(CollectingDataset):
         self._set_round(self.horizon, self.passes, steps)
         return length
 
+    def collect(self) -> Trajectory | None:
+        """Takes the steps of a round; see `RoundDataset`."""
+        # Two rollouts of pictures may not fit into memory.
+        self._samples, self._trajectory = {}, None
+        return super().collect()
+
     def _collects_in_graph(self) -> bool:
         """Whether the train function takes the steps of the next round."""
         # Observers see each trajectory.

@@ -19,11 +19,15 @@ from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.collecting.trajectory import Trajectory
+from keras_rl2.data.ring import bytes_of
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.saving.checkpoint_folder import SegmentLog
 from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 
+# Of the minibatches of one call, which are copied once.
+MOST_BYTES = 2**25
 # Arrays of a whole round, some of them grouped under a name.
 Round = Mapping[str, Tree[np.ndarray]]
 
@@ -71,6 +75,13 @@ class RoundDataset(Described, abc.ABC):
         # By the last `prepare`.
         self._rounds_begun = 1
         self.ready: Round | None = None
+        # The rest of a round that takes several calls, drawn when needed.
+        self._further: Iterator[Round] = iter(())
+
+    @property
+    def updates_per_call(self) -> int:
+        """Updates that one call makes, a divisor of those of a round."""
+        return self.updates_per_round
 
     @property
     def steps_per_epoch(self) -> int:
@@ -193,6 +204,13 @@ class RoundDataset(Described, abc.ABC):
         """Shields the processes of environments, if any, from signals."""
         return contextlib.nullcontext()
 
+    def _in_parts(self, draw: Callable[[], dict[str, Any]]) -> Round:
+        """Draws the minibatches of a call, and later those of the others."""
+        calls = self.updates_per_round // self.updates_per_call
+        parts = ({"batches": draw()} for _ in range(calls))
+        self._further = parts
+        return next(parts)
+
     def _section(self, name: str) -> contextlib.AbstractContextManager[None]:
         """Assigns the time of a `with` block to a section of the round."""
         if self.stopwatch is None:
@@ -201,11 +219,11 @@ class RoundDataset(Described, abc.ABC):
 
     def begin(self) -> None:
         """Discards a leftover round from a previous `fit`."""
-        self.ready = None
+        self.ready, self._further = None, iter(())
         self.stopwatch = None
 
     def hand_over(self) -> Round:
-        """Returns the finished round, once.
+        """Returns the finished round, or the next part of it, once.
 
         Returns:
             dict; see `prepare`.
@@ -213,7 +231,7 @@ class RoundDataset(Described, abc.ABC):
         Raises:
             RuntimeError: If `refresh` has not been called since the last round.
         """
-        one_round, self.ready = self.ready, None
+        one_round, self.ready = self.ready or next(self._further, None), None
         if one_round is None:
             raise RuntimeError(
                 "A batch was requested before the round was refreshed. "
@@ -286,6 +304,19 @@ class RoundDataset(Described, abc.ABC):
         options.experimental_optimization.inject_prefetch = False
         options.autotune.enabled = False
         return dataset.with_options(options)
+
+
+def largest_divisor(number: int, most: int) -> int:
+    """Returns the largest divisor of a number that is at most `most`, or 1."""
+    divisors = range(min(number, most), 1, -1)
+    return next((each for each in divisors if number % each == 0), 1)
+
+
+def updates_within(updates: int, spec: Mapping[str, Any], rows: int) -> int:
+    """Returns the largest divisor of updates whose minibatches take 32 MiB."""
+    return largest_divisor(
+        updates, MOST_BYTES // (rows * bytes_of(leaves(spec)))
+    )
 
 
 def minibatch(

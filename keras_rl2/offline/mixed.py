@@ -93,6 +93,11 @@ class MixedDataset(RoundDataset):
         self.batch_size = self.replay.batch_size
 
     @property
+    def updates_per_call(self) -> int:
+        """Updates that one call makes; see `ReplayDataset`."""
+        return self.replay.updates_per_call
+
+    @property
     def steps_before_first_round(self) -> int:
         """Remaining steps of the warm-up."""
         return self.replay.steps_before_first_round
@@ -134,8 +139,9 @@ class MixedDataset(RoundDataset):
         """
         del trajectory
         with self._section("preparing"):
-            batches = self._draw(self.updates_per_round, self.batch_size)
-            return {"batches": batches}
+            return self._in_parts(
+                lambda: self._draw(self.updates_per_call, self.batch_size)
+            )
 
     def _draw(self, updates: int, batch_size: int) -> dict[str, Any]:
         """Draws minibatches, `[updates, batch, ...]`."""
@@ -216,5 +222,5 @@ class MixedDataset(RoundDataset):
     def _element_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of the minibatches of a round."""
         assert self.replay.buffer is not None
-        leading = (self.updates_per_round, self.batch_size)
+        leading = (self.updates_per_call, self.batch_size)
         return tensor_specs(self.replay.buffer.spec, *leading)

@@ -13,8 +13,10 @@ from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.replay_buffer import into_minibatches
 from keras_rl2.data.replay_buffer import transition_spec
 from keras_rl2.data.ring import bytes_of
+from keras_rl2.data.round_dataset import MOST_BYTES
 from keras_rl2.data.round_dataset import Round
 from keras_rl2.data.round_dataset import RoundDataset
+from keras_rl2.data.round_dataset import largest_divisor
 from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.offline.episodes import TransitionBlock
 from keras_rl2.offline.sources import GivenSource
@@ -29,7 +31,6 @@ from keras_rl2.spaces.trees import leaves
 
 # A round is drawn at once, and lies in memory twice.
 _MOST_UPDATES = 100
-_ROUND_BYTES = 2**25
 
 
 class OfflineDataset(RoundDataset):
@@ -181,7 +182,7 @@ class OfflineDataset(RoundDataset):
         self._block = TransitionBlock(self.recorded, agent, self.n_step)
         # Minibatches of a round that fit into memory.
         numbers = bytes_of(leaves(agent.observation_spec))
-        most = _ROUND_BYTES // (self.batch_size * (2 * numbers + 16))
+        most = MOST_BYTES // (self.batch_size * (2 * numbers + 16))
         self._settle_round(min(max(most, 1), _MOST_UPDATES))
         self.agent = agent
         self.ready = None
@@ -204,9 +205,7 @@ class OfflineDataset(RoundDataset):
     def _settle_round(self, most: int) -> None:
         """Sets the updates of a round, the largest divisor of an epoch's."""
         updates = self.updates_per_epoch
-        self.updates_per_round = next(
-            k for k in range(min(updates, most), 0, -1) if updates % k == 0
-        )
+        self.updates_per_round = largest_divisor(updates, most)
         self.rounds_per_epoch = updates // self.updates_per_round
 
     def collect(self) -> None:

@@ -79,9 +79,9 @@ def train(
                 callback.on_train_batch_begin(done, logs={})
             # A call may make fewer updates than a round has.
             if done % dataset.updates_per_round == 0:
-                trajectory = dataset.collect()
-                samples = dataset.prepare(trajectory)
-                batches = batches_of(samples)
+                # Nothing may hold a round while the next one is collected.
+                batches = iter(())
+                batches = batches_of(dataset.prepare(dataset.collect()))
             logs = agent.train_function(batches)
             done += min(each_call, dataset.updates_ready)
             _tell(callbacks, done - 1, logs)
@@ -271,13 +271,19 @@ def _batches_of(
     size = round_execution.prepare_rounds(agent, dataset, rounds, watched)
     agent.devices.check(agent)
     if size is not None:
-        return lambda samples: iter((samples,))
+        return _handing(dataset, iter(dataset.hand_over, None))
     agent.devices.refuse_keras_loop()
     if agent.run_eagerly:
         # `tf.data` would trace a graph for what is to run without one.
-        return _each_minibatch
+        return _handing(dataset, _each_minibatch(dataset))
     # A new iterator would take longer than the updates of a round.
-    batches = iter(dataset.as_dataset(agent))
+    return _handing(dataset, iter(dataset.as_dataset(agent)))
+
+
+def _handing(
+    dataset: RoundDataset, batches: Any
+) -> Callable[[Round], Iterator[Any]]:
+    """Returns the function that has an iterator continue with a round."""
 
     def hand_over(samples: Round) -> Iterator[Any]:
         dataset.ready = samples
@@ -286,11 +292,13 @@ def _batches_of(
     return hand_over
 
 
-def _each_minibatch(samples: Round) -> Iterator[Any]:
-    """Yields the minibatches of a round, as tensors."""
-    stacked = map_leaves(tf.convert_to_tensor, minibatches(samples))
-    for index in range(len(leaves(stacked)[0])):
-        yield map_leaves(operator.itemgetter(index), stacked)
+def _each_minibatch(dataset: RoundDataset) -> Iterator[Any]:
+    """Yields the minibatches of rounds, as tensors."""
+    while True:
+        arrays = minibatches(dataset.hand_over())
+        stacked = map_leaves(tf.convert_to_tensor, arrays)
+        for index in range(len(leaves(stacked)[0])):
+            yield map_leaves(operator.itemgetter(index), stacked)
 
 
 def _ordered(

@@ -15,6 +15,7 @@ import tensorflow as tf
 from keras_rl2.basics.direct_call import run_operation
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.data.round_dataset import RoundDataset
+from keras_rl2.data.round_dataset import largest_divisor
 from keras_rl2.data.round_dataset import minibatch
 from keras_rl2.networks.model_layers import all_layers
 from keras_rl2.networks.model_layers import drawing_layers
@@ -324,10 +325,11 @@ def prepare_rounds(
     It makes the updates of a round, or of several where the environments are
     in the graph and nothing is to happen between the rounds.
     """
-    updates = x.updates_per_round
+    updates = x.updates_per_call
     asked = agent.compile_arguments
-    steps = asked.steps_per_execution
-    steps = updates if steps == "auto" else int(steps)
+    steps: Any = asked.steps_per_execution
+    if steps in ("auto", x.updates_per_round):
+        steps = updates
     size = None
     whole = steps % updates == 0 and not agent.run_eagerly
     if whole and not agent.overridden.train_function:
@@ -353,8 +355,9 @@ def prepare_rounds(
     if updates % steps and (steps % updates or of_call % (steps // updates)):
         raise ValueError(
             "Expected `steps_per_execution` to divide the updates of a round, "
-            f"{updates}, since a round is collected between two executions; or "
-            "with environments in the graph, to be those of several rounds, a "
+            f"{updates} (of a part of it where minibatches take over 32 MiB), "
+            "since a round is collected between two executions; or with "
+            "environments in the graph, to be those of several rounds, a "
             f"divisor of the {of_call} of an epoch. "
             f"Received: steps_per_execution={steps}"
         )
@@ -369,8 +372,7 @@ def prepare_rounds(
 
 def _rounds_of_call(rounds: int, updates: int) -> int:
     """Returns the largest divisor of rounds with few updates in a call."""
-    most = max(_MOST_UPDATES // updates, 1)
-    return max(n for n in range(1, most + 1) if rounds % n == 0)
+    return largest_divisor(rounds, _MOST_UPDATES // updates)
 
 
 def prepare_minibatches(agent: keras.Model, steps: int = 1) -> None:

@@ -1,9 +1,12 @@
 """From a rollout to samples: one forward pass, advantages and targets."""
 
 import functools
+import math
+import operator
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
+from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -19,8 +22,11 @@ from keras_rl2.networks.inputs import flat
 from keras_rl2.networks.inputs import of_one_step
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 
+# Of the float32 inputs of a network in one call.
+_BYTES = 2**24
 Prepared = tuple[dict[str, Tensor], dict[str, Tensor]]
 
 
@@ -66,29 +72,18 @@ class RolloutSamples:
         return sequence
 
     def prepare(
-        self, trajectory: Trajectory
+        self, trajectory: Trajectory, batch_size: int | None = None
     ) -> tuple[dict[str, Any], dict[str, float]]:
         """Computes samples `[N, ...]` and statistics of a rollout."""
         arrays = trajectory.arrays()
+        size = batch_size or self._own_batch_size()
+        if size < trajectory.reward.size and not trajectory.state:
+            arrays = self._evaluated(arrays, size)
         if self._agent.run_eagerly:
-            computed, statistics = self.prepared(_with_rows(arrays))
-        else:
-            if self._compiled is not self._agent.compile_arguments:
-                # As with Keras, `compile` makes changed attributes count.
-                self._functions.clear()
-                self._compiled = self._agent.compile_arguments
-            has_log_prob = trajectory.log_prob is not None
-            traced = self._agent.traced
-            key = (*trajectory.action.shape[:2], has_log_prob, traced)
-            if key not in self._functions:
-                self._functions[key] = tf.function(
-                    self.prepared,
-                    input_signature=[_trajectory_spec(arrays)],
-                    autograph=False,
-                ).get_concrete_function()
-            # Implicit conversion would take a fifth of the time.
-            tensors = map_leaves(tf.constant, arrays)
-            computed, statistics = self._functions[key](tensors)
+            arrays = _with_rows(arrays)
+        computed, statistics = self._run(
+            self.prepared, arrays, trajectory.reward.shape
+        )
         samples: dict[str, Any] = {
             name: np.asarray(value) for name, value in computed.items()
         }
@@ -107,6 +102,68 @@ class RolloutSamples:
             )
             samples["action"] = each_step(trajectory.action)
         return samples, {k: float(np.asarray(v)) for k, v in statistics.items()}
+
+    def _run(
+        self,
+        function: Callable[..., Any],
+        arrays: dict[str, Any],
+        shape: tuple[int, ...] = (),
+    ) -> Any:
+        """Runs a method in the graph, for rollouts of a shape or any rows."""
+        if self._agent.run_eagerly:
+            return function(arrays)
+        if self._compiled is not self._agent.compile_arguments:
+            # As with Keras, `compile` makes changed attributes count.
+            self._functions.clear()
+            self._compiled = self._agent.compile_arguments
+        key = (*arrays, *shape, self._agent.traced)
+        if key not in self._functions:
+            self._functions[key] = tf.function(
+                function,
+                input_signature=[_trajectory_spec(arrays, bool(shape))],
+                autograph=False,
+            ).get_concrete_function()
+        # Implicit conversion would take a fifth of the time.
+        return self._functions[key](map_leaves(tf.constant, arrays))
+
+    def _own_batch_size(self) -> int:
+        """Returns the rows of a call whose float32 inputs take 16 MiB."""
+        seen = leaves(self._agent.task.encode.network_input)
+        return max(_BYTES // sum(4 * math.prod(x.shape[1:]) for x in seen), 1)
+
+    def _evaluated(
+        self, arrays: dict[str, Any], batch_size: int
+    ) -> dict[str, Any]:
+        """Returns arrays with what the networks compute from observations."""
+        arrays = dict(arrays)
+        rows = map_leaves(_rows, arrays.pop("observation"))
+        final = arrays.pop("final_observation")
+        steps = arrays["reward"].size
+        acted_on = {
+            "observation": map_leaves(lambda each: each[:steps], rows),
+            "action": _rows(arrays["action"]),
+        }
+        further = map_leaves(
+            lambda each, last: np.concatenate([each[steps:], last]), rows, final
+        )
+        known: dict[str, list[np.ndarray]] = {}
+        for each in acted_on, {"observation": further}:
+            for start in range(0, len(leaves(each)[0]), batch_size):
+                cut = operator.itemgetter(slice(start, start + batch_size))
+                found = self._run(self._known, map_leaves(cut, each))
+                for name, value in found.items():
+                    known.setdefault(name, []).append(np.asarray(value))
+        return arrays | {k: np.concatenate(v) for k, v in known.items()}
+
+    def _known(self, arrays: dict[str, Any]) -> dict[str, Tensor]:
+        """Returns values, and log-probabilities of actions if there are any."""
+        policy, value = self._agent.policy_and_value(
+            arrays["observation"], None, False
+        )
+        found = {"known_value": value}
+        if policy is not None and "action" in arrays:
+            found["known_log_prob"] = policy.log_prob(arrays["action"])
+        return found
 
     def prepared(self, arrays: dict[str, Any]) -> Prepared:
         """Computes the samples of a rollout, in the graph.
@@ -141,8 +198,12 @@ class RolloutSamples:
         steps = horizon * num_envs
         # [N] -> [T, B]
         rollout = functools.partial(ops.reshape, newshape=(horizon, num_envs))
-        rows = map_leaves(flat, arrays["observation"])
-        if "state" in arrays:
+        rows = map_leaves(flat, arrays.get("observation", {}))
+        policy: Any
+        if "known_value" in arrays:
+            policy = _KnownPolicy(arrays.get("known_log_prob"))
+            value = arrays["known_value"]
+        elif "state" in arrays:
             policy, value = self._remembered(arrays, training)
         else:
             # PQN has no policy, and nothing below asks for it.
@@ -247,11 +308,28 @@ def _with_rows(arrays: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in arrays.items() if not k.startswith("final")}
 
 
-def _trajectory_spec(arrays: dict[str, Any]) -> dict[str, Any]:
-    """Returns a signature that leaves the number of final rows open."""
+def _rows(array: np.ndarray) -> np.ndarray:
+    """Returns a view: `[T, B, ...]` -> `[T * B, ...]`."""
+    return array.reshape(-1, *array.shape[2:])
+
+
+class _KnownPolicy(NamedTuple):
+    """A policy whose log-probabilities of the actions taken are known."""
+
+    known: Tensor
+
+    def log_prob(self, action: Tensor) -> Tensor:
+        """Returns them, `[N]`."""
+        del action
+        return self.known
+
+
+def _trajectory_spec(arrays: dict[str, Any], fixed: bool) -> dict[str, Any]:
+    """Returns a signature that leaves the number of some rows open."""
 
     def spec_of(key: str, array: np.ndarray) -> tf.TensorSpec:
-        count = None if key.startswith("final") else array.shape[0]
+        is_open = not fixed or key.startswith(("final", "known_value"))
+        count = None if is_open else array.shape[0]
         return tf.TensorSpec((count, *array.shape[1:]), array.dtype)
 
     specs = {}

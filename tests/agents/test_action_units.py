@@ -63,10 +63,6 @@ def test_saved_agents_and_presets_keep_their_units(tmp_path):
     agent = rl.PPO.for_env(env, hidden=(4,), action_units="environment")
     again = rl.PPO.from_config(agent.get_config())
     assert again.action_units == "environment"
-    # As an agent that was saved before there was a choice.
-    config = agent.get_config()
-    del config["action_units"]
-    assert rl.PPO.from_config(config).action_units == "environment"
     preset = rl.PPO.from_preset("Pendulum-v1")
     assert preset.action_units == "environment"
     agent = rl.PPO.for_env(env, hidden=(4,))
