@@ -1,6 +1,7 @@
 """Conservative Q-learning."""
 
 import math
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import ClassVar
@@ -76,7 +77,7 @@ class CQL(OffPolicyAgent):
         - [Kumar et al., 2020](https://arxiv.org/abs/2006.04779).
     """
 
-    default_adam = {"learning_rate": 3e-4}
+    default_adam: Mapping[str, Any] = {"learning_rate": 3e-4}
     #: Subclasses by class of action space.
     kinds: ClassVar[dict[type[gymnasium.Space[Any]], type["CQL"]]] = {}
 
@@ -148,6 +149,7 @@ class DiscreteCQL(CQL, DQN):
 
     Args:
         alpha: float. Weight of the penalty. Defaults to `1.0`.
+        loss: str. `"huber"` or `"mse"`; see `DQN`. Defaults to `"huber"`.
 
     Example:
 
@@ -173,6 +175,7 @@ class DiscreteCQL(CQL, DQN):
         alpha: float = 1.0,
         **kwargs: Unpack[DQNArguments],
     ) -> None:
+        kwargs.setdefault("loss", "huber")
         super().__init__(q_network, alpha=alpha, **kwargs)
 
     def loss_terms(self, outputs: Tensor, batch: Batch) -> Terms:

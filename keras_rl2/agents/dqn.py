@@ -1,5 +1,6 @@
 """Deep Q-networks."""
 
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Literal
@@ -46,7 +47,7 @@ class DQN(ValuePolicy, OffPolicyAgent):
     Learns the value of each action from replayed transitions, with a target
     network Q' that follows Q:
 
-        L = mean(w huber(r + γ max_a Q'(s', a) - Q(s, a)))
+        L = mean(½ w (r + γ max_a Q'(s', a) - Q(s, a))²)
 
     and takes the action of the largest value, or with probability ε a random
     action. Each flag is independent of the others, and of `n_step` and
@@ -77,9 +78,10 @@ class DQN(ValuePolicy, OffPolicyAgent):
         atoms: int. Atoms or quantiles of each distribution. Defaults to `51`.
         support: Sequence of two floats. Smallest and largest return on the
             atoms of `"categorical"`. Defaults to `(-10.0, 10.0)`.
-        loss: str. `"huber"` (with a threshold of 1) or `"mse"` (half the
-            square) of the TD error; distributions have their own losses.
-            Defaults to `"huber"`.
+        loss: str. `"mse"` (half the square) or `"huber"` (with a threshold of
+            1) of the TD error; distributions have their own losses. Where
+            rewards are chance, the minimum of `"huber"` is near their median,
+            not their mean. Defaults to `"mse"`.
         epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
             over environment steps. Probability of a random action; it changes
             from round to round. None for a linear decay from 1 to 0.05 over
@@ -122,6 +124,12 @@ class DQN(ValuePolicy, OffPolicyAgent):
     takes_memory = True
     # `loss` is an attribute of Keras.
     argument_attributes = {"loss": "loss_name"}
+    # `fit` ends with averaged weights: single ones still follow chance.
+    default_adam: Mapping[str, Any] = {
+        "learning_rate": 2e-4,
+        "use_ema": True,
+        "ema_momentum": 0.999,
+    }
     updates_per_step = 0.5
     default_batch_size = 64
     statistics_names: tuple[str, ...] = (
@@ -137,7 +145,7 @@ class DQN(ValuePolicy, OffPolicyAgent):
         distributional: Literal["categorical", "quantile"] | None = None,
         atoms: int = 51,
         support: Sequence[float] = (-10.0, 10.0),
-        loss: Literal["huber", "mse"] = "huber",
+        loss: Literal["huber", "mse"] = "mse",
         epsilon: float
         | keras.optimizers.schedules.LearningRateSchedule
         | None = None,

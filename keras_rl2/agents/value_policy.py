@@ -1,5 +1,6 @@
 """Agents that act by the values of all actions."""
 
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,7 +35,7 @@ class ValuePolicy(Agent):
     policy_head: DiscreteHead
     # Without it, values of rarely visited states grow without bound.
     default_normalization = "layer"
-    default_adam = {"learning_rate": 5e-4}
+    default_adam: Mapping[str, Any] = {"learning_rate": 5e-4}
     q_network: keras.Model
     #: Selects random actions.
     exploring: EpsilonGreedy

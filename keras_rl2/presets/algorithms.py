@@ -102,7 +102,10 @@ _CRITICS: Mapping[str, Any] = {
 _TAU: Mapping[str, Any] = {"agent.tau": [0.001, 0.005, 0.01, 0.02, 0.05]}
 _NOISES: Mapping[str, Any] = {"agent.exploration": [0.05, 0.1, 0.2, 0.3, 0.5]}
 _ADAM = {"name": "Adam", "learning_rate": 3e-4}
-_DQN_ADAM = {"name": "Adam", "learning_rate": 5e-4}
+_DQN_ADAM = {
+    **{"name": "Adam", "learning_rate": 2e-4},
+    **{"use_ema": True, "ema_momentum": 0.999},
+}
 _FAST_ADAM = {"name": "Adam", "learning_rate": 1e-3}
 
 ALGORITHMS: Mapping[str, Algorithm] = {
@@ -194,7 +197,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     "PQN": Algorithm(
         on_policy=True,
         settings="gamma q_lambda epsilon max_gradient_norm",
-        optimizer=_DQN_ADAM,
+        optimizer={**_ADAM, "learning_rate": 5e-4},
         actions=("Discrete",),
     ),
     "REINFORCE": Algorithm(

@@ -26,6 +26,7 @@ _REPLAY = _BOTH + (
     "alpha beta burn_in"
 )
 _RECORDED = "batch_size n_step updates_per_epoch"
+_AVERAGES = "use_ema ema_momentum"
 _OPTIMIZERS = {
     **dict.fromkeys(("Adam", "AdamW"), "beta_1 beta_2 epsilon amsgrad"),
     "Nadam": "beta_1 beta_2 epsilon",
@@ -237,7 +238,7 @@ def settings_of(
     sections = {
         "networks": _NETWORKS + more,
         "agent": known.settings,
-        "optimizer": f"name learning_rate weight_decay {arguments}",
+        "optimizer": f"name learning_rate weight_decay {_AVERAGES} {arguments}",
         "dataset": _RECORDED if offline else dataset,
     }
     return [

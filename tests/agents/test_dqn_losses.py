@@ -2,10 +2,13 @@
 
 import math
 
+import keras
 import numpy as np
 import pytest
 
+import keras_rl2 as rl
 from keras_rl2.losses import value_distributions
+from support.agents import assert_equal_weights
 from support.linear_q import linear_agent
 from support.linear_q import transitions
 
@@ -43,8 +46,8 @@ def test_double_chooses_by_the_network_that_learns():
     agent = linear_agent([[1, 2], [30, 10]], [[9, 9], [4, 6]], double=True)
     terms, td_error, moved = update(agent, (0, 0.5, 0.5))
     assert td_error == [1.5]
-    assert terms["loss"] == 1.0
-    np.testing.assert_allclose(moved, [[0.1, 0], [0, 0]], rtol=1e-6)
+    assert terms["loss"] == 1.125
+    np.testing.assert_allclose(moved, [[0.15, 0], [0, 0]], rtol=1e-6)
 
 
 def test_nothing_follows_the_end():
@@ -53,7 +56,7 @@ def test_nothing_follows_the_end():
         agent = linear_agent(*table, double=double)
         terms, td_error, _ = update(agent, (1, 0.5, 0.0))
         assert td_error == [1.5]
-        assert terms["loss"] == 1.0
+        assert terms["loss"] == 1.125
 
 
 def test_weights_multiply_the_loss_of_each_transition():
@@ -232,3 +235,25 @@ def test_a_target_beyond_the_support_is_the_last_atom():
         # All mass, 1, is on that atom: there the gradient is p - 1.
         expected = -0.1 * (probabilities - (np.arange(3) == atom))
         np.testing.assert_allclose(moved[0, :3], expected, atol=1e-6)
+
+
+def test_fit_ends_with_averaged_weights_by_default():
+    env, averaged, plain = "CartPole-v1", {}, {}
+    for found, optimizer in (
+        (averaged, "auto"),
+        (plain, keras.optimizers.Adam(2e-4)),
+    ):
+        agent = rl.DQN.for_env(env, hidden=(8,), seed=0)
+        agent.compile(optimizer, run_eagerly=True)
+        replay = rl.ReplayDataset(env, warm_up=64, rounds_per_epoch=2, seed=0)
+        agent.fit(replay, verbose=0)
+        found["target"] = agent.target_network.get_weights()
+        found["network"] = agent.q_network.get_weights()
+    # Targets follow the weights that learn.
+    assert_equal_weights(averaged["target"], plain["target"])
+    for target, average, last in zip(
+        *(plain["target"], averaged["network"], plain["network"]), strict=True
+    ):
+        # The averages lag behind, as the targets do.
+        assert np.abs(average - last).max() > 0.0
+        assert np.abs(average - last).max() > np.abs(target - last).max()

@@ -106,7 +106,8 @@ def check(training, preset):
     numbers = (int, float, str, bool)
     for name, value in preset.agent.items():
         if isinstance(value, numbers) and name != "exploration":
-            assert getattr(agent, name) == value, (preset, name)
+            attribute = agent.argument_attributes.get(name, name)
+            assert getattr(agent, attribute) == value, (preset, name)
     optimizer = agent.compile_arguments.optimizer
     assert type(optimizer).__name__ == preset.optimizer["name"]
     rate = preset.optimizer["learning_rate"]

@@ -133,7 +133,7 @@ _CHOICES = {
     "distributional": "categorical",
     "epsilon": _DECAY,
     "exploration": rl.exploration.OrnsteinUhlenbeckNoise(_DECAY),
-    "loss": "mse",
+    "loss": "huber",
     "max_lag": 3,
     "noise_color": "white",
     "support": [-2.0, 3.0],
