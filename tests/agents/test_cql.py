@@ -83,7 +83,7 @@ def test_what_does_not_fit():
 def test_without_its_penalty_it_is_what_it_is_made_of():
     for kind, settings in (
         ("box", {}),
-        ("discrete", {"double": True, "dueling": True}),
+        ("discrete", {"loss": "huber", "double": True, "dueling": True}),
     ):
         plain, expected = trained(PLAIN[kind], kind, 1, **settings)
         agent, logs = trained(rl.CQL, kind, 1, alpha=0.0, **settings)
@@ -101,7 +101,8 @@ def test_the_penalty_of_choices_by_hand():
     values = np.array(agent(batch["observation"]), "float64")
     taken = values[np.arange(6), batch["action"]]
     each = np.log(np.exp(values).sum(axis=1)) - taken
-    _, plain = trained(rl.DQN, "discrete", updates=1)
+    assert agent.loss_name == "huber"
+    _, plain = trained(rl.DQN, "discrete", updates=1, loss="huber")
     _, logs = trained(rl.CQL, "discrete", updates=1, alpha=0.5)
     assert logs["cql_penalty"] == pytest.approx(each.mean(), rel=1e-5)
     assert logs["alpha"] == 0.5
