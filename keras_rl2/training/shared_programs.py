@@ -202,6 +202,9 @@ def likeness(agent: keras.Model, size: RoundSize) -> Likeness | None:
     """Returns the inputs that determine the program of an agent's rounds."""
     if agent.devices.strategy is not None:
         return None
+    if agent.normalizing.changing and not agent.on_policy:
+        # The targets of another agent would be computed wrongly.
+        return None
     try:
         config = keras.saving.serialize_keras_object(agent)
         numbers = _shared_numbers(agent, config.get("config", {}))

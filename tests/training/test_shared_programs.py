@@ -214,14 +214,27 @@ def test_agents_of_other_numbers_share_a_second_program(name, in_graph):
     weights, updates = trained_with(name, every[2], in_graph=in_graph)
     assert found[2][1] == updates >= 10
     for weight, its in zip(found[2][0], weights, strict=True):
-        np.testing.assert_allclose(weight, its, rtol=0, atol=1e-4)
+        np.testing.assert_allclose(weight, its, rtol=0, atol=1e-7)
     # The numbers matter.
     first, *others = (weights for weights, _ in found)
     for weights in others:
         assert (
             max(abs(a - b).max() for a, b in zip(first, weights, strict=True))
-            > 2e-4
+            > 1e-7
         )
+
+
+@pytest.mark.parametrize("name", ["PPO", "DQN"])
+def test_normalized_observations_are_those_of_each_agent(name):
+    case, found = KINDS[name], []
+    programs = SharedPrograms()
+    for _ in range(2):
+        env = make_env()
+        agent = make_agent(case, env, normalize_observations=True)
+        with programs.used():
+            agent.fit(case.make_dataset(env), epochs=2, verbose=0)
+        found.append(agent.get_weights())
+    np.testing.assert_equal(*found)
 
 
 class Doubting(rl.A2C):
