@@ -126,8 +126,7 @@ class OffPolicyAgent(Agent):
         """
         super().reset_targets()
         self._follow()
-        if int(self.updates.numpy()) == 0:
-            self.target_networks.copy()
+        self.target_networks.begin(self.updates)
 
     # Learning.
 

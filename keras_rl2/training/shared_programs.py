@@ -181,6 +181,8 @@ class SharedPrograms:
                     logger.info("The program of a round cannot be shared")
                 return program
             program, order = self._programs[key]
+        # Tracing would have done it.
+        likeness.agent.target_networks.begin(likeness.agent.updates_made)
         # The handle of a variable keeps its value alive.
         return program._replace(captured=[handles[place] for place in order])
 
@@ -201,9 +203,6 @@ def _attributes(agent: keras.Model) -> dict[str, int]:
 def likeness(agent: keras.Model, size: RoundSize) -> Likeness | None:
     """Returns the inputs that determine the program of an agent's rounds."""
     if agent.devices.strategy is not None:
-        return None
-    if agent.normalizing.changing and not agent.on_policy:
-        # The targets of another agent would be computed wrongly.
         return None
     try:
         config = keras.saving.serialize_keras_object(agent)

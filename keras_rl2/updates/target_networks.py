@@ -149,21 +149,24 @@ class TargetNetworks:
         for update in self.present:
             update.copy()
 
+    def begin(self, updates: keras.Variable) -> None:
+        """Makes all targets equal to their sources before the first update.
+
+        The weights of the sources may have been set in the meantime.
+        """
+        if int(updates.numpy()) == 0:
+            self.copy()
+
     @contextlib.contextmanager
     def moving(self, updates: keras.Variable) -> Iterator[None]:
-        """Moves the targets that the update within makes due, in the graph.
-
-        Before the very first update they are made equal to their sources, since
-        the weights of the sources may have been set in the meantime.
-        """
+        """Moves the targets that the update within makes due, in the graph."""
         if not self.present:
             yield
             return
         with tf.init_scope():
             # Outside of the graph, when it is traced: no check is needed at
             # each of a million updates.
-            if int(updates.numpy()) == 0:
-                self.copy()
+            self.begin(updates)
         before = tf.cast(tf.convert_to_tensor(updates), "int64")
         yield
         after = tf.cast(tf.convert_to_tensor(updates), "int64")

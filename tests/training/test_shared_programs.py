@@ -224,17 +224,29 @@ def test_agents_of_other_numbers_share_a_second_program(name, in_graph):
         )
 
 
-@pytest.mark.parametrize("name", ["PPO", "DQN"])
-def test_normalized_observations_are_those_of_each_agent(name):
-    case, found = KINDS[name], []
-    programs = SharedPrograms()
-    for _ in range(2):
-        env = make_env()
-        agent = make_agent(case, env, normalize_observations=True)
-        with programs.used():
-            agent.fit(case.make_dataset(env), epochs=2, verbose=0)
+@pytest.mark.parametrize(
+    ("name", "env"), [("DQN", "CartPole-v1"), ("TD3", "Pendulum-v1")]
+)
+def test_targets_begin_as_copies_for_each_agent(name, env):
+    """Statistics of observations change between `fit` and the first update."""
+    programs, found = SharedPrograms(), []
+    for using in (programs, programs, SharedPrograms()):
+        dataset = rl.ReplayDataset(
+            env,
+            warm_up=32,
+            batch_size=8,
+            steps_per_round=4,
+            rounds_per_epoch=2,
+            seed=0,
+        )
+        agent = make_agent(KINDS[name], env, normalize_observations=True)
+        with using.used():
+            agent.fit(dataset, verbose=0)
         found.append(agent.get_weights())
-    np.testing.assert_equal(*found)
+    assert programs.number == 1
+    first, second, alone = found
+    np.testing.assert_equal(first, alone)
+    np.testing.assert_equal(second, alone)
 
 
 class Doubting(rl.A2C):
