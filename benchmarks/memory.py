@@ -6,7 +6,6 @@ prints the peak resident memory of both sides in MiB, medians of alternate runs,
 each in a process of its own.
 """
 
-import argparse
 import json
 import statistics
 import sys
@@ -50,12 +49,7 @@ class Wide(gym.Env):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--peer", help="a Python with stable-baselines3")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--only", nargs="+", choices=CASES, default=[*CASES])
-    parser.add_argument("--side", choices=["ours", "peer"])
-    arguments = parser.parse_args()
+    arguments = peers.parse_cases(__doc__, CASES)
     if arguments.side:
         register()
         gym.register("Wide-v0", Wide)
@@ -64,11 +58,7 @@ def main():
         print(json.dumps({"peak_rss_mib": peak_rss_mib()}))
         return
     for case in arguments.only:
-        side = [__file__, "--only", case, "--side"]
-        commands = {"keras_rl2": [sys.executable, *side, "ours"]}
-        if arguments.peer:
-            commands["stable-baselines3"] = [arguments.peer, *side, "peer"]
-        results = peers.alternate(commands, arguments.runs)
+        results = peers.run_case(__file__, case, arguments)
         print(case, end="")
         for name, each in results.items():
             peak = statistics.median(row["peak_rss_mib"] for row in each)

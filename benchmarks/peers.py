@@ -1,5 +1,6 @@
 """What the comparisons with other libraries share: running and reporting."""
 
+import argparse
 import itertools
 import json
 import statistics
@@ -36,6 +37,36 @@ def peer_command(python, algorithm, env, settings, *flags, **options):
     for name, value in options.items():
         command += [f"--{name}", str(value)]
     return command
+
+
+def parse_cases(description, cases):
+    """Returns the arguments of a program that compares libraries in cases.
+
+    Args:
+        description: str. Docstring of the program.
+        cases: dict by name.
+    """
+    parser = argparse.ArgumentParser(description=description.split("\n")[0])
+    parser.add_argument("--peer", help="a Python with stable-baselines3")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--only", nargs="+", choices=cases, default=[*cases])
+    parser.add_argument("--side", choices=["ours", "peer"])
+    return parser.parse_args()
+
+
+def run_case(file, case, arguments):
+    """Runs both sides of a case in turn; see `alternate`.
+
+    Args:
+        file: str. The program, which runs one side for `--side`.
+        case: str.
+        arguments: As returned by `parse_cases`.
+    """
+    side = [file, "--only", case, "--side"]
+    commands = {"keras_rl2": [sys.executable, *side, "ours"]}
+    if arguments.peer:
+        commands["stable-baselines3"] = [arguments.peer, *side, "peer"]
+    return alternate(commands, arguments.runs)
 
 
 def alternate(commands, runs):

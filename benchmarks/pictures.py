@@ -6,7 +6,6 @@ prints the steps per second of both sides and their ratio, medians of alternate
 runs. Frames are random numbers; the ROMs of `atari` come with ale_py.
 """
 
-import argparse
 import json
 import sys
 import time
@@ -78,23 +77,14 @@ def register():
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--peer", help="a Python with stable-baselines3")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--only", nargs="+", choices=CASES, default=[*CASES])
-    parser.add_argument("--side", choices=["ours", "peer"])
-    arguments = parser.parse_args()
+    arguments = peers.parse_cases(__doc__, CASES)
     if arguments.side:
         register()
         run = ours if arguments.side == "ours" else peer
         print(json.dumps(run(**CASES[arguments.only[0]])))
         return
     for case in arguments.only:
-        side = [__file__, "--only", case, "--side"]
-        commands = {"keras_rl2": [sys.executable, *side, "ours"]}
-        if arguments.peer:
-            commands["stable-baselines3"] = [arguments.peer, *side, "peer"]
-        results = peers.alternate(commands, arguments.runs)
+        results = peers.run_case(__file__, case, arguments)
         print(f"{case}: {CASES[case]}")
         peers.print_speeds(results)
 

@@ -19,6 +19,7 @@ from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.callbacks.run import Logs
 
 _SECTIONS = ("environment", "acting", "preparing", "update", "rest")
+_OF_VALUES = {"q_value", "temperature"}
 _CHOICES = (
     gymnasium.spaces.Discrete,
     gymnasium.spaces.MultiDiscrete,
@@ -181,8 +182,8 @@ class RecordedValues(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Compares the Q-values with the recorded rewards."""
-        keys = {"q_value", "temperature"} & {*(logs or {})}
-        self._faults.warn({key: (logs or {})[key] for key in keys})
+        known = {**(logs or {})}
+        self._faults.warn({k: known[k] for k in _OF_VALUES & known.keys()})
 
 
 class Faults:

@@ -258,6 +258,10 @@ class ReplayDataset(CollectingDataset):
         if self.buffer is None:
             self.buffer = self._make_buffer(agent, sizes)
         buffer = self.buffer
+        if not hasattr(self.env.env, "graph_env"):
+            self._updates_per_call = updates_within(
+                self.updates_per_round, buffer.spec, self.batch_size
+            )
         if self.prioritized:
             shape = (self.updates_per_call, self.batch_size)
             with agent.devices.placement():
@@ -291,15 +295,6 @@ class ReplayDataset(CollectingDataset):
             "burn_in": arguments.given_or(burn_in, _BURN_IN),
             "stride": stride,
         }
-
-    @property
-    def updates_per_call(self) -> int:
-        """Updates of a call, whose minibatches are drawn together."""
-        if self.buffer is None or self.graph_rounds() is not None:
-            return self.updates_per_round
-        return updates_within(
-            self.updates_per_round, self.buffer.spec, self.batch_size
-        )
 
     def settle(self, algorithm: ReplayAgent) -> None:
         """Sets the arguments left open to the defaults of an agent's class."""

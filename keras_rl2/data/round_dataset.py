@@ -75,13 +75,15 @@ class RoundDataset(Described, abc.ABC):
         # By the last `prepare`.
         self._rounds_begun = 1
         self.ready: Round | None = None
+        # 0 for those of a round.
+        self._updates_per_call = 0
         # The rest of a round that takes several calls, drawn when needed.
         self._further: Iterator[Round] = iter(())
 
     @property
     def updates_per_call(self) -> int:
         """Updates that one call makes, a divisor of those of a round."""
-        return self.updates_per_round
+        return self._updates_per_call or self.updates_per_round
 
     @property
     def steps_per_epoch(self) -> int:

@@ -76,7 +76,7 @@ class RolloutSamples:
     ) -> tuple[dict[str, Any], dict[str, float]]:
         """Computes samples `[N, ...]` and statistics of a rollout."""
         arrays = trajectory.arrays()
-        size = batch_size or self._own_batch_size()
+        size = batch_size or self._own_batch_size
         if size < trajectory.reward.size and not trajectory.state:
             arrays = self._evaluated(arrays, size)
         if self._agent.run_eagerly:
@@ -126,8 +126,9 @@ class RolloutSamples:
         # Implicit conversion would take a fifth of the time.
         return self._functions[key](map_leaves(tf.constant, arrays))
 
+    @functools.cached_property
     def _own_batch_size(self) -> int:
-        """Returns the rows of a call whose float32 inputs take 16 MiB."""
+        """The rows of a call whose float32 inputs take 16 MiB."""
         seen = leaves(self._agent.task.encode.network_input)
         return max(_BYTES // sum(4 * math.prod(x.shape[1:]) for x in seen), 1)
 
