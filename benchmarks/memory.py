@@ -3,12 +3,16 @@
     python benchmarks/memory.py [--peer VENV/bin/python] [--only CASE ...]
 
 prints the peak resident memory of both sides in MiB, medians of alternate runs,
-each in a process of its own.
+each in a process of its own. The case `replay` is of ours alone: a buffer of
+50,000 images, 1,346 MiB, when it is full, at the peak of the first checkpoint,
+and at the peak of a process that resumes from it.
 """
 
 import json
+import multiprocessing
 import statistics
 import sys
+import tempfile
 from pathlib import Path
 
 import gymnasium as gym
@@ -49,7 +53,7 @@ class Wide(gym.Env):
 
 
 def main():
-    arguments = peers.parse_cases(__doc__, CASES)
+    arguments = peers.parse_cases(__doc__, [*CASES, "replay"])
     if arguments.side:
         register()
         gym.register("Wide-v0", Wide)
@@ -57,6 +61,14 @@ def main():
         run(**CASES[arguments.only[0]])
         print(json.dumps({"peak_rss_mib": peak_rss_mib()}))
         return
+    if "replay" in arguments.only:
+        arguments.only.remove("replay")
+        context = multiprocessing.get_context("spawn")
+        with tempfile.TemporaryDirectory() as folder:
+            for _ in range(2):
+                process = context.Process(target=keep_replay, args=(folder,))
+                process.start()
+                process.join()
     for case in arguments.only:
         results = peers.run_case(__file__, case, arguments)
         print(case, end="")
@@ -82,6 +94,26 @@ def ours(algorithm, env, envs, horizon=None, round=None, steps=None):
     else:
         dataset = rl.ReplayDataset(env, capacity=20_000, warm_up=100, seed=0)
     agent.fit(dataset, total_steps=steps, verbose=0)
+
+
+def keep_replay(folder):
+    """Fills a replay and saves it, or resumes from what has been saved."""
+    import keras_rl2 as rl
+
+    register()
+    size = 50_000
+    sizes = {"capacity": size, "warm_up": size, "batch_size": 32}
+    agent = rl.DQN.for_env("Frames-v0", seed=0)
+    replay = rl.ReplayDataset("Frames-v0", num_envs=4, seed=0, **sizes)
+    epochs = 2
+    if not any(Path(folder).iterdir()):
+        epochs = 1
+        replay.bind(agent)
+        replay.fill(size)
+        print(f"replay  full {peak_rss_mib():.0f} MiB", end="", flush=True)
+    checkpoint = rl.callbacks.Checkpoint(folder)
+    agent.fit(replay, epochs=epochs, callbacks=[checkpoint], verbose=0)
+    print(f"  then at most {peak_rss_mib():.0f} MiB", flush=True)
 
 
 def peer(algorithm, env, envs, horizon=None, round=None, steps=None):

@@ -1,10 +1,10 @@
 """The most recent steps: arrays in a ring, and how they are saved."""
 
 import contextlib
+import gc
 import secrets
 from collections.abc import Iterable
 from collections.abc import Mapping
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,10 @@ from keras_rl2.spaces.trees import with_leaves
 _OBSERVATION = "observation"
 _FINAL = "final_"
 _FEWEST_FINAL = 16
+# Of the rows that are copied at a time.
+_PART_BYTES = 2**26
+# From which on garbage may hold as much.
+_LARGE_BYTES = 10**8
 
 
 class Ring:
@@ -302,90 +306,101 @@ class Ring:
             return self._copies(rows) | {"steps": self.time}
         oldest = max(0, self.time - self.rows + 1)
         first = max(log.stop(self._log_name) - self._unsettled, oldest)
-        # One row more, for the observation after the newest step.
-        rows = np.arange(first, self.time + 1) % self.rows
-        steps = self._copies(rows) | {"first": np.array(first)}
-        log.append(self._log_name, self.time, steps)
+        row = sum(array[0].nbytes for array in self.arrays.values())
+        size = max(_PART_BYTES // row, 1)
+        starts = range(first, max(self.time, first + 1), size)
+        log.append(
+            self._log_name,
+            (
+                (stop, self._part(start, stop))
+                for start in starts
+                for stop in [min(start + size, self.time)]
+            ),
+        )
         log.forget(self._log_name, oldest)
         return {"log": self._log_name, "steps": self.time}
+
+    def _part(self, start: int, stop: int) -> dict[str, Any]:
+        """Returns steps, and one row more for the observation after them."""
+        rows = np.arange(start, stop + 1) % self.rows
+        return self._copies(rows) | {"first": np.array(start)}
 
     def _copies(self, rows: np.ndarray) -> dict[str, Any]:
         """Returns rows, and the last observations that they refer to."""
         copied = {key: array[rows] for key, array in self.arrays.items()}
-        return _with_final(copied, self._final)
+        chosen = _renumber(copied["slot"])
+        for key, array in self._final.items():
+            copied[f"{_FINAL}{key}"] = array[chosen]
+        return copied
 
     def set_state(
         self, state: dict[str, Any], log: SegmentLog | None = None
     ) -> None:
         """Restores a state, or raises a `ValueError` and changes nothing."""
-        log_name = self._log_name
+        steps = int(state["steps"])
+        filled = self.filled(steps)
         if "log" in state:
             assert log is not None
-            log_name = state["log"]
-            parts = log.read(log_name)
-            state = state | _together(parts, int(state["steps"]), self.rows)
-        filled = self.filled(state["steps"])
-        given = {
-            key: np.asarray(state[key], own.dtype)
-            for key, own in self.arrays.items()
-        }
-        for key, array in given.items():
-            self._check_fits(key, key, array, (filled, self.num_envs))
-        for key, own in self.arrays.items():
-            own[:filled] = given[key]
+            fresh = self.time == 0
+            final = self._write_parts(log.read(state["log"]), steps)
+            self._log_name = state["log"]
+        else:
+            given = {
+                key: np.asarray(state[key], own.dtype)
+                for key, own in self.arrays.items()
+            }
+            for key, array in given.items():
+                self._check_fits(key, key, array, (filled, self.num_envs))
+            fresh = self.time == 0
+            for key, own in self.arrays.items():
+                own[:filled] = given[key]
+            final = {key: state[f"{_FINAL}{key}"] for key in self._final}
+        # Rows that were never written to take no memory yet.
+        for key, own in self.arrays.items() if not fresh else ():
             own[filled:] = -1 if key == "slot" else 0
         for key, own in self._final.items():
-            final = np.asarray(state[f"{_FINAL}{key}"], own.dtype)
-            self._final[key] = final.reshape(-1, *own.shape[1:]).copy()
+            array = np.asarray(final[key], own.dtype)
+            self._final[key] = array.reshape(-1, *own.shape[1:]).copy()
         self._free = np.empty(0, np.int32)
-        self.time = int(state["steps"])
-        self._log_name = log_name
+        self.time = steps
+
+    def _write_parts(
+        self, parts: Iterable[Mapping[str, np.ndarray]], steps: int
+    ) -> dict[str, np.ndarray]:
+        """Writes parts of a log, of which the last counts for each step.
+
+        Returns:
+            Last observations, in the order of `slot`.
+        """
+        final: dict[str, list[np.ndarray]] = {key: [] for key in self._final}
+        before = 0
+        for part in parts:
+            step = int(part["first"]) + np.arange(len(part["slot"]))
+            (here,) = np.nonzero((step > steps - self.rows) & (step <= steps))
+            place = step[here] % self.rows
+            for key, own in self.arrays.items():
+                self._check_fits(
+                    *(key, key, part[key], (len(step), self.num_envs))
+                )
+            # Nothing counts until all is written.
+            self.time = 0
+            for key, own in self.arrays.items():
+                own[place] = part[key][here]
+            slot = self.arrays["slot"]
+            slot[place] += before * (slot[place] >= 0).astype(np.int32)
+            for key, found in final.items():
+                found.append(part[f"{_FINAL}{key}"])
+            before += len(part[f"{_FINAL}{self.observation[0]}"])
+        chosen = _renumber(self.arrays["slot"][: self.filled(steps)])
+        return {k: np.concatenate(each)[chosen] for k, each in final.items()}
 
 
-def _with_final(
-    rows: dict[str, np.ndarray], final: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
-    """Adds the last observations that `slot` refers to, and renumbers it."""
-    slot = rows["slot"]
+def _renumber(slot: np.ndarray) -> np.ndarray:
+    """Numbers the positions that are in use, and returns the old ones."""
     kept = slot >= 0
-    chosen = slot[kept]
+    chosen: np.ndarray = slot[kept]
     slot[kept] = np.arange(chosen.size)
-    found = {f"{_FINAL}{key}": array[chosen] for key, array in final.items()}
-    return {**rows, **found}
-
-
-def _together(
-    parts: Sequence[Mapping[str, np.ndarray]], steps: int, rows: int
-) -> dict[str, np.ndarray]:
-    """Combines the parts of a log, from old to new, into a ring's arrays.
-
-    If one of the `steps` is in several parts, the last one counts.
-    """
-    newest = parts[-1]
-    final = [key for key in newest if key.startswith(_FINAL)]
-    whole = {
-        key: np.zeros((min(steps + 1, rows), *array.shape[1:]), array.dtype)
-        for key, array in newest.items()
-        if array.ndim and key not in final
-    }
-    whole["slot"][:] = -1
-    before = 0
-    for part in parts:
-        step = int(part["first"]) + np.arange(len(part["slot"]))
-        (here,) = np.nonzero((step > steps - rows) & (step <= steps))
-        place = step[here] % rows
-        for key, array in whole.items():
-            array[place] = part[key][here]
-        own = part["slot"][here]
-        whole["slot"][place] = np.where(own >= 0, own + before, -1)
-        before += len(part[final[0]])
-    return _with_final(
-        whole,
-        {
-            key.removeprefix(_FINAL): np.concatenate([p[key] for p in parts])
-            for key in final
-        },
-    )
+    return chosen
 
 
 def bytes_of(specs: Iterable[ArraySpec]) -> int:
@@ -410,6 +425,9 @@ def available_memory() -> int | None:
 
 def check_memory(needed: int, purpose: str) -> None:
     """Raises a `MemoryError` unless the bytes for a purpose are available."""
+    if needed > _LARGE_BYTES:
+        # Agent and dataset of an earlier training refer to each other.
+        gc.collect()
     available = available_memory()
     if available is not None and needed > available:
         raise MemoryError(

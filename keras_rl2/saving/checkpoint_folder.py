@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import secrets
 import shutil
 import warnings
 from collections.abc import Iterable
@@ -48,7 +49,7 @@ class SegmentLog:
 
     >>> import tempfile
     >>> log = SegmentLog(Path(tempfile.mkdtemp()))
-    >>> log.append("replay", 2, {"reward": np.ones(2)})
+    >>> log.append("replay", [(2, {"reward": np.ones(2)})])
     >>> log.segments = log.write("00000000")
     >>> log.stop("replay"), [len(each["reward"]) for each in log.read("replay")]
     (2, [2])
@@ -64,16 +65,49 @@ class SegmentLog:
             name: [(file, stop) for file, stop in each]
             for name, each in (segments or {}).items()
         }
-        self._pending: dict[str, tuple[int, Arrays]] = {}
+        #: Files of rows that the next `write` refers to.
+        self.early: set[str] = set()
+        # Or the error of the disk, which `write` raises.
+        self._pending: dict[
+            str, tuple[list[Segment], int, Arrays] | OSError
+        ] = {}
 
     def stop(self, name: str) -> int:
         """Returns the row after the last one of a log; 0 if there is none."""
         segments = self.segments.get(name)
         return segments[-1][1] if segments else 0
 
-    def append(self, name: str, stop: int, arrays: Arrays) -> None:
-        """Adds rows, which `write` puts into a file."""
-        self._pending[name] = stop, arrays
+    def append(self, name: str, parts: Iterable[tuple[int, Arrays]]) -> None:
+        """Adds rows in parts, of which only the last waits for `write`.
+
+        Args:
+            name: str. The log.
+            parts: Iterable of `(stop, arrays)`, made one after the other.
+        """
+        files: list[Segment] = []
+        last: tuple[int, Arrays] | None = None
+        try:
+            for part in parts:
+                if last is not None:
+                    label = secrets.token_hex(8)
+                    files.append(self._segment(name, label, *last))
+                last = part
+        except OSError as error:
+            self._pending[name] = error
+            return
+        assert last is not None
+        self._pending[name] = files, *last
+
+    def _segment(
+        self, name: str, label: str, stop: int, arrays: Arrays
+    ) -> Segment:
+        """Writes rows into a file, and returns its segment."""
+        file = f"{name}-{label}.npz"
+        # Before it exists: another thread removes files that nobody needs.
+        self.early.add(file)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        write_arrays(self.directory / file, arrays)
+        return file, stop
 
     def forget(self, name: str, before: int) -> None:
         """Drops segments that only hold rows before a given one, to be kept."""
@@ -82,10 +116,10 @@ class SegmentLog:
             kept = [each for each in self.segments[name] if each[1] >= before]
             self.segments[name] = kept
 
-    def read(self, name: str) -> list[dict[str, np.ndarray]]:
-        """Reads the segments of a log, from old to new, each a dict."""
-        files = [self.directory / file for file, _ in self.segments[name]]
-        return [*map(read_arrays, files)]
+    def read(self, name: str) -> Iterator[dict[str, np.ndarray]]:
+        """Yields the segments of a log, from old to new, each a dict."""
+        for file, _ in self.segments[name]:
+            yield read_arrays(self.directory / file)
 
     def check(self) -> None:
         """Raises a `ValueError` for files that are missing or have changed."""
@@ -101,11 +135,12 @@ class SegmentLog:
         """
         pending, self._pending = self._pending, {}
         segments = {}
-        for name, (stop, arrays) in pending.items():
-            self.directory.mkdir(exist_ok=True)
-            path = self.directory / f"{name}-{label}.npz"
-            write_arrays(path, arrays)
-            segments[name] = [*self.segments.get(name, []), (path.name, stop)]
+        for name, found in pending.items():
+            if isinstance(found, OSError):
+                raise found
+            files, stop, arrays = found
+            newest = self._segment(name, label, stop, arrays)
+            segments[name] = [*self.segments.get(name, []), *files, newest]
         return segments
 
 
@@ -231,6 +266,9 @@ class CheckpointFolder:
         # Not before: after a failed write, the next one writes to the same
         # files.
         self.log.segments = segments
+        self.log.early.difference_update(
+            file for each in segments.values() for file, _ in each
+        )
         # If an old one cannot be removed now, the next write removes it.
         with contextlib.suppress(OSError):
             self._tidy()
@@ -282,7 +320,7 @@ class CheckpointFolder:
         paths = self.paths()
         for old in paths[: -self.keep]:
             old.unlink()
-        needed: set[str] = set()
+        needed = set(self.log.early)
         for path in paths[-self.keep :]:
             try:
                 segments = _content(path)["segments"].values()

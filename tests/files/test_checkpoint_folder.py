@@ -15,7 +15,7 @@ from support.full_disks import content
 def write(folder, number):
     """Writes a checkpoint with rows in a log beside."""
     rows = np.arange(5) + 5 * number
-    folder.log.append("rows", 5 * number + 5, {"row": rows})
+    folder.log.append("rows", [(5 * number + 5, {"row": rows})])
     folder.write({"number": number, "weights": np.full((3, 4), float(number))})
     return folder.paths()[-1]
 

@@ -18,7 +18,7 @@ def log(tmp_path):
 
 
 def add(log, first, stop, name="rows"):
-    log.append(name, stop, {"row": np.arange(first, stop)})
+    log.append(name, [(stop, {"row": np.arange(first, stop)})])
 
 
 def rows(log, name="rows"):
