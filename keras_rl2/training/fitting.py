@@ -171,10 +171,14 @@ def fit_rounds(
         epoch=initial_epoch,
     )
     # Before anything is restored, all is checked to fit together.
-    run.end(run.steps_per_epoch(x, total_steps), epochs, total_steps)
+    steps = run.steps_per_epoch(x, total_steps)
+    epochs_to_come = run.end(steps, epochs, total_steps) - initial_epoch
     of_epoch = run.rounds_per_epoch(x, total_steps)
     watched = bool(agent.observers) or any(map(_watches_rounds, given))
-    batches_of = _batches_of(agent, x, of_epoch, watched)
+    # Before a checkpoint is restored, so that a resumed run decides alike.
+    to_come = epochs_to_come * of_epoch * x.updates_per_round
+    all_updates = int(agent.updates_made.numpy()) + to_come
+    batches_of = _batches_of(agent, x, of_epoch, watched, all_updates)
     checkpoint, ordered = _ordered(x, given, verbose)
     with checkpoint.alone() if checkpoint else contextlib.nullcontext():
         run, last = _position(agent, x, checkpoint, run, epochs, total_steps)
@@ -185,7 +189,9 @@ def fit_rounds(
         if run.rounds:
             # The rounds of a call are a divisor of those that remain, too.
             remaining = math.gcd(of_epoch, run.rounds)
-            round_execution.prepare_rounds(agent, x, remaining, watched)
+            round_execution.prepare_rounds(
+                agent, x, remaining, watched, all_updates
+            )
         for line in checkpoint.told if checkpoint and verbose else ():
             print(line)
         updates = run.rounds_per_epoch(x, total_steps) * x.updates_per_round
@@ -265,10 +271,16 @@ def prepare_minibatches(
 
 
 def _batches_of(
-    agent: keras.Model, dataset: RoundDataset, rounds: int, watched: bool
+    agent: keras.Model,
+    dataset: RoundDataset,
+    rounds: int,
+    watched: bool,
+    all_updates: int,
 ) -> Callable[[Round], Iterator[Any]]:
     """Returns the function from samples to the train function's iterator."""
-    size = round_execution.prepare_rounds(agent, dataset, rounds, watched)
+    size = round_execution.prepare_rounds(
+        agent, dataset, rounds, watched, all_updates
+    )
     agent.devices.check(agent)
     if size is not None:
         return _handing(dataset, iter(dataset.hand_over, None))

@@ -34,6 +34,9 @@ logger = logging.getLogger(__name__)
 # Updates of a call that makes several rounds: Ctrl-C waits for its end.
 _MOST_UPDATES = 256
 
+# On a CPU: compiling takes as long as 5,000 updates gain by it.
+_PAYING_UPDATES = 5000
+
 _Graph = Callable[[Sequence[Any]], list[tf.Tensor]]
 
 _compiled = functools.partial(tf.function, autograph=False, jit_compile=True)
@@ -90,12 +93,12 @@ class RoundFunction:
         if form not in self._graphs:
             trace = functools.partial(self._trace, one_round)
             shared = shared_programs.PRESENT.get()
-            if shared is None:
-                program = trace()
-            else:
-                likeness = shared_programs.likeness(self._agent, self._size)
-                program = shared.find(likeness, form, trace)
-                self._described.update(program.described)
+            likeness = shared_programs.likeness(
+                self._agent, self._size, of_library=shared is None
+            )
+            shared = shared or shared_programs.COMMON
+            program = shared.find(likeness, form, trace)
+            self._described.update(program.described)
             self._graphs[form] = self._calling(program)
         # One array: Keras would convert each log to a number.
         [tensor] = self._graphs[form](arrays)
@@ -318,12 +321,17 @@ def checked(
 
 
 def prepare_rounds(
-    agent: keras.Model, x: RoundDataset, rounds: int = 1, watched: bool = True
+    agent: keras.Model,
+    x: RoundDataset,
+    rounds: int = 1,
+    watched: bool = True,
+    all_updates: float = math.inf,
 ) -> RoundSize | None:
     """Decides what one call of TensorFlow does, and sets agent and dataset so.
 
     It makes the updates of a round, or of several where the environments are
-    in the graph and nothing is to happen between the rounds.
+    in the graph and nothing is to happen between the rounds. XLA compiles them
+    if that pays for all updates so far and to come.
     """
     updates = x.updates_per_call
     asked = agent.compile_arguments
@@ -335,7 +343,11 @@ def prepare_rounds(
     if whole and not agent.overridden.train_function:
         size = RoundSize(
             updates=updates,
-            compiled=_is_compiled(agent, asked.jit_compile),
+            compiled=_is_compiled(
+                agent,
+                asked.jit_compile,
+                all_updates if x.graph_rounds() is None else math.inf,
+            ),
             from_trajectory=(
                 agent.learns_from_trajectories
                 and updates == 1
@@ -409,13 +421,14 @@ def pays_to_compile(agent: keras.Model) -> bool:
     return not (slow or kernels or drawing_layers(agent))
 
 
-def _is_compiled(agent: keras.Model, asked: bool | str) -> bool:
+def _is_compiled(agent: keras.Model, asked: bool | str, updates: float) -> bool:
     """Returns whether to compile a round, as `compile` was asked to."""
     if agent.devices.strategy is not None:
         return False
     if asked != "auto":
         return bool(asked)
-    pays = pays_to_compile(agent)
+    is_long = updates >= _PAYING_UPDATES or agent.devices.has_gpu
+    pays = is_long and pays_to_compile(agent)
     logger.info(
         "The updates of a round of %r are compiled by XLA: %s, as "
         "`jit_compile='auto'` expects to be faster",

@@ -2,8 +2,10 @@
 
 import contextlib
 import contextvars
+import inspect
 import json
 import logging
+import re
 import threading
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ from typing import NamedTuple
 import keras
 import tensorflow as tf
 
+from keras_rl2.networks.model_layers import all_layers
 from keras_rl2.updates.skipped_updates import parts_of
 
 logger = logging.getLogger(__name__)
@@ -103,6 +106,10 @@ class SharedPrograms:
     contains them, so that agents that differ in their seeds alone are trained
     bit for bit as they would be alone.
 
+    Args:
+        most: int or None. Programs that are kept, the last used; None for all.
+            Defaults to `None`.
+
     Example:
 
     >>> import keras_rl2 as rl
@@ -116,7 +123,8 @@ class SharedPrograms:
     1
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
         # With the place of each captured variable among those of the agent.
         self._programs: dict[tuple[Any, ...], tuple[Program, list[int]]] = {}
         # Those that have a program, whatever their numbers.
@@ -177,13 +185,17 @@ class SharedPrograms:
                     order = [places[id(each)] for each in captured]
                     self._programs[key] = program, order
                     self._known.add(known)
+                    if self._most and len(self._programs) > self._most:
+                        del self._programs[next(iter(self._programs))]
                 else:
                     logger.info("The program of a round cannot be shared")
-                return program
-            program, order = self._programs[key]
-        # Tracing would have done it.
+                    return program
+            # The last used are last.
+            program, order = self._programs[key] = self._programs.pop(key)
+        # Tracing has done it for the first agent alone.
         likeness.agent.target_networks.begin(likeness.agent.updates_made)
-        # The handle of a variable keeps its value alive.
+        # Also of the first agent: TensorFlow would round otherwise if it called
+        # the function itself. The handle of a variable keeps its value alive.
         return program._replace(captured=[handles[place] for place in order])
 
 
@@ -193,6 +205,11 @@ PRESENT: contextvars.ContextVar[SharedPrograms | None] = contextvars.ContextVar(
 )
 
 
+#: The programs of each `fit` without others: of classes of Keras and of this
+#: library alone, since a program would outlive changes to the code of a user.
+COMMON = SharedPrograms(most=8)
+
+
 def _attributes(agent: keras.Model) -> dict[str, int]:
     """Returns the identities of an agent's attributes, without Keras' own."""
     attributes = vars(agent)
@@ -200,19 +217,31 @@ def _attributes(agent: keras.Model) -> dict[str, int]:
     return {name: id(attributes[name]) for name in own}
 
 
-def likeness(agent: keras.Model, size: RoundSize) -> Likeness | None:
-    """Returns the inputs that determine the program of an agent's rounds."""
-    if agent.devices.strategy is not None:
+def likeness(
+    agent: keras.Model, size: RoundSize, of_library: bool
+) -> Likeness | None:
+    """Returns the inputs that determine the program of an agent's rounds.
+
+    Args:
+        agent: `keras_rl2.Agent`.
+        size: `RoundSize`.
+        of_library: bool. Whether agents with code of a user have none.
+    """
+    if agent.devices.strategy is not None or (of_library and size.rounds):
         return None
     try:
         config = keras.saving.serialize_keras_object(agent)
-        numbers = _shared_numbers(agent, config.get("config", {}))
+        numbers = {}
+        if of_library:
+            _refuse_own_code(agent)
+        else:
+            numbers = _shared_numbers(agent, config.get("config", {}))
         # The optimizer says more, and `size` what became of the rest.
         config.pop("compile_config", None)
         # The agent's own seed is in variables and in what it is given.
         config.get("config", {}).pop("seed", None)
         described = _without_names_and_seeds(
-            [config, *_optimizer_configs(agent)]
+            [config, *_optimizer_configs(agent)], of_library
         )
         of_rounds = size.rounds.settings() if size.rounds else ()
     except (AttributeError, NotImplementedError, TypeError):
@@ -233,9 +262,30 @@ def likeness(agent: keras.Model, size: RoundSize) -> Likeness | None:
     ]
     key = (
         *(type(agent), described, size[:3], of_rounds),
-        *(tuple(shapes), tuple(moves)),
+        *(tuple(shapes), tuple(moves), *_surroundings(agent)),
     )
     return Likeness(agent, key, numbers, variables)
+
+
+def _surroundings(agent: keras.Model) -> tuple[Any, ...]:
+    """Returns the settings of a process that a trace contains."""
+    with tf.Graph().as_default() as graph:
+        # `tf.debugging.enable_check_numerics` adds operations.
+        tf.sqrt(1.0)
+    settings = (keras.config.epsilon(), tf.config.optimizer.get_jit())
+    return agent.devices.placed, len(graph.get_operations()), *settings
+
+
+def _refuse_own_code(agent: keras.Model) -> None:
+    """Raises a `TypeError` if a class or a method is a user's."""
+    for each in (agent, *all_layers(agent), *parts_of(agent.optimizer)):
+        replaced = [
+            name
+            for name in vars(each).keys() - _SET_BY_KERAS
+            if inspect.isfunction(getattr(type(each), name, None))
+        ]
+        if replaced or not type(each).__module__.startswith(_LIBRARIES):
+            raise TypeError(f"Own code of {each!r}: {replaced}")
 
 
 def _shared_numbers(
@@ -280,6 +330,9 @@ def _optimizer_configs(agent: keras.Model) -> list[Any]:
 
 # Policies whose losses are float32, as the variables of numbers are.
 _WITH_FLOAT32 = ("float32", "mixed_float16", "mixed_bfloat16")
+_LIBRARIES = ("keras.", "keras_rl2.")
+# Methods that Keras wraps, and a property that is a method of its base.
+_SET_BY_KERAS = {"build", "quantize", "loss"}
 # A layer of Keras or of this library keeps the state of its seed in a variable.
 _LEFT_OUT = ("shared_object_id", "seed")
 
@@ -288,11 +341,14 @@ def _is_of_library(config: dict[str, Any]) -> bool:
     """Returns whether a config is that of an object of a library."""
     if "class_name" not in config:
         return True
-    home = config.get("registered_name") or config.get("module") or ""
-    return home.startswith("keras") or config.get("module") == "builtins"
+    if config["class_name"].startswith("__"):
+        # Keras' forms of tensors and arrays.
+        return True
+    home = config.get("module") or config.get("registered_name") or ""
+    return re.split("[.>]", home)[0] in ("keras", "keras_rl2", "builtins")
 
 
-def _without_names_and_seeds(config: Any) -> str:
+def _without_names_and_seeds(config: Any, of_library: bool) -> str:
     """Returns a config as text, without names and seeds."""
     names: dict[str, str] = {}
 
@@ -311,6 +367,8 @@ def _without_names_and_seeds(config: Any) -> str:
             if part.get("class_name") in ("function", "__lambda__"):
                 raise TypeError("A function's name does not say what it is")
             if not _is_of_library(part):
+                if of_library:
+                    raise TypeError("It contains an object of a user")
                 left_out = _LEFT_OUT[:1]
             return {
                 key: anonymous(each, left_out if key == "config" else _LEFT_OUT)

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 import keras_rl2 as rl
 from keras_rl2.cli.main import main
+from keras_rl2.training import round_execution
 from support.agents import EITHER_DATASET
 from support.agents import KINDS
 from support.agents import make_env
@@ -36,9 +37,11 @@ GRAPH_AGENTS = {
 
 
 @pytest.fixture(autouse=True)
-def played_gpu(request):
+def played_gpu(request, monkeypatch):
     if not request.config.option.played_gpu:
         pytest.skip("needs --played-gpu")
+    # Short runs are compiled too.
+    monkeypatch.setattr(round_execution, "_PAYING_UPDATES", 0)
 
 
 either_place = pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Agents that are alike share a compiled round, and train as they would."""
 
-import contextlib
+import gc
+import weakref
 
 import gymnasium
 import keras
@@ -13,6 +14,7 @@ from keras_rl2.training import shared_programs
 from keras_rl2.training.shared_programs import RoundSize
 from keras_rl2.training.shared_programs import SharedPrograms
 from support.agents import KINDS
+from support.agents import assert_equal_weights
 from support.agents import make_agent
 from support.agents import make_env
 
@@ -22,8 +24,7 @@ def trained(name, seed, programs=None, **settings):
     case = KINDS[name]
     env = make_env(case.pair)
     agent = make_agent(case, env, seed=seed, **settings)
-    using = programs.used() if programs else contextlib.nullcontext()
-    with using:
+    with (programs or SharedPrograms()).used():
         history = agent.fit(case.make_dataset(env), epochs=2, verbose=0)
     logs = {
         key: value
@@ -70,7 +71,9 @@ def likeness_by(optimizer):
     agent = make_agent(
         KINDS["PPO"], make_env(), compile_arguments={"optimizer": optimizer}
     )
-    return shared_programs.likeness(agent, RoundSize(1, False, False))
+    return shared_programs.likeness(
+        agent, RoundSize(1, False, False), of_library=False
+    )
 
 
 def assert_same(found, expected):
@@ -195,7 +198,7 @@ def trained_with(name, numbers, programs=None, in_graph=True):
             seed=0,
         )
     agent = kind.for_env(env, hidden=(8,), seed=0, **numbers)
-    with programs.used() if programs else contextlib.nullcontext():
+    with (programs or SharedPrograms()).used():
         agent.fit(dataset, epochs=1, verbose=0)
     # They are attributes again after the trace.
     for key, value in numbers.items():
@@ -344,3 +347,85 @@ def test_what_nobody_knows_is_not_shared():
             agent.fit(KINDS["PPO"].make_dataset(env), verbose=0)
         assert programs.number == 0
     assert int(counting.counted) > 0
+
+
+# What every `fit` shares.
+
+
+@pytest.fixture
+def common(monkeypatch):
+    """Programs of two trainings that no other test uses."""
+    programs = SharedPrograms(most=2)
+    monkeypatch.setattr(shared_programs, "COMMON", programs)
+    return programs
+
+
+class Doubled(keras.layers.Layer):
+    """A layer of a user."""
+
+    def call(self, inputs):
+        return 2.0 * inputs
+
+
+def fitted(agent):
+    """Trains an agent of CartPole for a round, as a cell of a notebook does."""
+    agent.fit(KINDS["PPO"].make_dataset(make_env()), verbose=0)
+    return agent
+
+
+def plain_ppo(**settings):
+    return make_agent(KINDS["PPO"], make_env(), **settings)
+
+
+def test_a_training_that_is_made_again_uses_the_same_program(common):
+    first = fitted(plain_ppo(seed=1))
+    second = fitted(plain_ppo(seed=1))
+    assert common.number == 1
+    assert_equal_weights(first, second)
+    # Numbers are part of a program, so that no training depends on others.
+    fitted(plain_ppo(seed=1, gamma=0.5))
+    assert common.number == 2
+    # The last two are kept.
+    other = fitted(plain_ppo(seed=1, clip_ratio=0.3))
+    assert common.number == 2
+    held = weakref.ref(other)
+    del other
+    gc.collect()
+    assert held() is None
+
+
+def test_code_of_a_user_is_traced_each_time(common, monkeypatch):
+    class Mine(rl.PPO):
+        """An agent of a user."""
+
+    network = keras.Sequential(
+        [keras.Input((3,)), Doubled(), keras.layers.Dense(3)]
+    )
+    critic = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    changed = plain_ppo()
+    loss_terms = changed.loss_terms
+    changed.loss_terms = lambda *given: loss_terms(*given)
+    rate = keras.optimizers.schedules.ExponentialDecay(1e-3, 10, 0.9)
+    rate.__class__ = type("Rate", (type(rate),), {"__module__": "notebook"})
+    scheduled = plain_ppo(
+        compile_arguments={"optimizer": keras.optimizers.Adam(rate)}
+    )
+    mine = Mine.for_env(make_env(), hidden=(8,), seed=0)
+    layered = rl.PPO(network, critic, seed=0)
+    for agent in (mine, layered, changed, scheduled):
+        if agent.compile_arguments is None or agent is mine:
+            agent.compile(jit_compile=False)
+        fitted(agent)
+        assert common.number == 0
+
+
+def test_checks_of_numbers_are_part_of_a_program(common):
+    fitted(plain_ppo())
+    tf.debugging.enable_check_numerics()
+    try:
+        fitted(plain_ppo())
+    finally:
+        tf.debugging.disable_check_numerics()
+    assert common.number == 2
+    fitted(plain_ppo())
+    assert common.number == 2
