@@ -31,7 +31,7 @@ import keras_rl2 as rl
 NUM_ENVS = 8
 HORIZON = 32
 HIDDEN = (64, 64)
-JIT_COMPILE = {"xla": "auto", "no_xla": False}
+JIT_COMPILE = {"xla": True, "no_xla": False}
 
 
 def train_ppo(jit_compile):
@@ -69,7 +69,7 @@ def train_keras(jit_compile):
     model.compile(
         keras.optimizers.Adam(3e-4),
         loss=["mse", "mse"],
-        jit_compile=bool(jit_compile),
+        jit_compile=jit_compile,
     )
     rng = np.random.default_rng(0)
     count = NUM_ENVS * HORIZON
@@ -87,7 +87,7 @@ def train_function(jit_compile):
         tf.Variable(tf.zeros(shape)) for shape in itertools.pairwise(sizes)
     ]
 
-    @tf.function(jit_compile=bool(jit_compile))
+    @tf.function(jit_compile=jit_compile)
     def update(x):
         with tf.GradientTape() as tape:
             for kernel in kernels:

@@ -25,7 +25,7 @@ from benchmarks import peers
 CASES = {
     "PPO": ("CartPole-v1", 20_000),
     "DQN": ("CartPole-v1", 5_000),
-    "SAC": ("Pendulum-v1", 1_000),
+    "SAC": ("Pendulum-v1", 2_000),
 }
 AGAIN = 4
 
