@@ -260,9 +260,10 @@ class ReplayBuffer(Described):
             & ring.arrays["valid"][row]
             & (ring.arrays["slot"][row] < 0)
         )
+        newest = ring.row * self.num_envs + env
         ring.keep_final(
             row * self.num_envs + env,
-            {key: ring.arrays[key][ring.row, env] for key in ring.observation},
+            {key: ring.read(key, newest) for key in ring.observation},
         )
         ring.arrays["ended"][row, env] = True
         self._complete(0)

@@ -1,7 +1,5 @@
 """The most recent steps: arrays in a ring, and how they are saved."""
 
-import contextlib
-import gc
 import secrets
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -10,6 +8,13 @@ from typing import Any
 import numpy as np
 
 from keras_rl2.collecting.trajectory import Trajectory
+from keras_rl2.data.frame_stacks import FrameStacks
+from keras_rl2.data.frame_stacks import can_be_stack
+from keras_rl2.data.frame_stacks import follows
+from keras_rl2.data.frame_stacks import frame_spec
+from keras_rl2.data.memory import bytes_of
+from keras_rl2.data.memory import check_memory
+from keras_rl2.data.row_pool import RowPool
 from keras_rl2.saving.checkpoint_folder import SegmentLog
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
@@ -19,11 +24,8 @@ from keras_rl2.spaces.trees import with_leaves
 # Common prefix of the names of arrays in a tree of observations.
 _OBSERVATION = "observation"
 _FINAL = "final_"
-_FEWEST_FINAL = 16
 # Of the rows that are copied at a time.
 _PART_BYTES = 2**26
-# From which on garbage may hold as much.
-_LARGE_BYTES = 10**8
 
 
 class Ring:
@@ -34,7 +36,8 @@ class Ring:
     the number of places. There is one row more than steps, for the observation
     after the newest step.
 
-    Each array of an observation is stored by itself, under its path. If an
+    Each array of an observation is stored by itself, under its path. If those
+    of the first steps are stacks of frames, each frame is stored once. If an
     environment resets itself within the step that ends an episode, the last
     observation is stored separately, and `slot` holds its position there, else
     -1. The owner decides when rows are overwritten, and may change `arrays`.
@@ -56,7 +59,7 @@ class Ring:
         places: int. Places for steps of single environments, rows * B.
         capacity: int. Steps of single environments in a full ring.
         time: int. Steps so far, each of all environments.
-        arrays: dict of `[rows, B, ...]`.
+        arrays: dict of `[rows, B, ...]`, without stacks of frames.
         observation: list of str. Names of the arrays of an observation.
 
     Example:
@@ -86,29 +89,33 @@ class Ring:
         seen = dict(named_leaves(observation, _OBSERVATION))
         self.observation = [*seen]
         flag = ArraySpec((), "bool")
-        specs = {
+        self._specs = {
             **seen,
             **others,
             "reward": ArraySpec((), "float32"),
             **dict.fromkeys(("ended", "terminated", "valid"), flag),
             "slot": ArraySpec((), "int32"),
         }
+        self._stacks: dict[str, FrameStacks] = {}
+        self.arrays: dict[str, np.ndarray] = {}
+        # Observations may be stacks until the first ones are there.
+        least = {
+            **self._specs,
+            **{
+                key: frame_spec(spec)
+                for key, spec in seen.items()
+                if can_be_stack(spec)
+            },
+        }
         check_memory(
-            self.places * (bytes_beside + bytes_of(specs.values())),
+            self.places * (bytes_beside + bytes_of(least.values())),
             f"a replay buffer of {self.capacity} transitions",
         )
-        # Zeros cost nothing until they are written to.
-        self.arrays: dict[str, np.ndarray] = {}
-        for key, spec in specs.items():
-            shape = (self.rows, self.num_envs, *spec.shape)
-            self.arrays[key] = np.zeros(shape, spec.dtype)
+        for key, spec in self._specs.items():
+            self._set_form(key, least[key] is not spec)
         self.arrays["slot"][:] = -1
-        # Last observations of episodes, [room, ...], and the free positions.
-        self._final: dict[str, np.ndarray] = {}
-        for key, spec in seen.items():
-            self._final[key] = np.empty((0, *spec.shape), spec.dtype)
-        self._free = np.empty(0, np.int32)
-        self._final_bytes = bytes_of(seen.values())
+        # Last observations of episodes.
+        self._final = RowPool(seen, "the last observations of episodes:")
         # A unique name, which the training does not depend on.
         self._log_name = f"replay-{secrets.token_hex(8)}"
 
@@ -127,8 +134,9 @@ class Ring:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays, when the ring is full."""
-        arrays = [*self.arrays.values(), *self._final.values()]
-        return sum(array.nbytes for array in arrays)
+        arrays = [*self.arrays.values(), *self._final.arrays.values()]
+        stacks = sum(each.nbytes for each in self._stacks.values())
+        return stacks + sum(array.nbytes for array in arrays)
 
     def index_of(self, place: np.ndarray) -> np.ndarray:
         """Returns the newest numbers of steps by their places, `[M]` int64."""
@@ -162,12 +170,20 @@ class Ring:
         found = []
         kept = None if slot is None else np.flatnonzero(slot >= 0)
         for key in self.observation:
-            # `take` with "wrap" is faster than a division of each place.
-            array = self.flat(key).take(place, 0, mode="wrap")
+            array = self.read(key, place)
             if slot is not None and kept is not None and kept.size:
-                array[kept] = self._final[key][slot[kept]]
+                array[kept] = self._final.arrays[key][slot[kept]]
             found.append(array)
         return with_leaves(self._form, found)
+
+    def read(self, key: str, place: np.ndarray) -> np.ndarray:
+        """Returns an array of observations by their places, copied."""
+        if key not in self._stacks:
+            # `take` with "wrap" is faster than a division of each place.
+            return self.flat(key).take(place, 0, mode="wrap")
+        row, env = np.divmod(place, self.num_envs)
+        step = self.time - (self.time - row) % self.rows
+        return self._stacks[key].read(step, env)
 
     # Storing.
 
@@ -193,9 +209,10 @@ class Ring:
         steps = len(given["reward"])
         for key, array in given.items():
             rows = steps + 1 if key in self.observation else steps
-            self._check_fits(key, key, array, (rows, self.num_envs))
+            _check_fits(key, array, (rows, self.num_envs), self._specs[key])
         for key, array in final.items():
-            self._check_fits(f"{_FINAL}{key}", key, array, index.shape)
+            name = f"{_FINAL}{key}"
+            _check_fits(name, array, index.shape, self._specs[key])
         if not given["ended"].reshape(-1)[index].all():
             raise ValueError(
                 "Expected final_index to name steps that ended an episode. "
@@ -218,19 +235,6 @@ class Ring:
             )
         return given
 
-    def _check_fits(
-        self, name: str, key: str, array: np.ndarray, leading: tuple[int, ...]
-    ) -> None:
-        """Raises an error for another shape, or an unsafe cast."""
-        own = self.arrays[key]
-        shape = (*leading, *own.shape[2:])
-        castable = np.can_cast(array.dtype, own.dtype, "same_kind")
-        if array.shape != shape or not castable:
-            raise ValueError(
-                f"Expected {name} of shape {shape} and dtype {own.dtype}. "
-                f"Received: shape {array.shape} and dtype {array.dtype}"
-            )
-
     def write(
         self,
         given: Mapping[str, np.ndarray],
@@ -243,17 +247,20 @@ class Ring:
 
         The arrays are those returned by `checked`.
         """
+        if not self.time:
+            self._find_stacks(given)
         row, count = self.row, stop - start
         rows = slice(row, row + count)
         slot = self.arrays["slot"][rows]
-        unused = slot[slot >= 0]
-        if unused.size:
-            self._free = np.concatenate([self._free, unused])
+        self._final.remove(slot[slot >= 0])
         slot[:] = -1
         for key, array in given.items():
-            self.arrays[key][rows] = array[start:stop]
+            if key in self._stacks:
+                self._stacks[key].write(self.time, array[start : stop + 1])
+            else:
+                self.arrays[key][rows] = array[start:stop]
         self.time += count
-        for key in self.observation:
+        for key in self.arrays.keys() & self.observation:
             self.arrays[key][self.row] = given[key][stop]
         step = final_index // self.num_envs
         (here,) = np.nonzero((step >= start) & (step < stop))
@@ -267,28 +274,30 @@ class Ring:
         self, place: np.ndarray, observation: Mapping[str, np.ndarray]
     ) -> None:
         """Stores last observations `[K, ...]` separately, by their places."""
-        if place.size > self._free.size:
-            self._grow_final(place.size)
-        slot, self._free = np.split(self._free, [place.size])
-        for key, array in self._final.items():
-            array[slot] = observation[key]
-        self.flat("slot")[place] = slot
+        self.flat("slot")[place] = self._final.add(observation)
 
-    def _grow_final(self, count: int) -> None:
-        """Makes room for more last observations, whose number is unknown."""
-        old = len(self._final[self.observation[0]])
-        needed = old - self._free.size + count
-        room = max(needed, old * 3 // 2, _FEWEST_FINAL)
-        check_memory(
-            room * self._final_bytes,
-            f"the last observations of {room} episodes",
-        )
-        for key, array in self._final.items():
-            grown = np.empty((room, *array.shape[1:]), array.dtype)
-            grown[:old] = array
-            self._final[key] = grown
-        added = np.arange(old, room, dtype=np.int32)
-        self._free = np.concatenate([self._free, added])
+    def _find_stacks(self, given: Mapping[str, np.ndarray]) -> None:
+        """Stores observations as stacks if those of the first steps are."""
+        going_on = np.logical_and(given["valid"], ~given["ended"])
+        for key in [*self._stacks]:
+            found = follows(given[key])[going_on]
+            self._set_form(key, bool(found.size and found.all()))
+
+    def _set_form(self, key: str, stacked: bool) -> None:
+        """Makes the memory of an array, as stacks of frames or as it is."""
+        spec = self._specs[key]
+        if stacked:
+            self.arrays.pop(key, None)
+            self._stacks[key] = FrameStacks(self.rows, self.num_envs, spec)
+        elif key not in self.arrays:
+            check_memory(
+                self.places * bytes_of([spec]),
+                f"{key} of {self.capacity} transitions",
+            )
+            self._stacks.pop(key, None)
+            # Zeros cost nothing until they are written to.
+            shape = (self.rows, self.num_envs, *spec.shape)
+            self.arrays[key] = np.zeros(shape, spec.dtype)
 
     # Saving.
 
@@ -301,12 +310,11 @@ class Ring:
 
         With a log, which receives the new steps, only its name is returned.
         """
-        if log is None:
-            rows = np.arange(self.filled(self.time))
-            return self._copies(rows) | {"steps": self.time}
         oldest = max(0, self.time - self.rows + 1)
+        if log is None:
+            return self._part(oldest, self.time) | {"steps": self.time}
         first = max(log.stop(self._log_name) - self._unsettled, oldest)
-        row = sum(array[0].nbytes for array in self.arrays.values())
+        row = self.nbytes // self.rows
         size = max(_PART_BYTES // row, 1)
         starts = range(first, max(self.time, first + 1), size)
         log.append(
@@ -323,69 +331,67 @@ class Ring:
     def _part(self, start: int, stop: int) -> dict[str, Any]:
         """Returns steps, and one row more for the observation after them."""
         rows = np.arange(start, stop + 1) % self.rows
-        return self._copies(rows) | {"first": np.array(start)}
-
-    def _copies(self, rows: np.ndarray) -> dict[str, Any]:
-        """Returns rows, and the last observations that they refer to."""
-        copied = {key: array[rows] for key, array in self.arrays.items()}
-        chosen = _renumber(copied["slot"])
-        for key, array in self._final.items():
-            copied[f"{_FINAL}{key}"] = array[chosen]
-        return copied
+        part = {key: array[rows] for key, array in self.arrays.items()}
+        chosen = _renumber(part["slot"])
+        for key, array in self._final.arrays.items():
+            part[f"{_FINAL}{key}"] = array[chosen]
+        for key, stacks in self._stacks.items():
+            part |= stacks.get_part(key, start, stop)
+        return part | {"first": np.array(start)}
 
     def set_state(
         self, state: dict[str, Any], log: SegmentLog | None = None
     ) -> None:
         """Restores a state, or raises a `ValueError` and changes nothing."""
         steps = int(state["steps"])
-        filled = self.filled(steps)
+        parts: Iterable[Mapping[str, np.ndarray]] = [state]
         if "log" in state:
             assert log is not None
-            fresh = self.time == 0
-            final = self._write_parts(log.read(state["log"]), steps)
-            self._log_name = state["log"]
-        else:
-            given = {
-                key: np.asarray(state[key], own.dtype)
-                for key, own in self.arrays.items()
-            }
-            for key, array in given.items():
-                self._check_fits(key, key, array, (filled, self.num_envs))
-            fresh = self.time == 0
-            for key, own in self.arrays.items():
-                own[:filled] = given[key]
-            final = {key: state[f"{_FINAL}{key}"] for key in self._final}
+            parts = log.read(state["log"])
+        unused = self.time == 0
+        self._final.set_rows(self._write_parts(parts, steps))
         # Rows that were never written to take no memory yet.
-        for key, own in self.arrays.items() if not fresh else ():
-            own[filled:] = -1 if key == "slot" else 0
-        for key, own in self._final.items():
-            array = np.asarray(final[key], own.dtype)
-            self._final[key] = array.reshape(-1, *own.shape[1:]).copy()
-        self._free = np.empty(0, np.int32)
+        for key, own in self.arrays.items() if not unused else ():
+            own[self.filled(steps) :] = -1 if key == "slot" else 0
+        self._log_name = state.get("log", self._log_name)
         self.time = steps
+
+    def _check_part(self, part: Mapping[str, np.ndarray]) -> None:
+        """Raises a `ValueError` if the arrays of a part do not fit."""
+        leading = len(part["slot"]), self.num_envs
+        for key, spec in self._specs.items():
+            name = f"frame_{key}"
+            if name in part:
+                _check_fits(name, part[name], leading, frame_spec(spec))
+            else:
+                _check_fits(key, part[key], leading, spec)
 
     def _write_parts(
         self, parts: Iterable[Mapping[str, np.ndarray]], steps: int
     ) -> dict[str, np.ndarray]:
-        """Writes parts of a log, of which the last counts for each step.
+        """Writes parts of a state, of which the last counts for each step.
 
         Returns:
             Last observations, in the order of `slot`.
         """
-        final: dict[str, list[np.ndarray]] = {key: [] for key in self._final}
+        final: dict[str, list[np.ndarray]] = {k: [] for k in self.observation}
         before = 0
-        for part in parts:
+        for number, part in enumerate(parts):
             step = int(part["first"]) + np.arange(len(part["slot"]))
+            self._check_part(part)
+            if number == 0:
+                for key in self.observation:
+                    self._set_form(key, f"frame_{key}" in part)
+            # Nothing counts until all is written.
+            self.time = 0
             (here,) = np.nonzero((step > steps - self.rows) & (step <= steps))
             place = step[here] % self.rows
             for key, own in self.arrays.items():
-                self._check_fits(
-                    *(key, key, part[key], (len(step), self.num_envs))
-                )
-            # Nothing counts until all is written.
-            self.time = 0
-            for key, own in self.arrays.items():
                 own[place] = part[key][here]
+            for key, stacks in self._stacks.items():
+                oldest = steps - stacks.rows
+                (rows,) = np.nonzero((step > oldest) & (step <= steps))
+                stacks.set_part(key, rows, step[rows], part)
             slot = self.arrays["slot"]
             slot[place] += before * (slot[place] >= 0).astype(np.int32)
             for key, found in final.items():
@@ -395,43 +401,22 @@ class Ring:
         return {k: np.concatenate(each)[chosen] for k, each in final.items()}
 
 
+def _check_fits(
+    name: str, array: np.ndarray, leading: tuple[int, ...], spec: ArraySpec
+) -> None:
+    """Raises an error for another shape, or an unsafe cast."""
+    shape = (*leading, *spec.shape)
+    castable = np.can_cast(array.dtype, spec.dtype, "same_kind")
+    if array.shape != shape or not castable:
+        raise ValueError(
+            f"Expected {name} of shape {shape} and dtype {spec.dtype}. "
+            f"Received: shape {array.shape} and dtype {array.dtype}"
+        )
+
+
 def _renumber(slot: np.ndarray) -> np.ndarray:
     """Numbers the positions that are in use, and returns the old ones."""
     kept = slot >= 0
     chosen: np.ndarray = slot[kept]
     slot[kept] = np.arange(chosen.size)
     return chosen
-
-
-def bytes_of(specs: Iterable[ArraySpec]) -> int:
-    """Returns the bytes of one array of each spec."""
-    total = 0
-    for spec in specs:
-        total += int(np.prod(spec.shape)) * np.dtype(spec.dtype).itemsize
-    return total
-
-
-def available_memory() -> int | None:
-    """Returns the bytes available without swapping, as Linux reports them."""
-    with (
-        contextlib.suppress(OSError),
-        open("/proc/meminfo", encoding="ascii") as file,
-    ):
-        for line in file:
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    return None
-
-
-def check_memory(needed: int, purpose: str) -> None:
-    """Raises a `MemoryError` unless the bytes for a purpose are available."""
-    if needed > _LARGE_BYTES:
-        # Agent and dataset of an earlier training refer to each other.
-        gc.collect()
-    available = available_memory()
-    if available is not None and needed > available:
-        raise MemoryError(
-            f"Expected {purpose} to fit into the available memory, "
-            f"{available / 2**30:.2f} GiB. Received: one that needs "
-            f"{needed / 2**30:.2f} GiB"
-        )

@@ -19,7 +19,7 @@ from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.collecting.trajectory import Trajectory
-from keras_rl2.data.ring import bytes_of
+from keras_rl2.data.memory import bytes_of
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.saving.checkpoint_folder import SegmentLog
 from keras_rl2.spaces.trees import Tree

@@ -10,9 +10,9 @@ import numpy as np
 from keras_rl2.basics import arguments
 from keras_rl2.basics import seeds
 from keras_rl2.collecting.trajectory import Trajectory
+from keras_rl2.data.memory import bytes_of
 from keras_rl2.data.replay_buffer import into_minibatches
 from keras_rl2.data.replay_buffer import transition_spec
-from keras_rl2.data.ring import bytes_of
 from keras_rl2.data.round_dataset import MOST_BYTES
 from keras_rl2.data.round_dataset import Round
 from keras_rl2.data.round_dataset import RoundDataset

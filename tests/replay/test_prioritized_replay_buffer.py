@@ -187,7 +187,7 @@ def test_wrong_arguments():
 def test_the_tree_counts_as_memory(monkeypatch):
     plain = 10_001 * (4 + 4 + 4 + 4 + 4)
     monkeypatch.setattr(
-        "keras_rl2.data.ring.available_memory", lambda: plain + 10_000
+        "keras_rl2.data.memory.available_memory", lambda: plain + 10_000
     )
     with pytest.raises(MemoryError, match="10000 transitions"):
         make(10_000)

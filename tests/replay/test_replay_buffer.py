@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from keras_rl2.data.replay_buffer import ReplayBuffer
+from keras_rl2.saving import plain_data
 from keras_rl2.spaces.array_spec import ArraySpec
 from support.replay_reference import assert_holds
 from support.replay_reference import expected_items
@@ -251,8 +252,9 @@ def test_state_goes_on_exactly():
         buffer.extend(part(trajectory, start, stop))
         buffer.sample(10)
         state = buffer.get_state()
-        text = json.dumps({k: np.asarray(v).tolist() for k, v in state.items()})
-        resumed.set_state(json.loads(text))
+        taken, arrays = plain_data.to_json(state)
+        text = json.dumps(taken)
+        resumed.set_state(plain_data.from_json(json.loads(text), arrays))
         resumed.extend(part(trajectory, stop, 130))
         items = expected_items(truth, 3, GAMMA, oldest_number(buffer, 130))
         assert_holds(resumed, items)
@@ -351,11 +353,11 @@ def test_frames_are_stored_once():
 def test_refuses_more_than_the_machine_has(monkeypatch):
     with pytest.raises(MemoryError, match=r"GiB\. Received: .* GiB"):
         make(10**10, 1, (84, 84, 4), "uint8")
-    monkeypatch.setattr("keras_rl2.data.ring.available_memory", lambda: 2**20)
+    monkeypatch.setattr("keras_rl2.data.memory.available_memory", lambda: 2**20)
     make(10_000)
     with pytest.raises(
         MemoryError, match=r"100000 trans.*0\.00 GiB.*0\.00 GiB"
     ):
         make(100_000)
-    monkeypatch.setattr("keras_rl2.data.ring.available_memory", lambda: None)
+    monkeypatch.setattr("keras_rl2.data.memory.available_memory", lambda: None)
     make(100_000)

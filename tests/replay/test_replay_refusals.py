@@ -3,7 +3,7 @@
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2.data import ring
+from keras_rl2.data import memory
 from support.agents import OFF_POLICY
 from support.agents import make_eager_agent
 from support.agents import make_env
@@ -17,14 +17,14 @@ def test_memory_is_checked_before_any_step(monkeypatch):
     env = make_env("observe_image")
     agent = make_eager_agent(DQN, env)
     replay = make_replay(env, capacity=2_000_000)
-    monkeypatch.setattr(ring, "available_memory", lambda: 2**30)
+    monkeypatch.setattr(memory, "available_memory", lambda: 2**30)
     with pytest.raises(
         MemoryError, match=r"(?s)2000000 transitions .* 1.00 GiB.* 2\.\d+ GiB"
     ):
         agent.fit(replay, verbose=0)
     assert agent.env_steps == env.resets == 0
     assert replay.buffer is None
-    monkeypatch.setattr(ring, "available_memory", lambda: 2**33)
+    monkeypatch.setattr(memory, "available_memory", lambda: 2**33)
     replay.bind(agent)
     assert replay.buffer.capacity == 2_000_000
 
