@@ -255,13 +255,16 @@ class CheckpointFolder:
 
     def write(self, state: object) -> None:
         """Writes a checkpoint, and removes old ones."""
-        taken, arrays = plain_data.to_json(state)
+        self._write(*plain_data.to_json(state))
+
+    def _write(self, state: Any, arrays: dict[str, np.ndarray]) -> None:
+        """Writes a checkpoint of JSON data and arrays."""
         self.directory.mkdir(parents=True, exist_ok=True)
         paths = self.paths()
         number = _number(paths[-1]) + 1 if paths else 0
         path = self.directory / f"{_PREFIX}{number:08d}.npz"
         segments = self.log.write(f"{number:08d}")
-        text = json.dumps({"segments": segments, "state": taken}).encode()
+        text = json.dumps({"segments": segments, "state": state}).encode()
         write_arrays(path, {**arrays, _TEXT: np.frombuffer(text, "u1")})
         # Not before: after a failed write, the next one writes to the same
         # files.
@@ -276,10 +279,11 @@ class CheckpointFolder:
     def write_beside(self, state: object) -> None:
         """Starts writing a copy of a state in a thread, and returns."""
         # Training changes the arrays; rows of the log are copies already.
-        copy = plain_data.copied(state)
+        taken, arrays = plain_data.to_json(state)
+        copies = {name: array.copy() for name, array in arrays.items()}
         self.wait()
         thread = ThreadPoolExecutor(1, "checkpoint")
-        self._writing = thread.submit(self.write, copy)
+        self._writing = thread.submit(self._write, taken, copies)
         thread.shutdown(wait=False)
 
     def wait(self) -> None:

@@ -13,7 +13,9 @@ import numpy as np
 
 # Marks a value of a type that JSON lacks: {"$tuple": [...]}.
 _ARRAY, _SCALAR, _TUPLE, _DICT = "$array", "$scalar", "$tuple", "$dict"
-_DEQUE, _GENERATOR = "$deque", "$generator"
+_DEQUE, _GENERATOR, _NUMBERS = "$deque", "$generator", "$numbers"
+# Numbers of a list, such as one of a `History`, that are saved as an array.
+_MANY = 100
 _KINDS = "biufcSU"
 _BIT_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 
@@ -68,6 +70,11 @@ def _taken_apart(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         name = str(len(arrays))
         arrays[name] = np.asarray(value)
         return {_ARRAY if is_array else _SCALAR: name}
+    if kind is list and len(value) >= _MANY:
+        is_number = {*map(type, value)} in ({float}, {int})
+        # Integers of more than 64 bits are objects there.
+        if is_number and (array := np.array(value)).dtype != np.object_:
+            return {_NUMBERS: inner(array)[_ARRAY]}
     if kind is list:
         return [inner(each) for each in value]
     if kind is tuple:
@@ -98,6 +105,7 @@ def _generator(state: Any, arrays: Mapping[str, np.ndarray]) -> Any:
 _PUT_TOGETHER: dict[str, Callable[[Any, Mapping[str, np.ndarray]], Any]] = {
     _ARRAY: lambda name, arrays: arrays[name],
     _SCALAR: lambda name, arrays: arrays[name][()],
+    _NUMBERS: lambda name, arrays: arrays[name].tolist(),
     _TUPLE: lambda items, arrays: tuple(from_json(items, arrays)),
     _DEQUE: lambda value, arrays: deque(from_json(value[1], arrays), value[0]),
     _GENERATOR: _generator,

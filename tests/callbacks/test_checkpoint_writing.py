@@ -100,13 +100,13 @@ class TestOneWriter:
         self, program, tmp_path, monkeypatch
     ):
         held, interrupted, is_awaited = [], [], threading.Event()
-        write, join = CheckpointFolder.write, CheckpointFolder._join
+        write, join = CheckpointFolder._write, CheckpointFolder._join
 
-        def write_late(folder, state):
+        def write_late(folder, *content):
             # The last one goes on only when the end of `fit` waits for it.
             assert not held or is_awaited.wait(60)
             held.append("writer.lock" in names(tmp_path))
-            write(folder, state)
+            write(folder, *content)
 
         def seen_join(folder):
             if interrupted:
@@ -118,7 +118,7 @@ class TestOneWriter:
                 interrupted.append(epoch)
                 raise KeyboardInterrupt
 
-        monkeypatch.setattr(CheckpointFolder, "write", write_late)
+        monkeypatch.setattr(CheckpointFolder, "_write", write_late)
         monkeypatch.setattr(CheckpointFolder, "_join", seen_join)
         with pytest.raises(KeyboardInterrupt):
             program.fit(tmp_path, at_epoch_begin(interrupt))
@@ -137,13 +137,13 @@ class TestNoFolderToWriteTo:
 
 class TestBeside:
     def test_what_is_written_is_a_copy(self, tmp_path, monkeypatch):
-        go_on, write = threading.Event(), CheckpointFolder.write
+        go_on, write = threading.Event(), CheckpointFolder._write
 
         def write_late(*args):
             assert go_on.wait(60)
             return write(*args)
 
-        monkeypatch.setattr(CheckpointFolder, "write", write_late)
+        monkeypatch.setattr(CheckpointFolder, "_write", write_late)
         folder, numbers = CheckpointFolder(tmp_path), np.zeros(2)
         folder.write_beside({"numbers": numbers})
         numbers += 1
@@ -163,7 +163,7 @@ class TestBeside:
         def fail(*_):
             raise TypeError("a fault of the library")
 
-        monkeypatch.setattr(CheckpointFolder, "write", fail)
+        monkeypatch.setattr(CheckpointFolder, "_write", fail)
         with pytest.raises(TypeError, match="a fault of the library"):
             program.fit(tmp_path)
 

@@ -48,6 +48,22 @@ def test_order_is_kept():
     assert [*round_trip(value)] == ["b", "a", 3]
 
 
+@pytest.mark.parametrize(
+    ("value", "as_array"),
+    [
+        ([0.1, -0.0, math.inf] * 100, True),
+        ([1, -(2**63), 2**63 - 1] * 100, True),
+        ([1, 2**80] * 100, False),
+        ([1, 2.0] * 100, False),
+        ([True] * 300, False),
+        ([[1.0], [2.0, 3.0]] * 100, False),
+    ],
+)
+def test_long_lists_of_numbers_are_arrays(value, as_array):
+    assert repr(round_trip(value)) == repr(value)
+    assert bool(plain_data.to_json(value)[1]) == as_array
+
+
 def test_deques():
     for maxlen in (None, 3):
         again = round_trip(deque([1, (2,)], maxlen=maxlen))
