@@ -1455,8 +1455,7 @@ class Agent(Described, keras.Model, abc.ABC):
     ) -> None:
         """Saves the agent as `keras.Model.save` does, whole or not at all.
 
-        An existing file stays until the new one is on the disk. A `.keras`
-        file is sealed, so that `keras_rl2.load` finds damage. Remote paths,
+        An existing file stays until the new one is on the disk. Remote paths,
         and the question of `overwrite=False`, are left to Keras.
 
         Args:

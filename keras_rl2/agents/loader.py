@@ -12,8 +12,8 @@ import keras
 from keras_rl2.agents import Agent
 from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import refusing_unknown
+from keras_rl2.saving.archives import check_archive
 from keras_rl2.saving.checkpoint_folder import CheckpointFolder
-from keras_rl2.saving.sealing import is_sealed
 
 _LONGEST_REASON = 300
 _STATE = ("variables", "paths")
@@ -28,9 +28,8 @@ def load(
 
     It calls `keras.saving.load_model` with `safe_mode=True`, which runs no code
     of the file, and raises an error for a file that was changed or cut off
-    after it was saved (by the seal that `Agent.save` writes; files of earlier
-    versions have none and load without). Load files that you trust: a file
-    chooses which layers are made, and how large they are.
+    after it was saved. Load files that you trust: a file chooses which layers
+    are made, and how large they are.
 
     Your own layers must be registered with
     `keras.saving.register_keras_serializable`, or passed in `custom_objects`,
@@ -70,8 +69,7 @@ def load(
         if os.path.isdir(path) or os.fspath(path).endswith(".npz"):
             agent = _of_checkpoint(Path(path), objects)
         else:
-            with open(path, "rb") as file:
-                is_sealed(file)
+            check_archive(path)
             agent = keras.saving.load_model(
                 path, custom_objects=objects, safe_mode=True
             )

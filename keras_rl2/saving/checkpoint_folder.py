@@ -19,11 +19,11 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_rl2.saving import plain_data
+from keras_rl2.saving.archives import Arrays
+from keras_rl2.saving.archives import check_archive
+from keras_rl2.saving.archives import read_arrays
+from keras_rl2.saving.archives import write_arrays
 from keras_rl2.saving.atomic_files import PREFIX
-from keras_rl2.saving.sealing import Arrays
-from keras_rl2.saving.sealing import check_arrays
-from keras_rl2.saving.sealing import read_arrays
-from keras_rl2.saving.sealing import write_arrays
 
 _PREFIX, _SEGMENTS = "checkpoint-", "segments"
 # Names as written, unlike `checkpoint-7.npz` and `checkpoint-00000007.old.npz`.
@@ -125,7 +125,10 @@ class SegmentLog:
         """Raises a `ValueError` for files that are missing or have changed."""
         for segments in self.segments.values():
             for file, _ in segments:
-                check_arrays(self.directory / file)
+                path = self.directory / file
+                if not path.exists():
+                    raise ValueError(f"{path} is missing.")
+                check_archive(path)
 
     def write(self, label: str) -> dict[str, list[Segment]]:
         """Writes the rows added since, each log to its own file.
@@ -156,8 +159,8 @@ class CheckpointFolder:
     """A folder that keeps the newest checkpoints.
 
     Each checkpoint is a file, renamed to its final name when all of it is on
-    the disk, and sealed: one that has changed since raises an error. Rows of a
-    `SegmentLog` are in files of their own, which several checkpoints share.
+    the disk. One that has changed since raises an error. Rows of a `SegmentLog`
+    are in files of their own, which several checkpoints share.
 
     Attributes:
         log: `SegmentLog`. Rows that the next checkpoint refers to.
@@ -245,13 +248,17 @@ class CheckpointFolder:
 
     def read(self, path: Path, with_rows: bool = True) -> Saved:
         """Reads one checkpoint."""
-        check_arrays(path)
-        content = _content(path)
+        check_archive(path)
+        arrays = read_arrays(path)
+        try:
+            content = json.loads(arrays[_TEXT].tobytes())
+            state = plain_data.from_json(content["state"], arrays)
+        except KeyError as error:
+            raise ValueError(f"{path} is damaged: it lacks {error}") from error
         log = SegmentLog(self.directory / _SEGMENTS, content["segments"])
         if with_rows:
             log.check()
-        arrays = read_arrays(path)
-        return Saved(path, plain_data.from_json(content["state"], arrays), log)
+        return Saved(path, state, log)
 
     def write(self, state: object) -> None:
         """Writes a checkpoint, and removes old ones."""

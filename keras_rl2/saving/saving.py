@@ -7,7 +7,6 @@ from collections.abc import Collection
 from pathlib import Path
 
 from keras_rl2.saving.atomic_files import replacing
-from keras_rl2.saving.sealing import seal
 
 _HDF5 = (".h5", ".hdf5")
 _WEIGHTS = ".weights.h5"
@@ -23,7 +22,7 @@ def save(
     overwrite: bool = True,
     zipped: bool | None = None,
 ) -> None:
-    """Saves an agent, replacing an existing file at once, and seals it.
+    """Saves an agent, replacing an existing file at once.
 
     Remote paths (`gs://`, `hf://`), paths that Keras does not accept, and
     questions before a file is replaced (`overwrite=False`) are left to Keras.
@@ -48,8 +47,6 @@ def save(
         require_replaceable(path, _UNPACKED)
     with replacing(path) as unfinished:
         keras_save(unfinished, zipped=zipped)
-        if packed:
-            seal(unfinished)
 
 
 def save_weights(

@@ -106,7 +106,7 @@ def test_at_every_call(tmp_path, monkeypatch):
             save(folder, number + 1)
             check(directory, number + 1)
         at += 1
-    # As many calls as that write: logs, arrays, seals, names.
+    # As many calls as that write: logs, arrays, names.
     assert at > 15
     check(directory, 1)
 

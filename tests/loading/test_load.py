@@ -1,5 +1,6 @@
 """`load` gives the agent of a file, or says in one line why not."""
 
+import contextlib
 import zipfile
 
 import keras
@@ -28,7 +29,11 @@ def test_an_agent_comes_back(tmp_path):
     agent.save(path)
     loaded = rl.load(path)
     assert loaded.env_steps == 7
-    for ours, theirs in zip(agent.weights, loaded.weights, strict=True):
+    same_weights(agent, loaded)
+
+
+def same_weights(one, other):
+    for ours, theirs in zip(one.weights, other.weights, strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
@@ -44,23 +49,20 @@ def test_no_bit_flips_and_no_byte_is_missing_in_silence(
     for bit in generator.choice(8 * len(content), count, replace=False):
         flipped = bytearray(content)
         flipped[bit // 8] ^= 1 << (bit % 8)
-        for changed in (flipped, content[: bit // 8]):
-            path.write_bytes(changed)
-            with refusal():
-                rl.load(path)
+        path.write_bytes(flipped)
+        # Bits of the archive's index may mean nothing.
+        with contextlib.suppress(ValueError):
+            same_weights(rl.load(path), rl.load(honest))
+        path.write_bytes(content[: bit // 8])
+        with refusal():
+            rl.load(path)
 
 
 def rewritten(honest, path, old=b"", new=b""):
-    """Writes the members of a file, changed, without a seal."""
+    """Writes the members of a file, changed."""
     with zipfile.ZipFile(honest) as given, zipfile.ZipFile(path, "w") as file:
         for name in given.namelist():
             file.writestr(name, given.read(name).replace(old, new))
-
-
-def test_files_without_a_seal_load(honest, tmp_path):
-    path = tmp_path / "agent.keras"
-    rewritten(honest, path)
-    assert isinstance(rl.load(path), rl.PPO)
 
 
 def test_code_is_not_run(tmp_path):
