@@ -57,11 +57,13 @@ def main():
     arguments = parser.parse_args()
     env = CASES[arguments.algorithm]
     agent = getattr(rl, arguments.algorithm).for_env(env, seed=0)
+    # A buffer that is full before memory is compared.
+    sizes = {"seed": 0} if agent.on_policy else {"seed": 0, "capacity": 5000}
     kind = rl.RolloutDataset if agent.on_policy else rl.ReplayDataset
     with tempfile.TemporaryDirectory() as folder:
         watch = Watch(folder, arguments.minutes * 60)
         agent.fit(
-            kind(env, seed=0),
+            kind(env, **sizes),
             epochs=1_000_000,
             validation_data=rl.EvaluationDataset(env, episodes=5, seed=0),
             validation_freq=20,
