@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
@@ -252,7 +253,7 @@ class Ring:
         row, count = self.row, stop - start
         rows = slice(row, row + count)
         slot = self.arrays["slot"][rows]
-        self._final.remove(slot[slot >= 0])
+        self._final.remove(slot)
         slot[:] = -1
         for key, array in given.items():
             if key in self._stacks:
@@ -314,19 +315,16 @@ class Ring:
         if log is None:
             return self._part(oldest, self.time) | {"steps": self.time}
         first = max(log.stop(self._log_name) - self._unsettled, oldest)
-        row = self.nbytes // self.rows
-        size = max(_PART_BYTES // row, 1)
-        starts = range(first, max(self.time, first + 1), size)
-        log.append(
-            self._log_name,
-            (
-                (stop, self._part(start, stop))
-                for start in starts
-                for stop in [min(start + size, self.time)]
-            ),
-        )
+        log.append(self._log_name, self._parts(first))
         log.forget(self._log_name, oldest)
         return {"log": self._log_name, "steps": self.time}
+
+    def _parts(self, first: int) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yields the steps from the first on, in parts of limited size."""
+        size = max(_PART_BYTES // (self.nbytes // self.rows), 1)
+        for start in range(first, max(self.time, first + 1), size):
+            stop = min(start + size, self.time)
+            yield stop, self._part(start, stop)
 
     def _part(self, start: int, stop: int) -> dict[str, Any]:
         """Returns steps, and one row more for the observation after them."""
