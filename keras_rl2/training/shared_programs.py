@@ -250,6 +250,10 @@ def likeness(
     variables = [each.value for each in agent.state_variables]
     variables += agent.update_variables
     variables += size.rounds.variables() if size.rounds else ()
+    sizes = (each.shape.num_elements() * each.dtype.size for each in variables)
+    if of_library and sum(sizes) > _MOST_BYTES:
+        logger.info("%r shares no program: it is large", agent.name)
+        return None
     trained = {id(each.value) for each in agent.trainable_variables}
     places = {id(each): i for i, each in enumerate(agent.state_variables)}
     moves = [
@@ -331,6 +335,8 @@ def _optimizer_configs(agent: keras.Model) -> list[Any]:
 # Policies whose losses are float32, as the variables of numbers are.
 _WITH_FLOAT32 = ("float32", "mixed_float16", "mixed_bfloat16")
 _LIBRARIES = ("keras.", "keras_rl2.")
+# Of the variables of a program's first agent, which live as long as it.
+_MOST_BYTES = 2**26
 # Methods that Keras wraps, and a property that is a method of its base.
 _SET_BY_KERAS = {"build", "quantize", "loss"}
 # A layer of Keras or of this library keeps the state of its seed in a variable.

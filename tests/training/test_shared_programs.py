@@ -377,6 +377,19 @@ def plain_ppo(**settings):
     return make_agent(KINDS["PPO"], make_env(), **settings)
 
 
+def test_the_variables_of_a_large_agent_are_not_kept(common, monkeypatch):
+    agent = plain_ppo(seed=1)
+    agent.optimizer.build(agent.trainable_variables)
+    size = 4 * sum(each.numpy().size for each in agent.trainable_variables)
+    # The optimizer has two more of each.
+    monkeypatch.setattr(shared_programs, "_MOST_BYTES", 2 * size)
+    fitted(agent)
+    assert common.number == 0
+    monkeypatch.setattr(shared_programs, "_MOST_BYTES", 4 * size)
+    fitted(plain_ppo(seed=1))
+    assert common.number == 1
+
+
 def test_a_training_that_is_made_again_uses_the_same_program(common):
     first = fitted(plain_ppo(seed=1))
     second = fitted(plain_ppo(seed=1))
