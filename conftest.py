@@ -41,11 +41,11 @@ def compile_little(request):
         yield
         return
     from keras_rl2.policies import actors
-    from keras_rl2.training import round_execution
+    from keras_rl2.training import rounds
 
     with pytest.MonkeyPatch.context() as patch:
-        decide = round_execution.pays_to_compile
-        patch.setattr(round_execution, "pays_to_compile", _never)
+        decide = rounds.pays_to_compile
+        patch.setattr(rounds, "pays_to_compile", _never)
         patch.setattr(actors, "_MOST_KEPT", 4096)
         _optimize_graphs(False)
         yield decide
@@ -58,9 +58,9 @@ def as_users_run(monkeypatch, compile_little):
     Yields:
         None.
     """
-    from keras_rl2.training import round_execution
+    from keras_rl2.training import rounds
 
-    monkeypatch.setattr(round_execution, "pays_to_compile", compile_little)
+    monkeypatch.setattr(rounds, "pays_to_compile", compile_little)
     _optimize_graphs(True)
     yield
     _optimize_graphs(False)

@@ -10,7 +10,7 @@ PARTS = 20
 
 def count_all(data):
     """Has a dataset of ours count all episodes, and not the last 100."""
-    counted = data._collector.episodes
+    counted = data.source.collector.episodes
     assert not counted.returns
     counted.returns, counted.lengths = deque(), deque()
 
@@ -21,7 +21,7 @@ def of_dataset(data):
     Environments are as good as one after the other: with several, steps of
     episodes that have not ended yet are not counted.
     """
-    counted = data._collector.episodes
+    counted = data.source.collector.episodes
     return zip(accumulate(counted.lengths), counted.returns, strict=True)
 
 

@@ -24,7 +24,7 @@ import gymnasium as gym
 import keras
 
 import keras_rl2 as rl
-from keras_rl2.training import round_execution
+from keras_rl2.training import rounds
 from support.any_space_env import AnySpaceEnv
 from support.stock_layers import LAYERS
 from support.stock_layers import OBSERVATIONS
@@ -84,7 +84,7 @@ def choice(algorithm, name):
     """Returns what `"auto"` takes."""
     agent, dataset = make(algorithm, name, "auto")
     dataset.bind(agent)
-    return round_execution.pays_to_compile(agent)
+    return rounds.pays_to_compile(agent)
 
 
 def measure(algorithm, name, rounds):

@@ -141,7 +141,7 @@ def ours(task):
     # The parts come from a run of their own: timing them costs a little.
     spent = {}
     peers.clock(replay.env, "step", "env", spent)
-    peers.clock(replay._actor._runner, "__call__", "acting", spent)
+    peers.clock(replay.source.actor._runner, "__call__", "acting", spent)
     peers.clock(replay.buffer, "sample", "sample", spent)
     rounds, _ = train(task["steps"])
     parts = {key: value / rounds for key, value in spent.items()}

@@ -138,7 +138,7 @@ def ours(case):
     # The parts come from a run of their own: timing them costs a little.
     spent = {"prepare": 0.0}
     peers.clock(rollouts.env, "step", "env", spent)
-    peers.clock(rollouts._actor._runner, "__call__", "acting", spent)
+    peers.clock(rollouts.source.actor._runner, "__call__", "acting", spent)
     peers.clock(agent, "prepare", "prepare", spent)
     agent.fit(rollouts, total_steps=rounds * steps, verbose=0)
     parts = {key: value / rounds for key, value in spent.items()}

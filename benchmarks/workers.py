@@ -132,7 +132,7 @@ def parts():
     )
     agent = rl.PPO.for_env(data.env, hidden=MODEL["hidden"], seed=0)
     agent.fit(data, epochs=3, verbose=0)
-    pool, actor = data.env.pool, data._present_actor()
+    pool, actor = data.env.pool, data.source.actor
     noise, _ = agent.draw_noise(np.random.default_rng(0), (horizon, num_envs))
     trajectory = data.collect()
     arrays = [each for each in trajectory.arrays().values() if each is not None]

@@ -16,14 +16,14 @@ from typing import Any
 import keras
 
 from keras_rl2.basics import arguments
-from keras_rl2.callbacks import callback_states
+from keras_rl2.basics.stop_signal import StopSignal
 from keras_rl2.callbacks.run import Logs
-from keras_rl2.callbacks.run import Run
-from keras_rl2.callbacks.run import StopSignal
 from keras_rl2.callbacks.run import takes_steps
 from keras_rl2.callbacks.run import updates
 from keras_rl2.collecting.checks import is_finite
+from keras_rl2.data.plan import Plan
 from keras_rl2.data.round_dataset import RoundDataset
+from keras_rl2.saving import callback_states
 from keras_rl2.saving.checkpoint_folder import CheckpointFolder
 from keras_rl2.saving.checkpoint_folder import Saved
 
@@ -119,104 +119,77 @@ class Checkpoint(keras.callbacks.Callback):
         self._agent: Any = None
         self._rounds: Any = None
         self._callbacks: Sequence[keras.callbacks.Callback] = ()
-        self._position: Any = None
-        # Why an earlier `fit` has ended, and whether a later one was begun.
-        self._ended: str | None = None
+        self._plan: Plan | None = None
+        # Whether a later `fit` was begun.
         self._is_past = False
         self._model_as_json: str | None = None
         #: Lines on where the present `fit` begins, or why it does nothing.
-        self.told: list[str] = []
+        self.lines: list[str] = []
         self._resumed: Any = None
         self._saved_at = (0.0, 0)
         self._epoch = 0
         self._is_saved = False
 
-    def alone(self) -> contextlib.AbstractContextManager[None]:
-        """Locks the directory against other processes; see `locked`."""
-        return self._folder.locked()
+    @contextlib.contextmanager
+    def restoring(
+        self,
+        agent: Any,
+        dataset: RoundDataset,
+        plan: Plan,
+        callbacks: Sequence[keras.callbacks.Callback],
+    ) -> Iterator[Plan]:
+        """Restores the newest checkpoint, if any, for the `fit` within.
 
-    def begin(self, agent: Any, rounds: RoundDataset, position: Run) -> Run:
-        """Restores agent and dataset from the newest checkpoint, if any.
+        Within, the directory is locked against other processes, and signals
+        end the `fit` after the present round.
 
         Args:
             agent: `keras_rl2.Agent`. Bound and compiled.
-            rounds: `keras_rl2.data.RoundDataset`. Bound to it.
-            position: `Run`. The position where `fit` would begin.
+            dataset: `RoundDataset`. Bound to it.
+            plan: `Plan`. The `fit` without a checkpoint.
+            callbacks: Sequence of `keras.callbacks.Callback` of the `fit`.
 
-        Returns:
-            `Run`: the position where it begins.
+        Yields:
+            `Plan`: from the position of the checkpoint.
 
         Raises:
             ValueError: If the checkpoint is of another training.
         """
-        self._agent, self._rounds = agent, rounds
-        self._resumed = self._ended = None
-        self._is_past = False
-        self.told = []
-        self._model_as_json = _model_as_json(agent)
-        self._fits += 1
-        saved = self._folder.newest()
-        if saved is not None and saved.state["fits"] > self._fits:
-            self._is_past = True
-            self._show_later(saved)
-        elif saved is not None and saved.state["fits"] == self._fits:
-            position = self._put_back(saved)
-        self._position = position
-        self._is_saved = self._resumed is not None
-        self._saved_at = time.monotonic(), self._done()
-        return position
-
-    def end_at(self, total_steps: int | None, epoch: int) -> int:
-        """Returns the epoch before which `fit` ends.
-
-        Args:
-            total_steps: int or None. Environment steps that `fit` is to take.
-            epoch: int. The Keras epoch that it is to end before.
-
-        Returns:
-            int: `epoch`, or that of the checkpoint if nothing is left to do.
-        """
-        before = self._position
-        self._position = dataclasses.replace(
-            before, total_steps=total_steps, last_epoch=epoch
-        )
-        if self._is_past:
-            return int(before.epoch)
-        if self._ended is None:
-            return epoch
-        taken = self._agent.env_steps - before.env_steps
-        are_taken = total_steps is not None and total_steps <= taken
-        if are_taken or before.covers(total_steps, epoch):
-            self._tell(
-                f"the training is {self._ended}. Nothing is trained: ask for "
-                "more steps or epochs, or pass another directory."
-            )
-            return int(before.epoch)
-        self._tell(f"the training was {self._ended}; it continues.")
-        return epoch
-
-    @contextlib.contextmanager
-    def watching(
-        self, callbacks: Sequence[keras.callbacks.Callback]
-    ) -> Iterator[None]:
-        """Handles signals and errors during `fit`.
-
-        Args:
-            callbacks: Sequence of `keras.callbacks.Callback` of the `fit`.
-        """
+        self._agent, self._rounds = agent, dataset
         self._callbacks = callbacks
         try:
-            with self._rounds.shielded(), self._stop.noticed():
-                yield
-                self._folder.wait()
-                # A signal in the last epoch.
-                self._end()
+            with self._folder.locked():
+                self._plan = plan
+                plan = self._restored(plan)
+                with dataset.shielded(), self._stop.noticed():
+                    yield plan
+                    self._folder.wait()
+                    # A signal in the last epoch.
+                    self._end()
         finally:
-            self._callbacks = ()
+            self._plan, self._callbacks = None, ()
+
+    def _restored(self, plan: Plan) -> Plan:
+        """Restores agent and dataset; returns the plan from there."""
+        self._resumed = None
+        self.lines = []
+        self._model_as_json = _model_as_json(self._agent)
+        self._fits += 1
+        saved = self._folder.newest()
+        fits = 0 if saved is None else saved.state["fits"]
+        self._is_past = fits > self._fits
+        if saved is not None and self._is_past:
+            self._show_later(saved)
+            plan = dataclasses.replace(plan, last_epoch=plan.epoch)
+        elif saved is not None and fits == self._fits:
+            plan = self._put_back(saved, plan)
+        self._is_saved = self._resumed is not None
+        self._saved_at = time.monotonic(), self._done()
+        return plan
 
     def on_train_begin(self, logs: Logs = None) -> None:
         """Lets `CSVLogger` append in a resumed `fit`; checks its kind."""
-        if self._position is None:
+        if self._plan is None:
             raise ValueError(
                 "Expected a `Checkpoint` in the `fit` of an agent with a "
                 "dataset of this library. Received: one in the `fit` of "
@@ -287,24 +260,23 @@ class Checkpoint(keras.callbacks.Callback):
             )
             return
         self._is_saved = True
-        position = dataclasses.replace(
-            self._position, epoch=epoch, rounds=rounds
-        )
+        assert self._plan is not None
+        plan = dataclasses.replace(self._plan, epoch=epoch, rounds=rounds)
         self._folder.write_beside(
             {
                 "fits": self._fits,
                 "run": _identity(self._agent, self._rounds),
                 "ended": end,
                 "model": self._model_as_json,
-                "position": dataclasses.asdict(position),
+                "plan": dataclasses.asdict(plan),
                 "agent": agent,
                 "rounds": self._rounds.get_state(self._folder.log),
                 "callbacks": callback_states.read(self._stateful()),
             }
         )
 
-    def _put_back(self, saved: Saved) -> Run:
-        """Restores agent and dataset, and returns their position."""
+    def _put_back(self, saved: Saved, plan: Plan) -> Plan:
+        """Restores agent and dataset; returns the plan from their position."""
         try:
             _check_identity(saved, _identity(self._agent, self._rounds))
             self._rounds.set_state(saved.state["rounds"], saved.log)
@@ -316,20 +288,31 @@ class Checkpoint(keras.callbacks.Callback):
                 f"Received: {error}"
             ) from error
         self._resumed, self._folder.log = saved.state, saved.log
-        at = Run(**saved.state["position"])
+        before = Plan(**saved.state["plan"])
         unit = "environment steps" if takes_steps(self._rounds) else "updates"
         self._tell(
-            f"restored {saved.path.stem}, after epoch {at.epoch} and "
+            f"restored {saved.path.stem}, after epoch {before.epoch} and "
             f"{self._done():,} {unit}."
         )
-        self._ended = saved.state["ended"]
-        return at
+        env_steps = self._agent.env_steps
+        plan = self._plan = plan.resumed(before, self._rounds, env_steps)
+        ended = saved.state["ended"]
+        if ended is None:
+            return plan
+        if plan.steps_left(env_steps) == 0 or plan.is_covered_by(before):
+            self._tell(
+                f"the training is {ended}. Nothing is trained: ask for "
+                "more steps or epochs, or pass another directory."
+            )
+            return dataclasses.replace(plan, last_epoch=plan.epoch)
+        self._tell(f"the training was {ended}; it continues.")
+        return plan
 
     def _tell(self, words: str) -> None:
         """Adds a line on the run to the log and for `fit`."""
         line = f"{self.directory}: {words}"
         logger.info("%s", line)
-        self.told.append(line)
+        self.lines.append(line)
 
     def _show_later(self, saved: Saved) -> None:
         """Restores the agent as trained by a later `fit` of the program."""
@@ -348,7 +331,7 @@ class Checkpoint(keras.callbacks.Callback):
         """Restores the states that the beginning of `fit` has reset."""
         self._agent.set_state(self._resumed["agent"])
         callback_states.write(self._stateful(), self._resumed["callbacks"])
-        if not self._resumed["position"]["rounds"]:
+        if not self._resumed["plan"]["rounds"]:
             self._resumed = None
 
     def _stateful(self) -> list[Any]:
@@ -370,14 +353,14 @@ class Checkpoint(keras.callbacks.Callback):
 
     def _end_after(self, epoch: int) -> str | None:
         """Returns why a `fit` has ended before an epoch, in words."""
-        run = self._position
-        taken = self._agent.env_steps - run.env_steps
-        if run.total_steps is not None and (
-            epoch >= run.last_epoch or taken >= run.total_steps
-        ):
-            return f"complete (total_steps={run.total_steps})"
-        if epoch >= run.last_epoch:
-            return f"complete (epochs={run.last_epoch})"
+        plan = self._plan
+        assert plan is not None
+        is_over = epoch >= plan.last_epoch
+        if is_over or plan.steps_left(self._agent.env_steps) == 0:
+            length = f"total_steps={plan.total_steps}"
+            if plan.total_steps is None:
+                length = f"epochs={plan.last_epoch}"
+            return f"complete ({length})"
         return "stopped by a callback" if self.model.stop_training else None
 
     def _leave(self, epoch: int, rounds: int = 0) -> None:

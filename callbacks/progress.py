@@ -88,8 +88,6 @@ class Progress(keras.callbacks.Callback):
         self._shown = -1
         self._started = self._drawn = 0.0
         self._return: float | None = None
-        #: The `total_steps` of `fit`, which sets it; None for epochs.
-        self.asked: int | None = None
         # Of the whole `fit`; None if it is unknown.
         self._total: int | None = None
 
@@ -116,7 +114,7 @@ class Progress(keras.callbacks.Callback):
         self._epoch = epoch
         if self._total is None:
             left = self._updates_left(epoch)
-            self._total = self.total_steps or self.asked
+            self._total = self._given_total()
             if self._unit == "updates":
                 self._total = left
             elif self._total is None:
@@ -145,7 +143,8 @@ class Progress(keras.callbacks.Callback):
             return
         seconds = self.clock() - self._started
         speed = self._steps / max(seconds, 1e-9)
-        is_more = self.asked is not None and self._steps > self.asked
+        steps_of_fit = (self.params or {}).get("total_steps")
+        is_more = steps_of_fit is not None and self._steps > steps_of_fit
         self._line.end(
             f"{self._steps:,} {self._unit}"
             f"{' (whole epochs)' if is_more else ''} in {_duration(seconds)} "
@@ -186,7 +185,11 @@ class Progress(keras.callbacks.Callback):
     @property
     def _is_given(self) -> bool:
         """Whether the total is given, and not computed from epochs."""
-        return bool(self.total_steps or self.asked) and self._unit == "steps"
+        return bool(self._given_total()) and self._unit == "steps"
+
+    def _given_total(self) -> int | None:
+        """Returns the steps that the `fit` is to take, if it counts them."""
+        return self.total_steps or (self.params or {}).get("total_steps")
 
     def _speed(self, now: float) -> float:
         """Returns the steps per second of the last `_SPEED_SECONDS`."""

@@ -39,6 +39,7 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.shapes import TensorLike
 from keras_rl2.collecting.policy_actor import LiteRTPolicy
 from keras_rl2.collecting.trajectory import Trajectory
+from keras_rl2.data.plan import Plan
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.distributions import Distribution
 from keras_rl2.distributions import PolicyHead
@@ -65,13 +66,13 @@ from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.training import overriding
-from keras_rl2.training import round_execution
 from keras_rl2.training.compile_arguments import CompileArguments
 from keras_rl2.training.compile_arguments import GivenCallbacks
 from keras_rl2.training.compile_arguments import GivenOptimizer
 from keras_rl2.training.devices import Devices
 from keras_rl2.training.overriding import Overridden
-from keras_rl2.training.shared_programs import RoundSize
+from keras_rl2.training.rounds import KerasRound
+from keras_rl2.training.rounds import Round
 from keras_rl2.updates import skipped_updates
 from keras_rl2.updates.observing import Normalizing
 from keras_rl2.updates.skipped_updates import DEFAULT_LIMIT
@@ -218,8 +219,8 @@ class Agent(Described, keras.Model, abc.ABC):
     shared_numbers: tuple[str, ...] = ("gamma",)
     #: Set by Keras.
     steps_per_execution: int
-    #: Updates that `fit` runs in one call; None for Keras' own loop.
-    round_size: RoundSize | None = None
+    #: The way of the last `fit` of making rounds.
+    rounds: Round | None = None
     train_function: Any
     predict_function: Any
     #: Number of environment steps observed.
@@ -1184,6 +1185,7 @@ class Agent(Described, keras.Model, abc.ABC):
             )
         # Not before: a `compile` that failed changes nothing.
         self.compile_arguments = given
+        self.rounds = None
         self._optimized = frozenset()
         self.overridden = overriding.overridden(type(self))
         self.skipped.limit = max_skipped_updates
@@ -1298,24 +1300,16 @@ class Agent(Described, keras.Model, abc.ABC):
 
         with fitting.fit_alone(self), self.devices.placement():
             self.check_loaded()
-            fitting.check_arguments(
-                self,
-                x,
-                epochs=epochs,
-                total_steps=total_steps,
-                validation_freq=validation_freq,
-                initial_epoch=initial_epoch,
-                verbose=verbose,
-                shuffle=shuffle,
-                steps_per_epoch=steps_per_epoch,
-            )
+            arguments.check_positive(validation_freq=validation_freq)
+            arguments.check_choice(verbose=(verbose, ("auto", 0, 1, 2)))
+            arguments.check_flag(shuffle=shuffle)
+            plan = Plan(epochs, total_steps, initial_epoch)
+            fitting.check_arguments(self, x, plan, steps_per_epoch)
             given = fitting.all_callbacks(
                 callbacks, validation_data, validation_freq
             )
             if isinstance(x, RoundDataset):
-                fitting.fit_rounds(
-                    self, x, given, epochs, total_steps, initial_epoch, verbose
-                )
+                fitting.fit_rounds(self, x, plan, given, verbose)
                 return self.history
             fitting.prepare_minibatches(self, given, steps_per_epoch)
             return super().fit(
@@ -1328,17 +1322,16 @@ class Agent(Described, keras.Model, abc.ABC):
                 steps_per_epoch=steps_per_epoch,
             )
 
-    def set_execution(self, steps: int, size: RoundSize | None) -> None:
-        """Discards the train function if it was made for another size.
+    def use_rounds(self, rounds: Round) -> None:
+        """Discards the train function if it was made for other rounds.
 
         Args:
-            steps: int. Updates per call of TensorFlow.
-            size: `RoundSize`, or None to leave the loop to Keras.
+            rounds: `Round`. The way of making rounds.
         """
-        if self.steps_per_execution != steps or self.round_size != size:
-            self.steps_per_execution = steps
-            self.round_size = size
+        if self.rounds is None or self.rounds.key != rounds.key:
             self.train_function = None
+        self.rounds = rounds
+        self.steps_per_execution = rounds.updates
 
     def make_train_function(self, force: bool = False) -> Any:
         """Makes the train function of `fit`: one TensorFlow call per round."""
@@ -1354,14 +1347,11 @@ class Agent(Described, keras.Model, abc.ABC):
             # If the first update made the optimizer's variables, TensorFlow
             # would trace it twice.
             self.build_optimizer()
-        if self.run_eagerly or self.round_size is None:
-            self.devices.refuse_keras_loop()
-            # It sets `train_function`, and returns nothing.
-            super().make_train_function(force=force)
-            made = round_execution.checked(self, self.train_function)
-        else:
-            made = round_execution.RoundFunction(self, self.round_size)
-        self.train_function = on_device(self.devices.placed, made)
+        rounds = self.rounds
+        if rounds is None:
+            rounds = KerasRound(self, updates=self.steps_per_execution)
+            self.use_rounds(rounds)
+        self.train_function = rounds.make_function()
         return self.train_function
 
     @arguments.refusing_unknown
@@ -1716,9 +1706,10 @@ class Agent(Described, keras.Model, abc.ABC):
         self.check_loaded()
         self.check_trained()
         with self.devices.placement():
-            return super().train_on_batch(
-                x, y=y, sample_weight=sample_weight, return_dict=return_dict
-            )
+            self.make_train_function()
+            logs = cast(Round, self.rounds).update((x, y, sample_weight))
+        numbers = {name: np.array(logs[name]) for name in sorted(logs)}
+        return numbers if return_dict else [*numbers.values()]
 
     def make_test_function(self, force: bool = False) -> Any:
         """Raises an error: a batch does not measure a policy."""

@@ -54,8 +54,6 @@ class Collector:
     (16, 2)
     """
 
-    #: Class of the actors that it runs, if it needs one of its own.
-    actor_kind: type[Any] | None = None
     #: Class of the storage of a rollout in progress.
     storage_kind: type[RolloutStorage] = RolloutStorage
 

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 from typing import SupportsFloat
 from typing import Unpack
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +12,7 @@ import tensorflow as tf
 
 from keras_rl2.basics import arguments
 from keras_rl2.basics.arguments import refusing_unknown
+from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.collecting.collector import StepNoise
 from keras_rl2.collecting.policy_actor import Actor
 from keras_rl2.collecting.random_actor import MaskedRandomActor
@@ -37,7 +37,6 @@ from keras_rl2.saving.checkpoint_folder import SegmentLog
 from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.updates.rollout_samples import state_spec
-from keras_rl2.workers.workers import WorkerEnv
 
 # Default environment steps of a round and of an epoch.
 _STEPS_PER_ROUND = 64
@@ -176,8 +175,8 @@ class ReplayDataset(CollectingDataset):
         self.prioritized, self.alpha, self.beta = prioritized, alpha, beta
         self.sequence_length, self.burn_in = sequence_length, burn_in
         super().__init__(env, **settings)
-        if isinstance(self.env, WorkerEnv):
-            self._rounds_ahead = arguments.given_or(rounds_ahead, 1)
+        if self.source.runs_ahead:
+            self.source.rounds_ahead = arguments.given_or(rounds_ahead, 1)
         self._set_round(
             batch_size, updates_per_round, steps_per_round, rounds_per_epoch
         )
@@ -258,12 +257,11 @@ class ReplayDataset(CollectingDataset):
         if self.buffer is None:
             self.buffer = self._make_buffer(agent, sizes)
         buffer = self.buffer
-        if not hasattr(self.env.env, "graph_env"):
-            self._updates_per_call = updates_within(
-                self.updates_per_round, buffer.spec, self.batch_size
-            )
+        self._updates_per_call = updates_within(
+            self.updates_per_round, buffer.spec, self.batch_size
+        )
         if self.prioritized:
-            shape = (self.updates_per_call, self.batch_size)
+            shape = (self._updates_per_call, self.batch_size)
             with agent.devices.placement():
                 self._td_errors = tf.Variable(
                     tf.fill(shape, np.nan), trainable=False
@@ -334,16 +332,14 @@ class ReplayDataset(CollectingDataset):
             **settings,
         )
 
-    def collect(self) -> Trajectory | None:
+    def collect(self) -> Trajectory:
         """Stores the steps of a round, after the warm-up; see the base."""
         buffer, _ = self.buffer, self._bound_agent()
         self._feed_back()
         self.fill(self.steps_before_first_round)
         trajectory = super().collect()
-        if trajectory is None:
-            return None
         buffer.extend(trajectory)
-        self._rounds_given += 1
+        self.source.rounds_given += 1
         while not len(buffer):
             # Too few steps for a transition of several.
             self.fill(max(self.warm_up, self.steps_per_round))
@@ -351,54 +347,31 @@ class ReplayDataset(CollectingDataset):
 
     def prepare(self, trajectory: Trajectory | None) -> Round:
         """Draws the minibatches of a round from all that is stored."""
+        del trajectory
         with self._section("preparing"):
-            if trajectory is None:
-                return self._inputs_of_rounds()
             return self._in_parts(self._draw)
 
-    def _make_graph_rounds(self, agent: Any) -> Any:
-        """Returns the maker of rounds in the graph, or None."""
-        # Few trainings need it, and it is not small.
-        from keras_rl2.graph.replay_rounds import ReplayRounds
-
-        # Sequences, and draws by priorities, need Python.
-        plain = type(self.buffer) is ReplayBuffer
-        if not plain or not ReplayRounds.can_make(agent, self.buffer):
-            return None
-        return ReplayRounds(
-            agent,
-            self.env.env,
-            self.horizon,
-            self.updates_per_round,
-            self.batch_size,
-            self._receive_from_graph,
-        )
-
-    def _inputs_of_rounds(self) -> dict[str, Any]:
-        """Returns the inputs of the next rounds for the train function."""
-        rounds = self.graph_rounds()
-        self._present_actor().sync()
-        noise, self._noise_state = rounds.noise(
-            self._begin_in_graph(), self._noise, self._noise_state
-        )
-        in_progress = self._collector.episodes.in_progress
-        return {
-            "inputs": rounds.inputs(noise, self.buffer),
-            "carried": rounds.carried(in_progress, self._rounds_begun),
-        }
-
-    def _receive_from_graph(
+    def take_rounds(
         self,
+        observe: Callable[[], Any],
         trajectory: Trajectory,
         ended: np.ndarray,
         in_progress: np.ndarray,
     ) -> None:
-        """Stores the steps of rounds in the graph."""
-        agent, collector = self._bound_agent(), self._collector
-        collector.take_back(self.env.env.observations, ended, in_progress)
+        """Stores the steps of rounds in the graph.
+
+        Args:
+            observe: See `Collector.take_back`.
+            trajectory: `Trajectory` of all rounds.
+            ended: See `Collector.take_back`.
+            in_progress: See `Collector.take_back`.
+        """
+        agent = self._bound_agent()
+        self.source.collector.take_back(observe, ended, in_progress)
         agent.observe(trajectory)
         agent.env_steps += trajectory.reward.size
-        self._rounds_given += trajectory.reward.size // self.steps_per_round
+        rounds = trajectory.reward.size // self.steps_per_round
+        self.source.rounds_given += rounds
         self.buffer.extend(trajectory)
 
     def fill(self, steps: int) -> None:
@@ -411,10 +384,9 @@ class ReplayDataset(CollectingDataset):
             steps: int. Environment steps, rounded up to whole rounds.
         """
         agent, buffer = self._bound_agent(), self.buffer
-        collector = self._collector
-        while steps > 0 and self._begun_at:
-            # Begun by workers earlier, and not yet in the buffer.
-            trajectory = collector.finish()
+        # Begun by workers earlier, and not yet in the buffer.
+        under_way = self.source.rollouts_under_way()
+        while steps > 0 and (trajectory := next(under_way, None)) is not None:
             self._receive(trajectory)
             buffer.extend(trajectory)
             steps -= self.steps_per_round
@@ -423,34 +395,27 @@ class ReplayDataset(CollectingDataset):
         trained = updates > 0 or agent.initial_state(1)
         for _ in range(-(-steps // self.steps_per_round)):
             if trained:
-                buffer.extend(cast(Trajectory, super().collect()))
+                buffer.extend(super().collect())
             else:
-                buffer.extend(self._collect_at_random())
+                buffer.extend(self._collected(self._collect_at_random))
 
-    def _collects_in_graph(self) -> bool:
-        """Whether the train function takes the steps of the next round."""
-        return self._gives_inputs and not self.steps_before_first_round
-
-    def _collect_at_random(self) -> Trajectory:
+    def _collect_at_random(self, stopwatch: Stopwatch | None) -> Trajectory:
         """Collects the steps of a round with uniformly random actions."""
         agent = self._bound_agent()
         agent.begin_round()
-        head = agent.policy_head
+        head, generator = agent.policy_head, self.source.noise
         shape = (self.horizon, self.env.num_envs)
         actor: Actor = random_actor
         noise: StepNoise
         if not is_masked(self.env.observation_space):
-            noise = random_actions(head, self._noise, shape)
+            noise = random_actions(head, generator, shape)
         elif isinstance(head, DiscreteHead):
-            noise = self._noise.random((*shape, head.n))
+            noise = generator.random((*shape, head.n))
             actor = functools.partial(allowed_choice_from, head.start)
         else:
             # The masks are only known step by step.
-            noise, actor = np.zeros(shape), MaskedRandomActor(head, self._noise)
-        self._begin()
-        trajectory = self._collector.collect(actor, noise)
-        self._receive(trajectory)
-        return trajectory
+            noise, actor = np.zeros(shape), MaskedRandomActor(head, generator)
+        return self.source.collect_by(actor, noise, stopwatch)
 
     def _cut(self, envs: np.ndarray) -> None:
         """Marks episodes that were interrupted before the next step."""

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any
 from typing import Unpack
 
@@ -24,7 +25,6 @@ from keras_rl2.policies.agent_protocols import OwnRollout
 from keras_rl2.policies.agent_protocols import RolloutAgent
 from keras_rl2.saving.checkpoint_folder import SegmentLog
 from keras_rl2.spaces.trees import map_leaves
-from keras_rl2.workers.workers import WorkerEnv
 
 # Minimum steps of an epoch, where neither user nor algorithm chose it.
 _STEPS_PER_EPOCH = 1000
@@ -144,8 +144,8 @@ class RolloutDataset(CollectingDataset):
         self._trajectory: Trajectory | None = None
         self.valid_rows = np.empty(0, np.intp)
         self._statistics: dict[str, float] = {}
-        self._shuffle = np.random.default_rng(self._own_seed)
-        self._scaler: RewardScaler | None = None
+        self.shuffle = np.random.default_rng(self._own_seed)
+        self.scaler: RewardScaler | None = None
 
     def _check_size(self, horizon: int | None, batch_size: int | None) -> None:
         """Raises an error for minibatches that are larger than a rollout."""
@@ -234,12 +234,14 @@ class RolloutDataset(CollectingDataset):
                 f"Received: {type(self).__name__}"
             )
         super().bind(agent)
-        if self._scaler is not None:
-            self._scaler.gamma = float(agent.gamma)
-        # Each time, since the agent may allow another lag than before.
-        on_workers = isinstance(self.env, WorkerEnv)
-        lag: int | None = getattr(agent, "max_lag", 0) if on_workers else 0
-        self._rounds_ahead = 1 if lag is None else lag // self.updates_per_round
+        if self.scaler is not None:
+            self.scaler.gamma = float(agent.gamma)
+        if self.source.runs_ahead:
+            # Each time, since the agent may allow another lag than before.
+            lag: int | None = getattr(agent, "max_lag", 0)
+            self.source.rounds_ahead = (
+                1 if lag is None else lag // self.updates_per_round
+            )
 
     def _fit_to(self, agent: RolloutAgent) -> int | None:
         """Sets all that depends on the agent; changes nothing on error."""
@@ -258,9 +260,9 @@ class RolloutDataset(CollectingDataset):
             if self.agent is not None:
                 self.settle(self.agent)
             raise
-        self._scaler = None
+        self.scaler = None
         if self.scale_rewards:
-            self._scaler = RewardScaler(agent.gamma, self.env.num_envs)
+            self.scaler = RewardScaler(agent.gamma, self.env.num_envs)
         return length
 
     def _settle_sequences(self) -> int:
@@ -282,89 +284,79 @@ class RolloutDataset(CollectingDataset):
         self._set_round(self.horizon, self.passes, steps)
         return length
 
-    def collect(self) -> Trajectory | None:
+    def collect(self) -> Trajectory:
         """Takes the steps of a round; see `RoundDataset`."""
         # Two rollouts of pictures may not fit into memory.
         self._samples, self._trajectory = {}, None
         return super().collect()
 
-    def _collects_in_graph(self) -> bool:
-        """Whether the train function takes the steps of the next round."""
-        # Observers see each trajectory.
-        return self._gives_inputs and not getattr(self.agent, "observers", ())
-
     def prepare(self, trajectory: Trajectory | None) -> Round:
         """Returns samples, with scaled rewards, and their minibatches."""
         with self._section("preparing"):
-            self._samples, self._trajectory = {}, None
-            if trajectory is None:
-                return self._inputs_of_rounds()
-            self._rounds_given += 1
-            if self._scaler is not None:
-                reward = self._scaler.scale_rollout(
-                    trajectory.reward, trajectory.ended, trajectory.valid
-                )
-                trajectory = dataclasses.replace(trajectory, reward=reward)
-            self._trajectory = trajectory
-            self.valid_rows = np.flatnonzero(trajectory.valid)
-            if self._gives_trajectories:
-                # Some environments reset within the last step of an episode.
-                return trajectory.packed_arrays(not self.env.masks_reset_rows)
+            trajectory = self._scaled(trajectory)
             self._samples, self._statistics = self._bound_agent().prepare(
                 trajectory
             )
             rows, weight = self._minibatch_rows(trajectory)
             return {"samples": self._samples, "rows": rows, "weight": weight}
 
-    def _make_graph_rounds(self, agent: Any) -> Any:
-        """Returns the maker of rounds in the graph, or None."""
-        # Few trainings need it, and it is not small.
-        from keras_rl2.graph.graph_rounds import GraphRounds
+    def pack(self, trajectory: Trajectory) -> Round:
+        """Returns the arrays of a rollout itself, with scaled rewards.
 
-        if not GraphRounds.can_make(agent):
-            return None
-        return GraphRounds(
-            agent,
-            self.env.env,
-            self.horizon,
-            self.passes,
-            self.minibatches,
-            self.batch_size,
-            self._scaler,
-            self._receive_from_graph,
-        )
+        Args:
+            trajectory: `Trajectory`, as returned by `collect`.
 
-    def _inputs_of_rounds(self) -> Round:
-        """Returns the inputs of the next rounds for the train function."""
-        rounds = self.graph_rounds()
-        parts = [agent.noise_parts for agent in self._begin_in_graph()]
-        in_progress = self._collector.episodes.in_progress
-        return {
-            "inputs": rounds.inputs(self._noise, self._shuffle, parts),
-            "carried": rounds.carried(in_progress),
-        }
+        Returns:
+            dict; see `Trajectory.packed_arrays`.
+        """
+        with self._section("preparing"):
+            trajectory = self._scaled(trajectory)
+            # Some environments reset within the last step of an episode.
+            return trajectory.packed_arrays(not self.env.masks_reset_rows)
 
-    def _receive_from_graph(
+    def _scaled(self, trajectory: Trajectory | None) -> Trajectory:
+        """Keeps a rollout as the last one, with scaled rewards."""
+        assert trajectory is not None
+        self._samples, self._trajectory = {}, None
+        self.source.rounds_given += 1
+        if self.scaler is not None:
+            reward = self.scaler.scale_rollout(
+                trajectory.reward, trajectory.ended, trajectory.valid
+            )
+            trajectory = dataclasses.replace(trajectory, reward=reward)
+        self._trajectory = trajectory
+        self.valid_rows = np.flatnonzero(trajectory.valid)
+        return trajectory
+
+    def take_round(
         self,
+        observe: Callable[[], Any],
         ended: np.ndarray,
         in_progress: np.ndarray,
         statistics: dict[str, float],
     ) -> None:
-        """Receives the episodes and statistics of a round in the graph."""
-        agent, collector = self._bound_agent(), self._collector
-        collector.take_back(self.env.env.observations, ended, in_progress)
+        """Receives the episodes and statistics of a round in the graph.
+
+        Args:
+            observe: See `Collector.take_back`.
+            ended: See `Collector.take_back`.
+            in_progress: See `Collector.take_back`.
+            statistics: dict. Statistics of the samples.
+        """
+        self._samples, self._trajectory = {}, None
+        self.source.collector.take_back(observe, ended, in_progress)
         self._statistics = statistics
-        self._rounds_given += 1
-        agent.env_steps += self.steps_per_round
+        self.source.rounds_given += 1
+        self._bound_agent().env_steps += self.steps_per_round
 
     def _minibatch_rows(
         self, trajectory: Trajectory
     ) -> tuple[np.ndarray, np.ndarray]:
         """Distributes steps, or sequences of steps, to minibatches."""
-        length = self._collector.sequence_length
+        length = self.source.collector.sequence_length
         distribute = functools.partial(
             shuffled_rows,
-            generator=self._shuffle,
+            generator=self.shuffle,
             passes=self.passes,
             minibatches=self.minibatches,
             batch_size=self.batch_size // (length or 1),
@@ -378,8 +370,8 @@ class RolloutDataset(CollectingDataset):
 
     def _cut(self, envs: np.ndarray) -> None:
         """Marks episodes that were interrupted before the next step."""
-        if self._scaler is not None:
-            self._scaler.begin(envs)
+        if self.scaler is not None:
+            self.scaler.begin(envs)
 
     @property
     def samples(self) -> dict[str, Any]:
@@ -395,7 +387,7 @@ class RolloutDataset(CollectingDataset):
         """
         assert self._trajectory is not None
         valid = self._trajectory.valid
-        length = self._collector.sequence_length
+        length = self.source.collector.sequence_length
         counted = (
             valid.ravel() if length is None else as_sequences(valid, length)
         )
@@ -409,16 +401,16 @@ class RolloutDataset(CollectingDataset):
     def outliers(self) -> dict[str, Outliers]:
         """Outliers left out of running statistics, by their key in the logs."""
         found = super().outliers
-        if self._scaler is not None:
-            found["clipped_rewards"] = self._scaler.outliers
+        if self.scaler is not None:
+            found["clipped_rewards"] = self.scaler.outliers
         return found
 
     def get_state(self, log: SegmentLog | None = None) -> dict[str, Any]:
         """Returns the state that later rollouts depend on, as plain data."""
         return {
             **super().get_state(log),
-            "shuffle": self._shuffle.bit_generator.state,
-            "scaler": self._scaler.get_state() if self._scaler else {},
+            "shuffle": self.shuffle.bit_generator.state,
+            "scaler": self.scaler.get_state() if self.scaler else {},
         }
 
     def set_state(
@@ -426,13 +418,13 @@ class RolloutDataset(CollectingDataset):
     ) -> None:
         """Restores the state returned by `get_state`, after `bind`."""
         super().set_state(state, log)
-        self._shuffle.bit_generator.state = state["shuffle"]
-        if self._scaler is not None and state["scaler"]:
-            self._scaler.set_state(state["scaler"])
+        self.shuffle.bit_generator.state = state["shuffle"]
+        if self.scaler is not None and state["scaler"]:
+            self.scaler.set_state(state["scaler"])
 
     def _element_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of the minibatches of a round."""
-        length = self._collector.sequence_length
+        length = self.source.collector.sequence_length
         shape = (self.updates_per_round, self.batch_size // (length or 1))
         one_sample = self._bound_agent().sample_spec(length)
         weight = shape if length is None else (*shape, length)

@@ -69,11 +69,6 @@ class RoundDataset(Described, abc.ABC):
         self.rounds_per_epoch = rounds_per_epoch
         self.agent: CollectingAgent | None = None
         self.stopwatch: Stopwatch | None = None
-        self._gives_trajectories = False
-        self._gives_inputs = False
-        self._rounds_of_call = 1
-        # By the last `prepare`.
-        self._rounds_begun = 1
         self.ready: Round | None = None
         # 0 for those of a round.
         self._updates_per_call = 0
@@ -83,17 +78,14 @@ class RoundDataset(Described, abc.ABC):
     @property
     def updates_per_call(self) -> int:
         """Updates that one call makes, a divisor of those of a round."""
+        if self.graph_rounds() is not None:
+            return self.updates_per_round
         return self._updates_per_call or self.updates_per_round
 
     @property
     def steps_per_epoch(self) -> int:
         """Updates of one Keras epoch."""
         return self.rounds_per_epoch * self.updates_per_round
-
-    @property
-    def updates_ready(self) -> int:
-        """Updates of the rounds that were begun by the last `prepare`."""
-        return self._rounds_begun * self.updates_per_round
 
     @property
     def steps_before_first_round(self) -> int:
@@ -122,8 +114,7 @@ class RoundDataset(Described, abc.ABC):
         """Takes the steps of a round with the agent's current weights.
 
         Returns:
-            `Trajectory`; None for recorded data, and where the train function
-            takes the steps itself.
+            `Trajectory`; None for recorded data.
 
         Raises:
             ValueError: If the dataset is not bound to an agent, or an
@@ -138,8 +129,7 @@ class RoundDataset(Described, abc.ABC):
             trajectory: `Trajectory` or None, as returned by `collect`.
 
         Returns:
-            dict; see `minibatch`. The packed arrays of the trajectory, see
-            `Trajectory.packed_arrays`, if `give_trajectories` asks for them.
+            dict; see `minibatch`.
         """
 
     def refresh(self) -> None:
@@ -243,26 +233,6 @@ class RoundDataset(Described, abc.ABC):
             )
         return one_round
 
-    def give_trajectories(
-        self, trajectories: bool, inputs: bool = False, rounds: int = 1
-    ) -> None:
-        """Chooses the form of rounds.
-
-        Args:
-            trajectories: bool. Whether rounds are the packed arrays of a
-                trajectory, see `Trajectory.packed_arrays`, instead of
-                minibatches.
-            inputs: bool. Whether rounds are the inputs of `graph_rounds`,
-                where nothing else needs their arrays. Defaults to `False`.
-            rounds: int. Number of rounds that such inputs are for. Defaults to
-                `1`.
-        """
-        self._rounds_of_call = rounds
-        form = trajectories, inputs
-        if form != (self._gives_trajectories, self._gives_inputs):
-            self._gives_trajectories, self._gives_inputs = form
-            self.ready = None
-
     def largest_return(self) -> float:
         """Returns a bound of discounted returns, or infinity for none."""
         return np.inf
@@ -271,9 +241,8 @@ class RoundDataset(Described, abc.ABC):
         """Returns the maker of rounds in the graph, once bound to an agent.
 
         Returns:
-            `GraphRounds` or `ReplayRounds`, which makes rounds within the train
-            function: the dataset returns the inputs of K rounds for one call.
-            None if environments and agent need Python.
+            `RoundsInGraph`, which makes rounds within the train function; None
+            where environments or agent need Python.
         """
         return None
 
@@ -292,7 +261,6 @@ class RoundDataset(Described, abc.ABC):
             An endless `tf.data.Dataset` of dicts of minibatches `[batch, ...]`.
         """
         self.bind(agent)
-        self.give_trajectories(False)
         rounds = tf.data.Dataset.from_generator(
             _endless(weakref.WeakMethod(self.hand_over)),
             output_signature=self._element_spec(),

@@ -184,7 +184,10 @@ def _adapt(env: object) -> VectorEnvAdapter:
     if isinstance(env, VectorEnv):
         if _is_envpool(env):
             return vector_envs.EnvPoolEnv(env)
-        return _MODES[_autoreset_mode(env)](env)
+        # Of its class: a wrapper passes on the attributes of its environment.
+        kind: Any = getattr(type(env), "adapter_kind", None)
+        adapter: VectorEnvAdapter = (kind or _MODES[_autoreset_mode(env)])(env)
+        return adapter
     if isinstance(env, gymnasium.Env):
         return SingleEnv(env)
     raise ValueError(

@@ -126,6 +126,11 @@ class VectorEnvAdapter(abc.ABC):
         leading = (num_envs,) if self._is_batched else ()
         self._checks = EnvironmentChecks(self.name, observation_space, leading)
 
+    @property
+    def source_kind(self) -> type[Any] | None:
+        """Class of the source of a dataset's steps; None for the usual one."""
+        return None
+
     def reset(self, seed: int | None = None) -> Any:
         """Starts a new episode in every environment.
 

@@ -16,21 +16,21 @@ from keras_rl2.graph.graph_rollout import GraphRollout
 from keras_rl2.graph.graph_rollout import Totals
 from keras_rl2.graph.graph_rollout import roll_out
 from keras_rl2.graph.graph_vector_env import GraphVectorEnv
+from keras_rl2.policies.actors import ActorWithoutMemory
 from keras_rl2.policies.actors import weights_of
 from keras_rl2.policies.agent_protocols import Policy
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 
 
-class GraphActor:
+class GraphActor(ActorWithoutMemory):
     """The policy itself, which a rollout in the graph contains.
 
     Unlike an `ActorSnapshot` it is neither copied nor converted: nothing
     changes the weights within a rollout.
     """
 
-    def __init__(self, agent: Policy, num_envs: int) -> None:
-        del num_envs
+    def __init__(self, agent: Policy) -> None:
         self.agent = agent
 
     def sync(self) -> None:
@@ -52,13 +52,12 @@ class GraphCollector(Collector):
     >>> env = rl.envs.as_vector_env(env)
     >>> collector = GraphCollector(env, 16, agent.policy_head)
     >>> collector.reset(seed=0)
-    >>> actor = GraphActor(agent, num_envs=2)
+    >>> actor = GraphActor(agent)
     >>> noise, _ = agent.draw_noise(np.random.default_rng(0), (16, 2))
     >>> collector.collect(actor, noise).reward.shape
     (16, 2)
     """
 
-    actor_kind = GraphActor
     # What acted when it was traced, and its function.
     _traced: tuple[Any, Any] | None = None
 

@@ -1,5 +1,6 @@
 """A rollout in the graph: T steps of B environments by one loop."""
 
+import abc
 import math
 import weakref
 from collections.abc import Callable
@@ -200,28 +201,82 @@ def first_not_finite(rollout: GraphRollout) -> Tensor:
     return tf.stack(found)
 
 
-class RoundsInGraph:
+class RoundsInGraph(abc.ABC):
     """Base of classes that make rounds within a train function.
 
     Args:
         agent: `keras_rl2.Agent`. Acts and learns.
-        env: `GraphVectorEnv`. B environments.
-        horizon: int. Steps of a rollout, T.
-        receive: Method that receives what the graph has made. Its object is
-            not kept alive.
+        dataset: `RolloutDataset` or `ReplayDataset` over a `GraphVectorEnv`.
+            It is not kept alive.
     """
 
-    def __init__(
-        self,
-        agent: Any,
-        env: GraphVectorEnv,
-        horizon: int,
-        receive: Callable[..., None],
-    ) -> None:
+    def __init__(self, agent: Any, dataset: Any) -> None:
         self._agent = agent
-        self._env = env
-        self._horizon = horizon
-        self._receive = weakref.WeakMethod(receive)
+        self._env: GraphVectorEnv = dataset.env.env
+        self._horizon: int = dataset.horizon
+        self._reference = weakref.ref(dataset)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the next round can be made."""
+        return True
+
+    @staticmethod
+    @abc.abstractmethod
+    def can_make(agent: Any, dataset: Any) -> bool:
+        """Returns whether rounds of an agent can be made in the graph."""
+
+    @abc.abstractmethod
+    def begin(self, rounds: int) -> dict[str, Any]:
+        """Returns the arguments of a call that makes the next rounds.
+
+        Args:
+            rounds: int. Number of rounds, K.
+
+        Returns:
+            dict of `inputs`, arrays `[K, ...]` of the rounds; and of `carried`,
+            arrays that they pass on to each other.
+        """
+
+    @abc.abstractmethod
+    def receive(self, reports: dict[str, np.ndarray]) -> None:
+        """Receives the results of rounds, once the graph has made them.
+
+        Args:
+            reports: dict of float64 arrays `[K, ...]` of K rounds, from a call
+                of the graph.
+        """
+
+    @abc.abstractmethod
+    def settings(self) -> tuple[Any, ...]:
+        """Returns the numbers and functions that the graph is made of."""
+
+    def _leave_environments(self) -> None:
+        """Begins rounds in the graph, from where the environments are."""
+        source = self._dataset.source
+        self._agent.begin_round()
+        source.reset_if_needed()
+        source.collector.leave()
+
+    def _of_each_round(self, rounds: int, draw: Callable[[], Any]) -> list[Any]:
+        """Returns the draws of each round, with its own number of steps.
+
+        The agent is as it is at the beginning of each round but for its
+        weights: draws may depend on `env_steps`.
+        """
+        agent, before, drawn = self._agent, self._agent.env_steps, []
+        try:
+            for _ in range(rounds):
+                drawn.append(draw())
+                agent.env_steps += self._horizon * self._env.num_envs
+        finally:
+            agent.env_steps = before
+        return drawn
+
+    @property
+    def _dataset(self) -> Any:
+        """The dataset, which lives as long as a `fit` on it."""
+        return self._reference()
 
     def variables(self) -> list[tf.Variable]:
         """Returns the variables of the environments, in a fixed order."""

@@ -1,8 +1,6 @@
 """Whole rounds in the graph: rollout, statistics, samples, minibatches."""
 
-from collections.abc import Callable
 from collections.abc import Mapping
-from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
 
@@ -17,7 +15,6 @@ from keras_rl2.graph import noise
 from keras_rl2.graph.graph_rollout import GraphRollout
 from keras_rl2.graph.graph_rollout import RoundsInGraph
 from keras_rl2.graph.graph_rollout import overrides
-from keras_rl2.graph.graph_vector_env import GraphVectorEnv
 from keras_rl2.networks.inputs import flat
 from keras_rl2.spaces.trees import map_leaves
 
@@ -27,37 +24,17 @@ class GraphRounds(RoundsInGraph):
 
     Args:
         agent: `keras_rl2.Agent`. On-policy; acts and learns.
-        env: `GraphVectorEnv`. B environments.
-        horizon: int. Steps of a rollout, T.
-        passes: int. Times that every step is trained on.
-        minibatches: int. Minibatches of one pass.
-        batch_size: int. Steps of a minibatch.
-        scaler: `RewardScaler` or None. Settings of the scale of rewards; None
-            for rewards that are not scaled.
-        receive: Method that receives what the graph has counted in a round:
-            returns and lengths of the last 100 episodes that ended, `[2, E]`;
-            those of episodes in progress, `[2, B]`; and the statistics of the
-            samples, a dict of floats. Its object is not kept alive.
+        dataset: `RolloutDataset` over a `GraphVectorEnv`.
     """
 
-    def __init__(
-        self,
-        agent: Any,
-        env: GraphVectorEnv,
-        horizon: int,
-        passes: int,
-        minibatches: int,
-        batch_size: int,
-        scaler: RewardScaler | None,
-        receive: Callable[[np.ndarray, np.ndarray, dict[str, float]], None],
-    ) -> None:
-        super().__init__(agent, env, horizon, receive)
+    def __init__(self, agent: Any, dataset: Any) -> None:
+        super().__init__(agent, dataset)
         # ε itself is passed to each round: a schedule may run TensorFlow.
         self._noise_parts = agent.noise_parts
-        self._passes = passes
-        self._minibatches = minibatches
-        self._batch_size = batch_size
-        self._scaler = scaler
+        self._passes = dataset.passes
+        self._minibatches = dataset.minibatches
+        self._batch_size = dataset.batch_size
+        self._scaler: RewardScaler | None = dataset.scaler
 
     def __call__(
         self,
@@ -68,8 +45,8 @@ class GraphRounds(RoundsInGraph):
         """Makes a round, in the graph.
 
         Args:
-            inputs: Mapping of tensors; see `RoundInputs`.
-            carried: Mapping of tensors; see `Carried`.
+            inputs: Mapping of tensors; see `begin`.
+            carried: Mapping of tensors; see `begin`.
             from_trajectory: bool. Whether the update takes the rollout itself.
 
         Returns:
@@ -133,7 +110,7 @@ class GraphRounds(RoundsInGraph):
         return reward, tf.concat([tf.stack(scale[:4]), scale.returns], axis=0)
 
     @staticmethod
-    def can_make(agent: Any) -> bool:
+    def can_make(agent: Any, dataset: Any) -> bool:
         """Returns whether rounds of an agent can be made in the graph.
 
         Others are made as with any environment.
@@ -153,52 +130,42 @@ class GraphRounds(RoundsInGraph):
             )
         )
 
-    def inputs(
-        self,
-        noise_generator: np.random.Generator,
-        shuffle_generator: np.random.Generator,
-        parts_of_rounds: Sequence[Sequence[Mapping[str, Any]]],
-    ) -> dict[str, np.ndarray]:
-        """Returns the arrays that the next rounds are made from.
+    @property
+    def is_ready(self) -> bool:
+        """Whether the next round can be made: observers see trajectories."""
+        return not self._agent.observers
+
+    def begin(self, rounds: int) -> dict[str, Any]:
+        """Returns the arguments of a call that makes the next rounds.
 
         Returns:
-            dict of the seeds `seed` of the noise and `shuffle` of the order of
-            steps, `[K, 2]` uint32; and of the numbers `noise`, see
-            `noise.noise_inputs`, `[K, P]` float32.
+            dict of `inputs`: the seeds `seed` of the noise and `shuffle` of the
+            order of steps, `[K, 2]` uint32, and the numbers `noise`, see
+            `noise.noise_inputs`, `[K, P]` float32; and of `carried`: `totals`,
+            returns and lengths of the episodes in progress, `[2, B]` float64,
+            and `scale`, see `RewardScaler.as_array`, `[0]` where rewards are
+            not scaled.
         """
-        of_rounds = (len(parts_of_rounds), 2)
+        dataset = self._dataset
+        self._leave_environments()
+        numbers = self._of_each_round(
+            rounds, lambda: noise.noise_inputs(self._agent.noise_parts)
+        )
+        scaler = self._scaler
         return {
-            "seed": noise_generator.integers(
-                2**32, size=of_rounds, dtype="uint32"
-            ),
-            "shuffle": shuffle_generator.integers(
-                2**32, size=of_rounds, dtype="uint32"
-            ),
-            "noise": np.array([*map(noise.noise_inputs, parts_of_rounds)]),
+            "inputs": {
+                "seed": _seeds(dataset.source.noise, rounds),
+                "shuffle": _seeds(dataset.shuffle, rounds),
+                "noise": np.array(numbers),
+            },
+            "carried": {
+                "totals": dataset.source.collector.episodes.in_progress,
+                "scale": np.empty(0) if scaler is None else scaler.as_array(),
+            },
         }
 
-    def carried(self, in_progress: np.ndarray) -> dict[str, np.ndarray]:
-        """Returns the arrays that rounds pass on to each other.
-
-        Args:
-            in_progress: `[2, B]` float64. Returns and lengths of the episodes
-                in progress.
-
-        Returns:
-            dict of these `totals`, and of `scale`; see
-            `RewardScaler.as_array`, `[0]` where rewards are not scaled.
-        """
-        scaler = self._scaler
-        scale = np.empty(0) if scaler is None else scaler.as_array()
-        return {"totals": in_progress, "scale": scale}
-
     def receive(self, reports: dict[str, np.ndarray]) -> None:
-        """Keeps the statistics of rounds, once the graph has made them.
-
-        Args:
-            reports: dict of float64 arrays `[K, ...]` of K rounds, from a call
-                of the graph.
-        """
+        """Keeps the statistics of rounds, once the graph has made them."""
         for k in range(len(reports["bad"])):
             self._receive_round({key: each[k] for key, each in reports.items()})
 
@@ -211,10 +178,12 @@ class GraphRounds(RoundsInGraph):
         count, ended = parts.pop("count"), parts.pop("episodes")
         first = max(ended.shape[1] - int(count), 0)
         totals = parts.pop("totals")
-        statistics = {name: float(each) for name, each in parts.items()}
-        receive = self._receive()
-        if receive is not None:
-            receive(ended[:, first:], totals, statistics)
+        self._dataset.take_round(
+            self._env.observations,
+            ended[:, first:],
+            totals,
+            {name: float(each) for name, each in parts.items()},
+        )
 
     def settings(self) -> tuple[Any, ...]:
         """Returns the numbers and functions that the graph is made of."""
@@ -254,6 +223,11 @@ class GraphRounds(RoundsInGraph):
             tf.reshape(tf.pad(rows, unused), shape),
             tf.reshape(tf.pad(weight, unused), shape),
         )
+
+
+def _seeds(generator: np.random.Generator, rounds: int) -> np.ndarray:
+    """Draws a seed of each round, `[K, 2]` uint32."""
+    return generator.integers(2**32, size=(rounds, 2), dtype="uint32")
 
 
 def trajectory_arrays(rollout: GraphRollout, reward: Tensor) -> dict[str, Any]:

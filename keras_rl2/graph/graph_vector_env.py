@@ -26,6 +26,7 @@ from keras_rl2.envs.graph.graph_env import GivenGraphEnv
 from keras_rl2.envs.graph.graph_env import GraphEnv
 from keras_rl2.envs.graph.graph_env import State
 from keras_rl2.envs.graph.graph_env import make_graph_env
+from keras_rl2.envs.gymnasium_vector_env import SameStepEnv
 from keras_rl2.graph.graph_env_checks import action_dtypes
 from keras_rl2.graph.graph_env_checks import check_graph_env
 from keras_rl2.spaces.space_configs import space_to_config
@@ -80,6 +81,18 @@ _ADVANCING: weakref.WeakValueDictionary[tuple[Any, ...], Any] = (
 )
 
 
+class GraphEnvAdapter(SameStepEnv):
+    """A `GraphVectorEnv`, from which datasets take whole rounds."""
+
+    @property
+    def source_kind(self) -> type[Any]:
+        """Class of the source of a dataset's steps."""
+        # Other code that steps the environments needs no agent.
+        from keras_rl2.graph.graph_source import GraphSource
+
+        return GraphSource
+
+
 class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     """Many `GraphEnv` at once, which are also a Gymnasium vector environment.
 
@@ -111,6 +124,8 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     >>> observation.shape, reward.sum()
     ((64, 4), np.float32(64.0))
     """
+
+    adapter_kind = GraphEnvAdapter
 
     def __init__(
         self,

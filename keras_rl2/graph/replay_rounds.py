@@ -1,10 +1,7 @@
 """Whole rounds of replay in the graph: rollout, minibatches, updates."""
 
-from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Any
-from typing import cast
 
 import numpy as np
 import tensorflow as tf
@@ -16,8 +13,6 @@ from keras_rl2.graph import noise
 from keras_rl2.graph.graph_rollout import GraphRollout
 from keras_rl2.graph.graph_rollout import RoundsInGraph
 from keras_rl2.graph.graph_rollout import overrides
-from keras_rl2.graph.graph_vector_env import GraphVectorEnv
-from keras_rl2.policies.agent_protocols import ReplayAgent
 from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
@@ -39,47 +34,35 @@ class ReplayRounds(RoundsInGraph):
 
     Args:
         agent: `ReplayAgent`. Acts and learns.
-        env: `GraphVectorEnv`. B environments.
-        horizon: int. Steps of a rollout, T.
-        updates: int. Updates of a round, U.
-        batch_size: int. Transitions of a minibatch, M.
-        receive: Method that receives the steps of several rounds: a
-            `Trajectory`; returns and lengths of the episodes that ended,
-            `[2, E]`; and those of episodes in progress, `[2, B]`. Its object is
-            not kept alive.
+        dataset: `ReplayDataset` over a `GraphVectorEnv`.
     """
 
-    def __init__(
-        self,
-        agent: ReplayAgent,
-        env: GraphVectorEnv,
-        horizon: int,
-        updates: int,
-        batch_size: int,
-        receive: Callable[[Trajectory, np.ndarray, np.ndarray], None],
-    ) -> None:
-        super().__init__(agent, env, horizon, receive)
-        parts = cast(Any, agent).noise_parts
+    def __init__(self, agent: Any, dataset: Any) -> None:
+        super().__init__(agent, dataset)
+        parts = agent.noise_parts
         in_python = overrides(agent, "draw_noise") or any(
             each["kind"] != "epsilon_greedy" for each in parts
         )
         self._drawn_parts = None if in_python else parts
-        self._updates = updates
-        self._batch_size = batch_size
+        self._updates = dataset.updates_per_round
+        self._batch_size = dataset.batch_size
 
     @staticmethod
-    def can_make(agent: Any, buffer: Any) -> bool:
+    def can_make(agent: Any, dataset: Any) -> bool:
         """Returns whether rounds of an agent can be made in the graph.
 
         Of others, only the rollout is.
 
         Returns:
-            bool. False if transitions are of several steps; if actions are
+            bool. False if transitions are of several steps, sequences, or drawn
+            by priorities; if actions are
             masked; if observations are normalized by the agent; or if a
             subclass changes what Python does in a round.
         """
         return (
-            buffer.n_step == 1
+            dataset.n_step == 1
+            and not dataset.prioritized
+            and not agent.initial_state(1)
             and not is_masked(agent.observation_space)
             and not agent.normalizing.changing
             and not overrides(agent, "observe", "begin_round")
@@ -94,8 +77,8 @@ class ReplayRounds(RoundsInGraph):
         """Makes a round, in the graph.
 
         Args:
-            inputs: Mapping of tensors; see `inputs`.
-            carried: Mapping of tensors; see `carried`.
+            inputs: Mapping of tensors; see `begin`.
+            carried: Mapping of tensors; see `begin`.
             from_trajectory: bool. Must be False.
 
         Returns:
@@ -147,45 +130,63 @@ class ReplayRounds(RoundsInGraph):
             "next_observation": rollout.next_observation,
         }
 
-    def noise(
-        self,
-        beginnings: Iterable[ReplayAgent],
-        generator: np.random.Generator,
-        state: Any,
-    ) -> tuple[dict[str, np.ndarray], Any]:
+    def begin(self, rounds: int) -> dict[str, Any]:
+        """Returns the arguments of a call that makes the next rounds.
+
+        Returns:
+            dict of `inputs`, see `_noise`, `_minibatches`; and of `carried`:
+            `totals`, returns and lengths of the episodes in progress, `[2, B]`
+            float64; `steps`, dict of `[K * T, B, ...]`, the transitions that
+            are made; and `step`, how many of them there are.
+        """
+        dataset = self._dataset
+        dataset.fill(dataset.steps_before_first_round)
+        dataset.source.actor.sync()
+        self._leave_environments()
+        return {
+            "inputs": {
+                **self._noise(rounds, dataset.source),
+                **self._drawn_minibatches(rounds, dataset.buffer),
+            },
+            "carried": {
+                "totals": dataset.source.collector.episodes.in_progress,
+                "step": np.array(0, np.int32),
+                "steps": self._no_steps(rounds),
+            },
+        }
+
+    def _noise(self, rounds: int, source: Any) -> dict[str, np.ndarray]:
         """Returns the inputs of the noise of the next rounds.
 
         Returns:
             dict of `noise` `[K, T, B, ...]`, or of a `seed` for each round and
-            of the numbers `noise` that change between them; and the next
-            state.
+            of the numbers `noise` that change between them.
         """
+        agent, generator = self._agent, source.noise
         if self._drawn_parts is not None:
-            numbers = [
-                noise.noise_inputs(cast(Any, agent).noise_parts)
-                for agent in beginnings
-            ]
-            seeds = generator.integers(
-                2**32, size=(len(numbers), 2), dtype="uint32"
+            numbers = self._of_each_round(
+                rounds, lambda: noise.noise_inputs(agent.noise_parts)
             )
-            return {"seed": seeds, "noise": np.array(numbers)}, state
-        shape, every = (self._horizon, self._env.num_envs), []
-        for agent in beginnings:
-            drawn, state = agent.draw_noise(generator, shape, state)
-            every.append(drawn)
-        return {"noise": np.array(every)}, state
+            seeds = generator.integers(2**32, size=(rounds, 2), dtype="uint32")
+            return {"seed": seeds, "noise": np.array(numbers)}
+        shape = (self._horizon, self._env.num_envs)
 
-    def inputs(
-        self, drawn_noise: dict[str, np.ndarray], buffer: Any
-    ) -> dict[str, Any]:
-        """Returns the arrays that the next rounds are made from.
+        def draw() -> np.ndarray:
+            drawn, source.noise_state = agent.draw_noise(
+                generator, shape, source.noise_state
+            )
+            return np.asarray(drawn)
+
+        return {"noise": np.array(self._of_each_round(rounds, draw))}
+
+    def _drawn_minibatches(self, rounds: int, buffer: Any) -> dict[str, Any]:
+        """Returns the minibatches of the next rounds.
 
         Returns:
-            dict of these; of `batches`, dict of `[K, U, M, ...]`, see
+            dict of `batches`, dict of `[K, U, M, ...]`, see
             `ReplayBuffer.sample`; and of `further` `[K, U, M]` int32, see
             `ReplayBuffer.sample_ahead`.
         """
-        rounds = len(drawn_noise["noise"])
         updates, size = self._updates, self._batch_size
         taken = self._horizon * self._env.num_envs
         drawn, further = buffer.sample_ahead(
@@ -194,61 +195,38 @@ class ReplayRounds(RoundsInGraph):
         drawn["weight"] = np.ones(len(further), np.float32)
         leading = rounds, updates, size
         return {
-            **drawn_noise,
             "batches": map_leaves(
                 lambda each: each.reshape(*leading, *each.shape[1:]), drawn
             ),
             "further": further.astype(np.int32).reshape(leading),
         }
 
-    def carried(self, in_progress: np.ndarray, rounds: int) -> dict[str, Any]:
-        """Returns the arrays that rounds pass on to each other.
-
-        Args:
-            in_progress: `[2, B]` float64. Returns and lengths of the episodes
-                in progress.
-            rounds: int. Number of rounds, K.
-
-        Returns:
-            dict of `totals`; of `steps`, dict of `[K * T, B, ...]`, the
-            transitions that are made; and of `step`, how many of them there
-            are.
-        """
-        agent, env = self._agent, self._env
-        leading = (rounds * self._horizon, env.num_envs)
+    def _no_steps(self, rounds: int) -> dict[str, Any]:
+        """Returns the transitions of rounds before any is made."""
+        leading = (rounds * self._horizon, self._env.num_envs)
 
         def none(spec: Any) -> np.ndarray:
             return np.zeros((*leading, *spec.shape), spec.dtype)
 
-        seen = map_leaves(none, agent.observation_spec)
-        head = agent.policy_head
+        seen = map_leaves(none, self._agent.observation_spec)
+        head = self._agent.policy_head
         number = np.zeros(leading, np.float32)
         return {
-            "totals": in_progress,
-            "step": np.array(0, np.int32),
-            "steps": {
-                "observation": seen,
-                "action": np.zeros(
-                    (*leading, *head.action_shape), head.action_dtype
-                ),
-                "reward": number,
-                "discount": number,
-                "next_observation": seen,
-            },
+            "observation": seen,
+            "action": np.zeros(
+                (*leading, *head.action_shape), head.action_dtype
+            ),
+            "reward": number,
+            "discount": number,
+            "next_observation": seen,
         }
 
     def receive(self, reports: dict[str, np.ndarray]) -> None:
-        """Hands over the steps of rounds, once the graph has made them.
-
-        Args:
-            reports: dict of float64 arrays `[K, ...]` of K rounds, from a call
-                of the graph.
-        """
+        """Hands over the steps of rounds, once the graph has made them."""
         bad = reports["bad"]
         (bad_rounds,) = np.nonzero((bad >= 0).any(axis=1))
         made = bad_rounds[0] if bad_rounds.size else len(bad)
-        receive = self._receive()
-        if receive is not None and made:
+        if made:
             ended = [
                 each[:, max(each.shape[1] - int(count), 0) :]
                 for each, count in zip(
@@ -257,7 +235,8 @@ class ReplayRounds(RoundsInGraph):
                     strict=True,
                 )
             ]
-            receive(
+            self._dataset.take_rounds(
+                self._env.observations,
                 self._trajectory(reports, made),
                 np.concatenate(ended, axis=1),
                 reports["totals"][made - 1],

@@ -129,7 +129,17 @@ def _copies(variables: list[Any]) -> list[np.ndarray]:
     return [*map(np.array, weights_of(variables))]
 
 
-class SentActor:
+class ActorWithoutMemory:
+    """Base of actors whose recurrent state, if any, is kept elsewhere."""
+
+    def begin(self, envs: np.ndarray) -> None:
+        """Does nothing; see `PolicyActor`."""
+
+    def get_state(self) -> None:
+        """Returns None; see `PolicyActor`."""
+
+
+class SentActor(ActorWithoutMemory):
     """An agent's policy for workers, which act with it in other processes.
 
     Like an `ActorSnapshot` it holds the weights of the last `sync()`. The

@@ -4,18 +4,18 @@
 
 - the dataset (`keras_rl2.RolloutDataset`, `ReplayDataset`, ...), which steps
   the environments and prepares the samples of each round;
-- the agent's train function, which makes all updates of a round in one call of
-  TensorFlow (see `round_execution`); each is a `train_step`: the gradients of
+- a `Round`, which has the dataset collect and prepare, and makes all updates of
+  a round in one call of TensorFlow; each is a `train_step`: the gradients of
   the agent's `objectives`;
 - the callbacks, which evaluate, log to TensorBoard, and save;
-- a `Run`, the position where training begins, which `Checkpoint` restores.
+- a `Plan`, the length of the training and its position, which `Checkpoint`
+  restores.
 """
 
 import contextlib
+import functools
 import math
-import operator
 import threading
-from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import Any
@@ -32,58 +32,47 @@ from keras_rl2.callbacks.evaluation import Evaluation
 from keras_rl2.callbacks.progress import Progress
 from keras_rl2.callbacks.rollout_refresh import RolloutRefresh
 from keras_rl2.callbacks.rollout_refresh import RoundLogs
-from keras_rl2.callbacks.run import Run
-from keras_rl2.data.round_dataset import Round
+from keras_rl2.data.plan import Plan
 from keras_rl2.data.round_dataset import RoundDataset
-from keras_rl2.data.round_dataset import minibatches
-from keras_rl2.spaces.trees import leaves
-from keras_rl2.spaces.trees import map_leaves
-from keras_rl2.training import round_execution
 from keras_rl2.training.compile_arguments import GivenCallbacks
+from keras_rl2.training.rounds import KerasRound
+from keras_rl2.training.rounds import Round
+from keras_rl2.training.rounds import choose_rounds
 
 Callbacks = list[keras.callbacks.Callback]
 
 
 def train(
     agent: keras.Model,
-    dataset: RoundDataset,
-    batches_of: Callable[[Round], Iterator[Any]],
+    plan: Plan,
+    rounds: Round,
     callbacks: keras.callbacks.CallbackList,
-    run: Run,
-    last_epoch: int,
     last_step: int | None = None,
 ) -> None:
-    """Collects a round, prepares it, updates, logs, and again.
+    """Makes the rounds of each epoch: collect, prepare, update, and log.
 
-    `batches_of` returns the iterator that the agent's train function takes,
-    from the samples of a round. Training ends before `last_epoch`, or with the
-    epoch that reaches the environment step `last_step`, which is given where
-    rounds differ in length.
+    Training ends with the last epoch of the plan, or with the epoch that
+    reaches the environment step `last_step`, which is given where rounds differ
+    in length.
     """
-    each_call = int(agent.steps_per_execution)
     of_epoch = (callbacks.params or {})["steps"]
-    done = run.rounds * dataset.updates_per_round
+    done = plan.rounds * rounds.dataset.updates_per_round
     # A setting of Keras for trying a program out.
-    last_epoch = min(last_epoch, keras.config.max_epochs() or last_epoch)
+    last_epoch = keras.config.max_epochs() or plan.last_epoch
     agent.stop_training = False
     agent.make_train_function()
     logs: dict[str, Any] = {}
     callbacks.on_train_begin()
     # Keras' `BackupAndRestore` has no other way to set the epoch it resumes.
-    first_epoch = getattr(agent, "_initial_epoch", 0) or run.epoch
-    for epoch in range(first_epoch, last_epoch):
+    first_epoch = getattr(agent, "_initial_epoch", 0) or plan.epoch
+    for epoch in range(first_epoch, min(last_epoch, plan.last_epoch)):
         agent.reset_metrics()
         callbacks.on_epoch_begin(epoch)
         while done < of_epoch:
             for callback in callbacks.callbacks:
                 callback.on_train_batch_begin(done, logs={})
-            # A call may make fewer updates than a round has.
-            if done % dataset.updates_per_round == 0:
-                # Nothing may hold a round while the next one is collected.
-                batches = iter(())
-                batches = batches_of(dataset.prepare(dataset.collect()))
-            logs = agent.train_function(batches)
-            done += min(each_call, dataset.updates_ready)
+            logs = rounds.run()
+            done += rounds.updates_done
             _tell(callbacks, done - 1, logs)
             if agent.stop_training:
                 break
@@ -116,28 +105,13 @@ def _tell(
 
 
 def check_arguments(
-    agent: keras.Model,
-    x: object,
-    *,
-    epochs: int | None,
-    total_steps: int | None,
-    validation_freq: int,
-    initial_epoch: int,
-    verbose: int | str,
-    shuffle: bool,
-    steps_per_epoch: int | None,
+    agent: keras.Model, x: object, plan: Plan, steps_per_epoch: int | None
 ) -> None:
-    """Raises if arguments of `fit` are invalid, or have no meaning for `x`."""
-    arguments.check_positive(
-        **arguments.present(epochs=epochs, total_steps=total_steps),
-        validation_freq=validation_freq,
-    )
-    arguments.check_at_least(0, initial_epoch=initial_epoch)
-    arguments.check_choice(verbose=(verbose, ("auto", 0, 1, 2)))
+    """Raises if data or arguments of `fit` have no meaning for each other."""
+    total_steps = plan.total_steps
     if not isinstance(x, RoundDataset):
         _refuse_other_data(agent, x, total_steps)
         return
-    arguments.check_flag(shuffle=shuffle)
     if steps_per_epoch is not None:
         raise ValueError(
             "Expected `fit` without `steps_per_epoch`; use `rounds_per_epoch` "
@@ -154,96 +128,70 @@ def check_arguments(
 
 def fit_rounds(
     agent: keras.Model,
-    x: RoundDataset,
-    given: Callbacks,
-    epochs: int | None,
-    total_steps: int | None,
-    initial_epoch: int,
+    dataset: RoundDataset,
+    plan: Plan,
+    callbacks: Callbacks,
     verbose: int | str,
 ) -> None:
     """Trains in whole rounds, from a checkpoint if there is one."""
-    x.bind(agent)
-    agent.begin_training(x)
-    run = Run(
-        first_epoch=initial_epoch,
-        warm_up=x.steps_before_first_round,
-        env_steps=agent.env_steps,
-        epoch=initial_epoch,
+    dataset.bind(agent)
+    agent.begin_training(dataset)
+    plan = plan.on(dataset, agent.env_steps)
+    watched = bool(agent.observers) or any(map(_watches_rounds, callbacks))
+    epochs = plan.last_epoch - plan.epoch
+    # Before a checkpoint is restored, so that a resumed run decides alike.
+    updates = epochs * plan.rounds_per_epoch * dataset.updates_per_round
+    choose = functools.partial(
+        choose_rounds,
+        agent,
+        dataset,
+        watched=watched,
+        all_updates=int(agent.updates_made.numpy()) + updates,
     )
     # Before anything is restored, all is checked to fit together.
-    steps = run.steps_per_epoch(x, total_steps)
-    epochs_to_come = run.end(steps, epochs, total_steps) - initial_epoch
-    of_epoch = run.rounds_per_epoch(x, total_steps)
-    watched = bool(agent.observers) or any(map(_watches_rounds, given))
-    # Before a checkpoint is restored, so that a resumed run decides alike.
-    to_come = epochs_to_come * of_epoch * x.updates_per_round
-    all_updates = int(agent.updates_made.numpy()) + to_come
-    batches_of = _batches_of(agent, x, of_epoch, watched, all_updates)
-    checkpoint, ordered = _ordered(x, given, verbose)
-    with checkpoint.alone() if checkpoint else contextlib.nullcontext():
-        run, last = _position(agent, x, checkpoint, run, epochs, total_steps)
-        taken = agent.env_steps - run.env_steps
-        for each in ordered:
-            if isinstance(each, Progress):
-                each.asked = total_steps and max(total_steps - taken, 0)
-        if run.rounds:
+    rounds = choose(plan.rounds_per_epoch)
+    agent.devices.check(agent)
+    checkpoint, ordered = _ordered(dataset, callbacks, verbose)
+    with (
+        checkpoint.restoring(agent, dataset, plan, ordered)
+        if checkpoint
+        else contextlib.nullcontext(plan)
+    ) as plan:
+        if plan.rounds:
             # The rounds of a call are a divisor of those that remain, too.
-            remaining = math.gcd(of_epoch, run.rounds)
-            round_execution.prepare_rounds(
-                agent, x, remaining, watched, all_updates
-            )
-        for line in checkpoint.told if checkpoint and verbose else ():
+            rounds = choose(math.gcd(plan.rounds_per_epoch, plan.rounds))
+        for line in checkpoint.lines if checkpoint and verbose else ():
             print(line)
-        updates = run.rounds_per_epoch(x, total_steps) * x.updates_per_round
-        told = _callback_list(agent, ordered, verbose, last, updates)
+        agent.use_rounds(rounds)
+        of_fit = _callback_list(agent, ordered, verbose, plan, dataset)
         # Rounds of whole episodes differ in length.
-        counted = total_steps is not None and agent.whole_episodes
-        last_step = run.env_steps + (total_steps or 0) if counted else None
-        watching = checkpoint.watching(ordered) if checkpoint else None
-        with watching or contextlib.nullcontext():
-            try:
-                train(agent, x, batches_of, told, run, last, last_step)
-            finally:
-                # A later `collect()` of the user returns the trajectory.
-                x.give_trajectories(False)
-
-
-def _position(
-    agent: keras.Model,
-    rounds: RoundDataset,
-    checkpoint: Checkpoint | None,
-    run: Run,
-    epochs: int | None,
-    total_steps: int | None,
-) -> tuple[Run, int]:
-    """Returns where training begins, and the Keras epoch it ends before."""
-    if checkpoint is not None:
-        run = checkpoint.begin(agent, rounds, run)
-    steps = run.steps_per_epoch(rounds, total_steps)
-    last = run.end(steps, epochs, total_steps)
-    if checkpoint is not None:
-        end = run.resumed_end(steps, total_steps, agent.env_steps)
-        last = checkpoint.end_at(total_steps, max(last, end))
-    return run, last
+        last_step = None
+        if plan.total_steps is not None and agent.whole_episodes:
+            last_step = plan.env_steps + plan.total_steps
+        train(agent, plan, rounds, of_fit, last_step)
 
 
 def _callback_list(
     agent: keras.Model,
     ordered: Callbacks,
     verbose: int | str,
-    last: int,
-    steps: int,
+    plan: Plan,
+    dataset: RoundDataset,
 ) -> keras.callbacks.CallbackList:
-    """Returns the callbacks with Keras' own, for epochs of some updates."""
+    """Returns the callbacks with Keras' own, for the epochs of a plan."""
     shown = 0 if verbose == "auto" else int(verbose)
+    params: dict[str, Any] = {
+        "verbose": shown,
+        "epochs": plan.last_epoch,
+        "steps": plan.rounds_per_epoch * dataset.updates_per_round,
+        **arguments.present(total_steps=plan.steps_left(agent.env_steps)),
+    }
     return keras.callbacks.CallbackList(
         ordered,
         add_history=True,
         add_progbar=shown != 0,
         model=agent,
-        verbose=shown,
-        epochs=last,
-        steps=steps,
+        **params,
     )
 
 
@@ -267,50 +215,10 @@ def prepare_minibatches(
             steps = callback.rollouts.updates_per_round
     if steps_per_epoch is None or steps_per_epoch % steps:
         steps = 1
-    round_execution.prepare_minibatches(agent, steps)
-
-
-def _batches_of(
-    agent: keras.Model,
-    dataset: RoundDataset,
-    rounds: int,
-    watched: bool,
-    all_updates: int,
-) -> Callable[[Round], Iterator[Any]]:
-    """Returns the function from samples to the train function's iterator."""
-    size = round_execution.prepare_rounds(
-        agent, dataset, rounds, watched, all_updates
+    asked = agent.compile_arguments.steps_per_execution
+    agent.use_rounds(
+        KerasRound(agent, updates=steps if asked == "auto" else int(asked))
     )
-    agent.devices.check(agent)
-    if size is not None:
-        return _handing(dataset, iter(dataset.hand_over, None))
-    agent.devices.refuse_keras_loop()
-    if agent.run_eagerly:
-        # `tf.data` would trace a graph for what is to run without one.
-        return _handing(dataset, _each_minibatch(dataset))
-    # A new iterator would take longer than the updates of a round.
-    return _handing(dataset, iter(dataset.as_dataset(agent)))
-
-
-def _handing(
-    dataset: RoundDataset, batches: Any
-) -> Callable[[Round], Iterator[Any]]:
-    """Returns the function that has an iterator continue with a round."""
-
-    def hand_over(samples: Round) -> Iterator[Any]:
-        dataset.ready = samples
-        return cast("Iterator[Any]", batches)
-
-    return hand_over
-
-
-def _each_minibatch(dataset: RoundDataset) -> Iterator[Any]:
-    """Yields the minibatches of rounds, as tensors."""
-    while True:
-        arrays = minibatches(dataset.hand_over())
-        stacked = map_leaves(tf.convert_to_tensor, arrays)
-        for index in range(len(leaves(stacked)[0])):
-            yield map_leaves(operator.itemgetter(index), stacked)
 
 
 def _ordered(

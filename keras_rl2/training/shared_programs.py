@@ -22,24 +22,6 @@ from keras_rl2.updates.skipped_updates import parts_of
 logger = logging.getLogger(__name__)
 
 
-class RoundSize(NamedTuple):
-    """The updates that one call of TensorFlow makes.
-
-    Attributes:
-        updates: int. Updates of a round.
-        compiled: bool. Whether XLA compiles the loop over them.
-        from_trajectory: bool. Whether the one update is made from the
-            trajectory itself.
-        rounds: `GraphRounds`, `ReplayRounds` or None. Makes the rounds within
-            the call; None, the default, where they are made before it.
-    """
-
-    updates: int
-    compiled: bool
-    from_trajectory: bool
-    rounds: Any = None
-
-
 class Program(NamedTuple):
     """A traced round.
 
@@ -218,16 +200,17 @@ def _attributes(agent: keras.Model) -> dict[str, int]:
 
 
 def likeness(
-    agent: keras.Model, size: RoundSize, of_library: bool
+    agent: keras.Model, kind: tuple[Any, ...], rounds: Any, of_library: bool
 ) -> Likeness | None:
     """Returns the inputs that determine the program of an agent's rounds.
 
     Args:
         agent: `keras_rl2.Agent`.
-        size: `RoundSize`.
+        kind: tuple. What else the function depends on.
+        rounds: `RoundsInGraph` or None. Makes the rounds within the program.
         of_library: bool. Whether agents with code of a user have none.
     """
-    if agent.devices.strategy is not None or (of_library and size.rounds):
+    if agent.devices.strategy is not None or (of_library and rounds):
         return None
     try:
         config = keras.saving.serialize_keras_object(agent)
@@ -236,20 +219,20 @@ def likeness(
             _refuse_own_code(agent)
         else:
             numbers = _shared_numbers(agent, config.get("config", {}))
-        # The optimizer says more, and `size` what became of the rest.
+        # The optimizer says more, and `kind` what became of the rest.
         config.pop("compile_config", None)
         # The agent's own seed is in variables and in what it is given.
         config.get("config", {}).pop("seed", None)
         described = _without_names_and_seeds(
             [config, *_optimizer_configs(agent)], of_library
         )
-        of_rounds = size.rounds.settings() if size.rounds else ()
+        of_rounds = rounds.settings() if rounds else ()
     except (AttributeError, NotImplementedError, TypeError):
         logger.info("%r shares no program: its config is not whole", agent.name)
         return None
     variables = [each.value for each in agent.state_variables]
     variables += agent.update_variables
-    variables += size.rounds.variables() if size.rounds else ()
+    variables += rounds.variables() if rounds else ()
     sizes = (each.shape.num_elements() * each.dtype.size for each in variables)
     if of_library and sum(sizes) > _MOST_BYTES:
         logger.info("%r shares no program: it is large", agent.name)
@@ -265,7 +248,7 @@ def likeness(
         for each in variables
     ]
     key = (
-        *(type(agent), described, size[:3], of_rounds),
+        *(type(agent), described, kind, of_rounds),
         *(tuple(shapes), tuple(moves), *_surroundings(agent)),
     )
     return Likeness(agent, key, numbers, variables)

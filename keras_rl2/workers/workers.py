@@ -107,6 +107,14 @@ class WorkerEnv(VectorEnvAdapter):
         self.pool = pool
         self.envs_per_worker = pool.shares[0].stop
 
+    @property
+    def source_kind(self) -> type[Any]:
+        """Class of the source of a dataset's steps."""
+        # Workers do without it: it imports TensorFlow.
+        from keras_rl2.workers.worker_source import WorkerSource
+
+        return WorkerSource
+
     def _reset(self, seed: int | None) -> NoReturn:
         """Raises an error: only rollouts begin episodes there."""
         raise ValueError(

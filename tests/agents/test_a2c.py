@@ -9,6 +9,7 @@ from gymnasium.vector import SyncVectorEnv
 
 import keras_rl2 as rl
 from keras_rl2.envs import as_vector_env
+from keras_rl2.training.rounds import TrajectoryRound
 from support import golden
 from support.agents import AGENTS
 from support.agents import assert_equal_weights
@@ -136,7 +137,7 @@ def after_an_update(mode, fused, jit_compile=False, **settings):
     trajectories = []
     agent.observers.add(trajectories.append)
     history = agent.fit(whole_rollouts(env), verbose=0).history
-    assert not fused or agent.round_size.from_trajectory
+    assert not fused or isinstance(agent.rounds, TrajectoryRound)
     trajectory = trajectories[-1]
     # Ends of either kind; final observations, or rows that are only resets.
     assert trajectory.terminated.any()
@@ -187,7 +188,7 @@ def test_what_is_not_finite_changes_no_weight(mode):
     agent = make_agent(CASE, env, normalize_observations=True)
     rollouts = whole_rollouts(env)
     agent.fit(rollouts, verbose=0)
-    assert agent.round_size.from_trajectory
+    assert isinstance(agent.rounds, TrajectoryRound)
     state = [*agent.variables, *agent.optimizer.variables]
     before = [v.numpy() for v in state]
     with pytest.raises(ValueError, match="nan from environment 1 at step"):

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 import keras_rl2 as rl
-from keras_rl2.training import round_execution
+from keras_rl2.training import rounds
 from support.agents import EVERY_AGENT
 from support.agents import differ
 from support.agents import make_env
@@ -63,25 +63,25 @@ def assert_close(weights, expected):
 def test_by_default_it_learns_what_it_learns_without_a_graph(
     family, expected, monkeypatch
 ):
-    monkeypatch.setattr(round_execution, "_PAYING_UPDATES", 2)
+    monkeypatch.setattr(rounds, "_PAYING_UPDATES", 2)
     agent, weights = trained(family)
     assert agent.compile_arguments.jit_compile == "auto"
-    assert agent.round_size.compiled
+    assert agent.rounds.compiled
     assert_close(weights, expected(family))
 
 
 def test_runs_that_are_too_short_to_pay_are_not_compiled(monkeypatch):
     made = []
-    monkeypatch.setattr(round_execution, "_PAYING_UPDATES", 11)
+    monkeypatch.setattr(rounds, "_PAYING_UPDATES", 11)
     agent = rl.PPO.for_env(make_env(), hidden=(8,), seed=0)
     # Two updates a round: 4, 8 and 12 in all.
     for _ in range(3):
         agent.fit(make_rollouts(make_env()), epochs=2, verbose=0)
-        made.append(agent.round_size.compiled)
+        made.append(agent.rounds.compiled)
     assert made == [False, False, True]
     agent = rl.PPO.for_env(make_env(), hidden=(8,), seed=0)
     agent.fit(make_rollouts(make_env()), total_steps=6 * 16, verbose=0)
-    assert agent.round_size.compiled
+    assert agent.rounds.compiled
 
 
 @pytest.mark.parametrize("family", slow("on-policy", "actor-critic"))

@@ -11,7 +11,8 @@ from keras import layers
 import keras_rl2 as rl
 from keras_rl2.envs import as_vector_env
 from keras_rl2.networks.model_layers import drawing_layers
-from keras_rl2.training import round_execution
+from keras_rl2.training import rounds
+from keras_rl2.training.rounds import TrajectoryRound
 from support.agents import EITHER_DATASET
 from support.agents import EVERY_AGENT
 from support.agents import KINDS
@@ -92,7 +93,7 @@ def test_a_round_of_one_update_is_made_by_methods_of_the_user():
         agent.compile()
         before = weights_of(agent)
         agent.fit(make_rollouts(make_env(), batch_size=None), verbose=0)
-        assert agent.round_size.from_trajectory == (not methods)
+        assert isinstance(agent.rounds, TrajectoryRound) == (not methods)
         return agent, before
 
     trained()
@@ -463,9 +464,9 @@ def test_layers_that_draw_random_numbers_are_compiled_on_a_gpu(monkeypatch):
         observation_space=OBSERVATIONS["vector"],
         action_space=gymnasium.spaces.Discrete(3),
     )
-    assert not round_execution.pays_to_compile(agent)
+    assert not rounds.pays_to_compile(agent)
     monkeypatch.setattr(type(agent.devices), "has_gpu", True)
-    assert round_execution.pays_to_compile(agent)
+    assert rounds.pays_to_compile(agent)
     idle = [layers.Dropout(0.0), layers.LSTM(4), layers.GaussianNoise(0.0)]
     assert not drawing_layers(keras.Sequential(idle))
 

@@ -179,11 +179,10 @@ def test_rewards_are_scaled_as_by_the_scaler_itself(name):
     scaler = RewardScaler(0.9, 2)
     for rollouts in (plain, scaled):
         rollouts.bind(agent)
-    scaled.give_trajectories(True)
     for _ in range(3):
         raw, trajectory = plain.collect(), scaled.collect()
         np.testing.assert_array_equal(raw.reward, trajectory.reward)
-        reward = scaled.prepare(trajectory)["outcome"][0]
+        reward = scaled.pack(trajectory)["outcome"][0]
         assert raw.ended.any()
         expected = scaler.scale_rollout(raw.reward, raw.ended, raw.valid)
         np.testing.assert_allclose(

@@ -10,6 +10,7 @@ from gymnasium.vector import SyncVectorEnv
 
 import keras_rl2 as rl
 from keras_rl2.networks.model_layers import mode_layers
+from keras_rl2.training.rounds import GraphRound
 from support.agents import assert_equal_weights
 from support.agents import slow
 from support.agents import weights_of
@@ -135,7 +136,7 @@ def test_graph_environments_show_the_steps_alone(name, batch_size):
     env = rl.envs.GraphVectorEnv("CartPole-v1", 2)
     rollouts = rl.RolloutDataset(env, 16, 1, batch_size, seed=0)
     agent.fit(rollouts, verbose=0)
-    assert agent.round_size.rounds is not None
+    assert isinstance(agent.rounds, GraphRound)
     assert [int(layer.counter.rows) for layer in layers] == [32, 32]
 
 

@@ -75,10 +75,10 @@ def test_a_dataset_times_the_parts_of_a_round(name):
     assert again.pop("rest") > seconds.pop("rest")
     assert again == seconds
     # The hot loop has nothing between it and the environments otherwise.
-    assert dataset._collector.env is not dataset.env
+    assert dataset.source.collector.env is not dataset.env
     dataset.stopwatch = None
     dataset.refresh()
-    assert dataset._collector.env is dataset.env
+    assert dataset.source.collector.env is dataset.env
 
 
 @pytest.mark.usefixtures("eagerly")

@@ -49,7 +49,7 @@ def epochs_of(directory):
     """Returns the epochs that checkpoints go on with."""
     folder = CheckpointFolder(directory)
     states = [folder.read(path).state for path in folder.paths()]
-    return [state["position"]["epoch"] for state in states]
+    return [state["plan"]["epoch"] for state in states]
 
 
 class TestWhen:

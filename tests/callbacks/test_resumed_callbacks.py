@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2.callbacks import callback_states
+from keras_rl2.saving import callback_states
 from keras_rl2.saving import plain_data
 from support.checkpointed import outcome_of
 from support.checkpointed import rollouts

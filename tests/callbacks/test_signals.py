@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from keras_rl2.callbacks.run import StopSignal
+from keras_rl2.basics.stop_signal import StopSignal
 
 NUMBERS = [signal.SIGINT, signal.SIGTERM]
 

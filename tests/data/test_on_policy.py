@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_rl2.policies import actors
-from keras_rl2.training import round_execution
+from keras_rl2.training import rounds
 from support.agents import ON_POLICY_KINDS
 from support.agents import assert_equal_weights
 from support.agents import differ
@@ -105,17 +105,17 @@ def trained():
     ],
 )
 def test_actions_come_from_the_last_weights(way, trained, monkeypatch):
-    monkeypatch.setattr(round_execution, "_PAYING_UPDATES", 0)
+    monkeypatch.setattr(rounds, "_PAYING_UPDATES", 0)
     agent, watch = trained(WAYS[way])
-    compiled = agent.round_size is not None and agent.round_size.compiled
+    compiled = agent.rounds.compiled
     assert compiled == (way == "auto")
 
     # Steps of a round, in each environment.
-    rounds = 4
+    number = 4
     horizon = PPO.env_steps(1) // make_env().num_envs
-    assert len(watch.used) == horizon * rounds
+    assert len(watch.used) == horizon * number
     # All updates of the round before, and none of this one.
-    expected = np.repeat(np.arange(rounds) * UPDATES, horizon)
+    expected = np.repeat(np.arange(number) * UPDATES, horizon)
     np.testing.assert_array_equal(watch.updates, expected)
     for used, own in zip(watch.used, watch.own, strict=True):
         assert_equal_weights(used, own)

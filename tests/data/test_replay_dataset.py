@@ -343,7 +343,7 @@ def test_state_is_plain_data_and_resumes_exactly():
         # As if something else had been stored and drawn before.
         other.refresh()
         other.set_state(state)
-        other._collector.reset(seed=7)
+        other.source.collector.reset(seed=7)
         assert other.steps_before_first_round == 0
         other.refresh()
         after = plain_data.to_json(other.get_state())

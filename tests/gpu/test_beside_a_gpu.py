@@ -13,7 +13,7 @@ import tensorflow as tf
 
 import keras_rl2 as rl
 from keras_rl2.cli.main import main
-from keras_rl2.training import round_execution
+from keras_rl2.training import rounds
 from support.agents import EITHER_DATASET
 from support.agents import KINDS
 from support.agents import make_env
@@ -41,7 +41,7 @@ def played_gpu(request, monkeypatch):
     if not request.config.option.played_gpu:
         pytest.skip("needs --played-gpu")
     # Short runs are compiled too.
-    monkeypatch.setattr(round_execution, "_PAYING_UPDATES", 0)
+    monkeypatch.setattr(rounds, "_PAYING_UPDATES", 0)
 
 
 either_place = pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_an_agent_trains_acts_and_is_saved(case, place, tmp_path):
     fit(agent, dataset)
     fit(agent, dataset, validation_data=make_env(case.pair, 1))
     assert_lies_on(agent, device)
-    assert agent.round_size.compiled
+    assert agent.rounds.compiled
     observation = dataset.env.observation_space.sample()
     agent.act(observation, deterministic=True)
     agent.evaluate(dataset.env, episodes=1)
@@ -156,7 +156,7 @@ def test_networks_of_another_device_train_without_xla():
         ]
     agent = rl.PPO(actor, critic, seed=0)
     fit(agent, rl.RolloutDataset("CartPole-v1", horizon=32, seed=0))
-    assert not agent.round_size.compiled
+    assert not agent.rounds.compiled
     assert agent.act(np.zeros(4, np.float32)) in (0, 1)
 
 
@@ -232,7 +232,7 @@ def test_pictures_are_compiled(name):
     agent = getattr(rl, name).for_env(env, seed=0)
     dataset = KINDS[name].make_dataset(env)
     fit(agent, dataset)
-    assert agent.round_size.compiled
+    assert agent.rounds.compiled
     assert_lies_on(agent, GPU)
 
 
@@ -241,7 +241,7 @@ def test_pictures_on_the_cpu_are_not_compiled(name):
     env = make_env("observe_image")
     agent = getattr(rl, name).for_env(env, device="cpu:0", seed=0)
     fit(agent, KINDS[name].make_dataset(env))
-    assert not agent.round_size.compiled
+    assert not agent.rounds.compiled
 
 
 @either_place

@@ -1,9 +1,12 @@
 """Rollouts that the graph collects for datasets that Python prepares."""
 
+import functools
+
 import numpy as np
 
 import keras_rl2 as rl
 from keras_rl2.collecting.collector import Collector
+from keras_rl2.graph.graph_collector import GraphActor
 from keras_rl2.graph.graph_collector import GraphCollector
 from keras_rl2.spaces.trees import leaves
 
@@ -24,14 +27,18 @@ def make_replay(num_envs: int = 3) -> rl.ReplayDataset:
 
 def test_a_rollout_equals_one_that_is_collected_step_by_step():
     found = []
-    for kind in (Collector, GraphCollector):
+    kinds = {
+        Collector: functools.partial(rl.data.ActorSnapshot, num_envs=3),
+        GraphCollector: GraphActor,
+    }
+    for kind, make_actor in kinds.items():
         env = rl.envs.as_vector_env(
             rl.envs.GraphVectorEnv("CartPole-v1", num_envs=3)
         )
         agent = rl.PPO.for_env(env, hidden=(8,), seed=0)
         collector = kind(env, 64, agent.policy_head)
         collector.reset(seed=5)
-        actor = (collector.actor_kind or rl.data.ActorSnapshot)(agent, 3)
+        actor = make_actor(agent)
         generator = np.random.default_rng(0)
         for _ in range(2):
             noise, _ = agent.draw_noise(generator, (64, 3))

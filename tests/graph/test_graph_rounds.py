@@ -21,6 +21,7 @@ from keras_rl2.graph.graph_rounds import Scale
 from keras_rl2.graph.graph_rounds import scale_rewards
 from keras_rl2.graph.graph_rounds import trajectory_arrays
 from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.training.rounds import GraphRound
 
 
 def rollouts(num_envs: int = 4, seed: int = 0, **given: Any) -> Any:
@@ -116,10 +117,10 @@ def test_each_step_is_trained_on_once_in_a_pass() -> None:
     agent = rl.PPO.for_env(data.env, hidden=(8,), seed=0)
     data.bind(agent)
     rounds = data.graph_rounds()
-    inputs = rounds.inputs(data._noise, data._shuffle, [agent.noise_parts])
+    arguments = rounds.begin(1)
     one_round, *_ = rounds(
-        {key: tf.constant(each[0]) for key, each in inputs.items()},
-        map_leaves(tf.constant, rounds.carried(np.zeros((2, 4)))),
+        map_leaves(lambda each: tf.constant(each[0]), arguments["inputs"]),
+        map_leaves(tf.constant, arguments["carried"]),
         from_trajectory=False,
     )
     rows, weight = one_round["rows"].numpy(), one_round["weight"].numpy()
@@ -165,7 +166,7 @@ def test_a_round_is_one_call(of_reward: bool) -> None:
     data = rl.RolloutDataset(env, horizon=16, passes=2, batch_size=16, seed=0)
     agent = rl.PPO.for_env(env, hidden=(8,), seed=0)
     agent.fit(data, epochs=3, verbose=0)
-    assert agent.round_size.rounds is data.graph_rounds() is not None
+    assert isinstance(agent.rounds, GraphRound)
     assert agent.env_steps == 3 * data.steps_per_round
     assert data.env.steps == 0
     # Python goes on where the graph has come to.
@@ -275,7 +276,7 @@ def test_masks_and_dicts_are_heeded_in_the_graph() -> None:
     data = rl.RolloutDataset(env, horizon=18, passes=1, batch_size=24, seed=0)
     agent = rl.PPO.for_env(env, hidden=(8,), seed=0)
     history = agent.fit(data, epochs=3, verbose=0).history
-    assert agent.round_size.rounds is data.graph_rounds() is not None
+    assert isinstance(agent.rounds, GraphRound)
     # No forbidden action was ever taken.
     assert history["episode_return"] == [9.0] * 3
     assert history["episode_length"] == [9.0] * 3

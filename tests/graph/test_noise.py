@@ -11,6 +11,7 @@ import keras_rl2 as rl
 from keras_rl2.graph.noise import can_draw
 from keras_rl2.graph.noise import draw_noise
 from keras_rl2.graph.noise import noise_inputs
+from keras_rl2.training.rounds import GraphRound
 
 SEED = np.array([3, 4], np.uint32)
 
@@ -73,7 +74,7 @@ def actions_of(kind: Any, **given: Any) -> tuple[np.ndarray, np.ndarray]:
     agent = kind.for_env(env, hidden=(8,), seed=0, **given)
     agent.compile(keras.optimizers.SGD(0.0))
     agent.fit(data, epochs=1, verbose=0)
-    assert agent.round_size.rounds is data.graph_rounds() is not None
+    assert isinstance(agent.rounds, GraphRound)
     steps = data.buffer.sample(2000)
     greedy = agent.act(steps["observation"], deterministic=True)
     return steps["action"], greedy

@@ -116,7 +116,7 @@ def test_other_ways_of_executing_are_refused(strategy):
 def test_jit_compile_auto_means_no_xla(strategy):
     agent = shared(strategy, compile_arguments={"jit_compile": "auto"})
     agent.fit(make_rollouts(make_env()), verbose=0)
-    assert not agent.round_size.compiled
+    assert not agent.rounds.compiled
     assert int(agent.optimizer.iterations.numpy()) == 2
 
 

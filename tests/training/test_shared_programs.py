@@ -11,7 +11,6 @@ import tensorflow as tf
 
 import keras_rl2 as rl
 from keras_rl2.training import shared_programs
-from keras_rl2.training.shared_programs import RoundSize
 from keras_rl2.training.shared_programs import SharedPrograms
 from support.agents import KINDS
 from support.agents import assert_equal_weights
@@ -72,7 +71,7 @@ def likeness_by(optimizer):
         KINDS["PPO"], make_env(), compile_arguments={"optimizer": optimizer}
     )
     return shared_programs.likeness(
-        agent, RoundSize(1, False, False), of_library=False
+        agent, ("RoundFunction", 1, False), None, of_library=False
     )
 
 
