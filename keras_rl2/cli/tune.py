@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_rl2 import agents
 from keras_rl2 import presets
 from keras_rl2.cli.parser import require_module
 from keras_rl2.cli.run_folder import run_name
@@ -21,6 +22,7 @@ from keras_rl2.cli.training_run import evaluation_of
 from keras_rl2.presets import Preset
 from keras_rl2.presets import SearchSpace
 from keras_rl2.presets.algorithms import algorithm_name
+from keras_rl2.training.from_preset import check_names
 from keras_rl2.training.shared_programs import SharedPrograms
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
         if ranges[key] is None or {key, key.partition(".")[0]} & fixed.keys():
             del ranges[key]
     space = SearchSpace(name, ranges)
+    searched = dict.fromkeys(space.ranges.keys() - {"optimizer.name"})
+    check_names(getattr(agents, name), space.apply(preset, searched))
     require_module("optuna", "pip install optuna")
     study = arguments.study or run_name(name, preset.environment)
     seeds = list(range(arguments.seed, arguments.seed + arguments.seeds))

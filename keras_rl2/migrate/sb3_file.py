@@ -4,10 +4,10 @@ import io
 import json
 import math
 import os
-import pickletools
+import pickle
 import re
 import zipfile
-from collections.abc import Callable
+from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -46,20 +46,17 @@ _DQN_TRAIN_FREQ = 4
 _LEAST_TEMPERATURE = 1e-12
 # What `torch.save` writes.
 _PROGRAM = "/data.pkl"
-_DICT = "collections OrderedDict"
-_TENSOR = "torch._utils _rebuild_tensor_v2"
 _STORAGES = {
-    "torch FloatStorage": "<f4",
-    "torch DoubleStorage": "<f8",
-    "torch LongStorage": "<i8",
+    "FloatStorage": "<f4",
+    "DoubleStorage": "<f8",
+    "LongStorage": "<i8",
 }
 
 
 class SB3File:
-    """The content of a file of Stable-Baselines3, without its pickles.
+    """The content of a file of Stable-Baselines3.
 
-    The file stores objects as pickles, each with a summary in text. Only the
-    summaries are read.
+    Of objects that the file stores as pickles, only summaries in text are read.
 
     Attributes:
         algorithm: str. `"PPO"`, `"A2C"`, `"DQN"`, `"SAC"` or `"TD3"`.
@@ -144,83 +141,49 @@ def read_torch_arrays(content: bytes) -> dict[str, Array]:
     """Reads a dict of tensors that `torch.save` wrote, without PyTorch.
 
     The file is a zip: the numbers of each tensor in a member, and a pickle that
-    says which are whose. The pickle is not loaded: its few kinds of
-    instructions are followed here, and any other one is refused.
+    says which are whose. The pickle may name only what such a dict needs.
     """
     with zipfile.ZipFile(io.BytesIO(content)) as file:
         programs = [n for n in file.namelist() if n.endswith(_PROGRAM)]
         if len(programs) != 1:
             raise ValueError("weights of another format than PyTorch's")
-        folder = programs[0].removesuffix(_PROGRAM)
-        found = _follow(
-            file.read(programs[0]),
-            lambda key: file.read(f"{folder}/data/{key}"),
-        )
-    if not isinstance(found, dict) or not all(
-        isinstance(array, np.ndarray) for array in found.values()
+        tensors = _TensorUnpickler(file, programs[0]).load()
+    if not isinstance(tensors, dict) or not all(
+        isinstance(array, np.ndarray) for array in dict.values(tensors)
     ):
         raise ValueError("weights that are no dict of tensors")
-    return found
+    # A pickle can give an `OrderedDict` attributes that hide its methods.
+    return dict(dict.items(tensors))
 
 
-def _follow(program: bytes, read: Callable[[str], bytes]) -> Any:
-    """Returns the content of a pickle, with arrays in place of tensors."""
-    stack: list[Any] = []
-    marks: list[int] = []
-    memo: dict[Any, Any] = {}
+class _TensorUnpickler(pickle.Unpickler):
+    """Loads arrays in place of tensors, and refuses all other objects."""
 
-    def popped(at: int) -> tuple[Any, ...]:
-        items = tuple(stack[at:])
-        del stack[at:]
-        return items
+    def __init__(self, file: zipfile.ZipFile, program: str) -> None:
+        super().__init__(io.BytesIO(file.read(program)))
+        self._file = file
+        self._folder = program.removesuffix(_PROGRAM)
 
-    for instruction, argument, _ in pickletools.genops(program):
-        match instruction.name:
-            case "GLOBAL" | "BINUNICODE" | "BININT" | "BININT1" | "BININT2":
-                stack.append(argument)
-            case "NEWTRUE" | "NEWFALSE" | "EMPTY_TUPLE":
-                stack.append(())
-            case "EMPTY_DICT":
-                stack.append({})
-            case "MARK":
-                marks.append(len(stack))
-            case "TUPLE":
-                stack.append(popped(marks.pop()))
-            case "TUPLE1" | "TUPLE2" | "TUPLE3":
-                stack.append(popped(-int(instruction.name[-1])))
-            case "SETITEM":
-                items = popped(-2)
-                stack[-1].update([items])
-            case "SETITEMS":
-                items = popped(marks.pop())
-                stack[-1].update(zip(items[::2], items[1::2], strict=True))
-            case "BINPUT" | "LONG_BINPUT":
-                memo[argument] = stack[-1]
-            case "BINGET" | "LONG_BINGET":
-                stack.append(memo[argument])
-            case "BINPERSID":
-                _, dtype, key, *_ = stack.pop()
-                stack.append(np.frombuffer(read(key), _STORAGES[dtype]))
-            case "REDUCE":
-                stack.append(_made(*popped(-2)))
-            case "BUILD":
-                # Attributes of the dict: the versions of PyTorch's modules.
-                stack.pop()
-            case other if other not in ("PROTO", "STOP"):
-                raise ValueError(f"weights with the instruction {other}")
-    return stack.pop()
+    def find_class(self, module: str, name: str) -> Any:
+        match module, name:
+            case "collections", "OrderedDict":
+                return OrderedDict
+            case "torch._utils", "_rebuild_tensor_v2":
+                return self._array
+            case "torch", _ if name in _STORAGES:
+                return name
+        raise ValueError(f"weights that would call {module}.{name}")
 
+    def persistent_load(self, pid: Any) -> Array:
+        _, dtype, key, *_ = pid
+        numbers = self._file.read(f"{self._folder}/data/{key}")
+        return np.frombuffer(numbers, _STORAGES[dtype])
 
-def _made(function: str, arguments: tuple[Any, ...]) -> Any:
-    """Returns the result that a call of a function would have."""
-    if function == _DICT and not arguments:
-        return {}
-    if function != _TENSOR:
-        raise ValueError(f"weights that would call {function}")
-    storage, offset, shape, strides, *_ = arguments
-    # Strides could repeat a few numbers to fill a large shape.
-    if math.prod(shape) > storage.size:
-        raise ValueError(f"a tensor of shape {shape} in {storage.size} numbers")
-    size = storage.itemsize
-    steps = [each * size for each in strides]
-    return np.ndarray(shape, storage.dtype, storage, offset * size, steps)
+    def _array(self, storage: Array, offset: int, *layout: Any) -> Array:
+        shape, strides, *_ = layout
+        # Strides could repeat a few numbers to fill a large shape.
+        if math.prod(shape) > storage.size:
+            raise ValueError(f"a tensor {shape} in {storage.size} numbers")
+        size = storage.itemsize
+        steps = [each * size for each in strides]
+        return np.ndarray(shape, storage.dtype, storage, offset * size, steps)

@@ -1,7 +1,7 @@
 """All algorithms, as plain data.
 
-One entry for each: the settings of its presets, its defaults, and what it can
-do. All lists of algorithms are made from it: those of the command
+One entry for each: its default optimizer, what it can do, and what a tuner
+varies. All lists of algorithms are made from it: those of the command
 line, the tests and the site. It is written out, since the classes would import
 TensorFlow; tests compare the two.
 
@@ -23,7 +23,6 @@ class Algorithm:
 
     Attributes:
         on_policy: bool. Whether it learns from rollouts of its present policy.
-        settings: str. Arguments of its constructor that a preset may set.
         optimizer: Mapping. Its own optimizer: `name` and arguments.
         offline: bool. Whether it is made for recorded data. All that is not
             on-policy learns from it too. Defaults to `False`.
@@ -41,7 +40,6 @@ class Algorithm:
     """
 
     on_policy: bool
-    settings: str
     optimizer: Mapping[str, Any]
     offline: bool = False
     actions: tuple[str, ...] | None = None
@@ -56,20 +54,6 @@ class Algorithm:
         return self.memory is None or any(each in kinds for each in self.memory)
 
 
-_ON_POLICY = (
-    "gamma entropy_coefficient value_coefficient normalize_advantages "
-    "max_gradient_norm initial_log_std action_units "
-)
-_PPO = _ON_POLICY + "gae_lambda clip_ratio value_clip_range target_kl "
-_WITHOUT_TARGETS = "gamma max_gradient_norm "
-_OFF_POLICY = _WITHOUT_TARGETS + "tau target_every "
-_DQN_ALONE = "double dueling distributional atoms support loss epsilon "
-_TEMPERATURE = (
-    "temperature learn_temperature target_entropy noise_color exploration "
-)
-_TD3 = _OFF_POLICY + (
-    "policy_delay target_noise target_noise_clip exploration "
-)
 _RATES: Mapping[str, Any] = {
     "optimizer.learning_rate": {"low": 1e-5, "high": 1e-2, "log": True},
     "agent.gamma": [0.9, 0.95, 0.98, 0.99, 0.995, 0.999],
@@ -111,7 +95,6 @@ _FAST_ADAM = {"name": "Adam", "learning_rate": 1e-3}
 ALGORITHMS: Mapping[str, Algorithm] = {
     "A2C": Algorithm(
         on_policy=True,
-        settings=_ON_POLICY + "gae_lambda",
         optimizer=_FAST_ADAM,
         memory=None,
         search={
@@ -124,14 +107,12 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     "APPO": Algorithm(
         on_policy=True,
-        settings=_PPO + "max_lag clip_rho clip_c",
         optimizer={**_ADAM, "epsilon": 1e-5},
         memory=None,
         search=_SEARCH_OF_PPO,
     ),
     "BehaviorCloning": Algorithm(
         on_policy=False,
-        settings=_WITHOUT_TARGETS + "initial_log_std action_units",
         optimizer=_FAST_ADAM,
         offline=True,
         page="bc",
@@ -139,7 +120,6 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     # Of Discrete actions those of DQN, of Box those of SAC.
     "CQL": Algorithm(
         on_policy=False,
-        settings=_OFF_POLICY + _DQN_ALONE + _TEMPERATURE + "alpha num_samples",
         optimizer=_ADAM,
         offline=True,
         actions=("Box", "Discrete"),
@@ -147,7 +127,6 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     "CrossQ": Algorithm(
         on_policy=False,
-        settings=_WITHOUT_TARGETS + _TEMPERATURE + "policy_delay",
         optimizer={**_FAST_ADAM, "beta_1": 0.5},
         actions=("Box",),
         search={
@@ -158,14 +137,12 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     "DDPG": Algorithm(
         on_policy=False,
-        settings=_OFF_POLICY + "exploration",
         optimizer=_FAST_ADAM,
         actions=("Box",),
         search={**_RATES, **_TAU, **_NOISES, **_CRITICS},
     ),
     "DQN": Algorithm(
         on_policy=False,
-        settings=_OFF_POLICY + _DQN_ALONE,
         optimizer=_DQN_ADAM,
         actions=("Discrete",),
         memory=("Discrete",),
@@ -181,28 +158,23 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     "IQL": Algorithm(
         on_policy=False,
-        settings=_OFF_POLICY
-        + "expectile inverse_temperature max_weight initial_log_std",
         optimizer=_ADAM,
         offline=True,
         actions=("Box", "Discrete"),
     ),
     "PPO": Algorithm(
         on_policy=True,
-        settings=_PPO,
         optimizer={**_ADAM, "epsilon": 1e-5},
         memory=None,
         search=_SEARCH_OF_PPO,
     ),
     "PQN": Algorithm(
         on_policy=True,
-        settings="gamma q_lambda epsilon max_gradient_norm",
         optimizer={**_ADAM, "learning_rate": 5e-4},
         actions=("Discrete",),
     ),
     "REINFORCE": Algorithm(
         on_policy=True,
-        settings=_ON_POLICY,
         optimizer=_FAST_ADAM,
         memory=None,
         search={
@@ -212,14 +184,12 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     "SAC": Algorithm(
         on_policy=False,
-        settings=_OFF_POLICY + _TEMPERATURE,
         optimizer=_ADAM,
         actions=("Box", "Discrete"),
         search={**_RATES, **_TAU, **_CRITICS},
     ),
     "TD3": Algorithm(
         on_policy=False,
-        settings=_TD3,
         optimizer=_FAST_ADAM,
         actions=("Box",),
         search={
@@ -232,7 +202,6 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     "TD3BC": Algorithm(
         on_policy=False,
-        settings=_TD3 + "alpha",
         optimizer=_ADAM,
         offline=True,
         actions=("Box",),

@@ -16,23 +16,8 @@ from keras_rl2.saving.atomic_files import read_json
 
 #: Fields that are dicts of settings.
 SECTIONS = ("networks", "agent", "optimizer", "dataset")
-# Their names are written out, since constructors import TensorFlow; a test
-# compares the two. Values are checked by what is made of them.
-_NETWORKS = "hidden activation normalize_observations normalization"
-_BOTH = "batch_size rounds_per_epoch sequence_length "
-_ROLLOUTS = _BOTH + "horizon passes scale_rewards"
-_REPLAY = _BOTH + (
-    "capacity steps_per_round updates_per_round warm_up n_step prioritized "
-    "alpha beta burn_in"
-)
-_RECORDED = "batch_size n_step updates_per_epoch"
-_AVERAGES = "use_ema ema_momentum"
-_OPTIMIZERS = {
-    **dict.fromkeys(("Adam", "AdamW"), "beta_1 beta_2 epsilon amsgrad"),
-    "Nadam": "beta_1 beta_2 epsilon",
-    "RMSprop": "rho momentum epsilon centered",
-    "SGD": "momentum nesterov",
-}
+# Settings of an `OfflineDataset`, those of a `ReplayDataset` among them.
+_RECORDED = ("batch_size", "n_step", "updates_per_epoch")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,9 +41,8 @@ class Preset:
         num_envs: int. Environments that are stepped together. Defaults to `1`.
         env_kwargs: dict. Arguments of the environment, as `gymnasium.make`
             takes them. Defaults to `{}`.
-        networks: dict. Arguments of `for_env`: `hidden`, `activation`,
-            `normalize_observations`, `normalization`, and on-policy
-            `initialization`. Defaults to the algorithm's own.
+        networks: dict. Arguments of `for_env` for the networks, such as
+            `hidden`. Defaults to the algorithm's own.
         agent: dict. Arguments of the agent's constructor. Defaults to the
             algorithm's own.
         optimizer: dict. `name` of a Keras optimizer, `learning_rate` and
@@ -75,8 +59,9 @@ class Preset:
             `0`.
 
     Raises:
-        ValueError: If a setting is unknown, a field of a wrong type, or neither
-            or both of `total_steps` and `updates` are above 0.
+        ValueError: If a field is of a wrong type, or neither or both of
+            `total_steps` and `updates` are above 0. Names and values of
+            settings are checked when an agent is made.
 
     Example:
 
@@ -116,20 +101,6 @@ class Preset:
         algorithm = ALGORITHMS.get(self.algorithm)
         if algorithm is None:
             raise unknown("an algorithm", self.algorithm, ALGORITHMS)
-        known = settings_of(
-            self.algorithm, self.optimizer.get("name"), bool(self.updates)
-        )
-        for section in SECTIONS:
-            for name in getattr(self, section):
-                if f"{section}.{name}" not in known:
-                    what = f"a setting of {self.algorithm}"
-                    choices = [*known, *SECTIONS]
-                    raise unknown(what, f"{section}.{name}", choices)
-        if self.optimizer and self.optimizer.get("name") not in _OPTIMIZERS:
-            raise ValueError(
-                f"Expected `optimizer` of a name, {', '.join(_OPTIMIZERS)}. "
-                f"Received: optimizer={self.optimizer}"
-            )
         if (
             (self.total_steps > 0) == (self.updates > 0)
             or min(self.total_steps, self.updates) < 0
@@ -158,7 +129,7 @@ class Preset:
             if name not in names:
                 algorithm = data.get("algorithm", "")
                 if algorithm in ALGORITHMS:
-                    names += settings_of(algorithm)
+                    names += ALGORITHMS[algorithm].search
                 raise unknown(f"a setting of {algorithm}", name, names)
         return cls(**data)
 
@@ -181,12 +152,13 @@ class Preset:
             settings: Mapping from names, dotted within a section, to values:
                 `{"agent.gamma": 0.9, "total_steps": 5000}`. The name of a
                 section replaces all of it, `{"optimizer": {"name": "SGD"}}`;
-                another `optimizer.name` drops arguments that it does not take.
+                another `optimizer.name` keeps the learning rate and drops other
+                arguments of the optimizer.
 
         Example:
 
         >>> preset = Preset("DQN", "CartPole-v1", 50_000)
-        >>> preset.with_settings({"agent.gama": 0.9})
+        >>> preset.with_settings({"gama": 0.9})
         Traceback (most recent call last):
         ...
         ValueError: Expected a setting of DQN, perhaps 'agent.gamma'. ...
@@ -198,14 +170,12 @@ class Preset:
                 data[section] = {**data[section], name: value}
             else:
                 data[key] = value
-        if "optimizer.name" in settings:
-            # Arguments that the new optimizer does not take are dropped.
-            name = str(settings["optimizer.name"])
-            kept = {*settings_of(self.algorithm, name), *settings}
+        name = settings.get("optimizer.name", self.optimizer.get("name"))
+        if name != self.optimizer.get("name"):
             data["optimizer"] = {
                 key: value
                 for key, value in data["optimizer"].items()
-                if f"optimizer.{key}" in kept
+                if key == "learning_rate" or f"optimizer.{key}" in settings
             }
         return Preset.from_dict(data)
 
@@ -225,27 +195,6 @@ def is_schedule(value: object) -> bool:
         return False
     needed = {"schedule", "initial", "final"}
     return value.keys() in (needed, needed | {"fraction"})
-
-
-def settings_of(
-    algorithm: str, optimizer: str | None = "Adam", offline: bool = False
-) -> list[str]:
-    """Returns the dotted names of all settings of an algorithm's presets."""
-    known = ALGORITHMS[algorithm]
-    more = " initialization" if known.on_policy else ""
-    dataset = _ROLLOUTS if known.on_policy else _REPLAY
-    arguments = _OPTIMIZERS.get(str(optimizer), "")
-    sections = {
-        "networks": _NETWORKS + more,
-        "agent": known.settings,
-        "optimizer": f"name learning_rate weight_decay {_AVERAGES} {arguments}",
-        "dataset": _RECORDED if offline else dataset,
-    }
-    return [
-        f"{section}.{name}"
-        for section, names in sections.items()
-        for name in names.split()
-    ]
 
 
 def unknown(expected: str, name: str, choices: Iterable[str]) -> ValueError:
@@ -431,7 +380,6 @@ def on_recorded_data(preset: Preset) -> Preset:
     """
     if preset.updates:
         return preset
-    known = settings_of(preset.algorithm, offline=True)
     changed = {
         "total_steps": 0,
         "updates": _UPDATES,
@@ -444,7 +392,7 @@ def on_recorded_data(preset: Preset) -> Preset:
         "dataset": {
             name: value
             for name, value in preset.dataset.items()
-            if f"dataset.{name}" in known and value not in ("auto", None)
+            if name in _RECORDED and value not in ("auto", None)
         },
     }
     return preset.with_settings(changed)

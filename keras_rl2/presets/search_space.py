@@ -26,7 +26,8 @@ class SearchSpace:
             Defaults to `{}`.
 
     Raises:
-        ValueError: If a setting is unknown, or may not have these values.
+        ValueError: If a range has fewer than two values, or a field of a
+            preset may not have them.
 
     Example:
 

@@ -1,5 +1,6 @@
 """Agents and datasets made from presets."""
 
+import inspect
 from typing import Any
 from typing import TypeVar
 
@@ -18,7 +19,9 @@ from keras_rl2.exploration import GaussianNoise
 from keras_rl2.offline.offline import OfflineDataset
 from keras_rl2.presets import Preset
 from keras_rl2.presets.algorithms import ALGORITHMS
+from keras_rl2.presets.preset import SECTIONS
 from keras_rl2.presets.preset import is_schedule
+from keras_rl2.presets.preset import unknown
 from keras_rl2.spaces import supported as spaces
 
 # Default of an `OfflineDataset`.
@@ -53,6 +56,35 @@ def preset_of(kind: type, preset: str | Preset) -> Preset:
     return preset
 
 
+def check_names(kind: Any, preset: Preset) -> None:
+    """Raises an error for a setting that no constructor takes."""
+    optimizer = str((preset.optimizer or {"name": "Adam"}).get("name"))
+    optimizers = [each for each in dir(keras.optimizers) if each[0].isupper()]
+    if optimizer not in optimizers:
+        raise unknown("an `optimizer.name` of Keras", optimizer, optimizers)
+    dataset: Any = RolloutDataset if kind.on_policy else ReplayDataset
+    if preset.updates:
+        dataset = OfflineDataset
+    makers = (getattr(keras.optimizers, optimizer), dataset)
+    constructor, for_env, *others = (
+        inspect.signature(each).parameters.keys()
+        for each in (kind, kind.for_env, *makers)
+    )
+    sections = (for_env - constructor, for_env & constructor, *others)
+    known = [
+        f"{section}.{name}"
+        for section, names in zip(SECTIONS, sections, strict=True)
+        for name in names
+        # The arguments that `make` sets itself.
+        if name not in ("env", "source", "seed")
+    ]
+    for section in SECTIONS:
+        for name in getattr(preset, section):
+            if f"{section}.{name}" not in known:
+                expected = f"a setting of {preset.algorithm}"
+                raise unknown(expected, f"{section}.{name}", known)
+
+
 def make(
     kind: type[MadeAgent],
     preset: Preset,
@@ -64,6 +96,7 @@ def make(
     """Makes the agent and the dataset that a preset describes."""
     check_seed(seed)
     check_positive(**present(num_envs=num_envs))
+    check_names(kind, preset)
     if env is None:
         env = preset.environment
     kwargs = preset.env_kwargs if env == preset.environment else {}

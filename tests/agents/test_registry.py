@@ -12,7 +12,6 @@ import keras
 
 import keras_rl2 as rl
 from keras_rl2 import presets
-from keras_rl2.presets.preset import settings_of
 from support.agents import EVERY_AGENT
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -58,9 +57,8 @@ def test_presets_know_all_of_them():
         assert kinds == set(known.actions or {"Space"}), name
 
 
-def test_presets_have_settings_and_defaults_of_each():
+def test_presets_have_defaults_of_each():
     for name in NAMES:
-        assert "agent.gamma" in settings_of(name)
         preset = presets.default(name, "CartPole-v1")
         assert preset.algorithm == name
         assert preset.optimizer["name"]

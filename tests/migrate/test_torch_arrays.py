@@ -13,6 +13,7 @@ from support.torch_files import packed
 from support.torch_files import program
 from support.torch_files import saved
 from support.torch_files import tensor
+from support.torch_files import text
 
 SIX = np.arange(6, dtype="float32")
 
@@ -51,11 +52,25 @@ class _Calls:
         return subprocess.check_call, (["touch", "canary"],)
 
 
+HIDING = (
+    b"\x80\x02ccollections\nOrderedDict\n)R"
+    + (text("x") + number(3) + b"s")
+    # The attribute `values` would hide the method of the dict.
+    + (b"}" + text("values") + b"ccollections\nOrderedDict\nsb.")
+)
+
 HOSTILE = {
-    "a call": (packed(pickle.dumps({"x": _Calls()}, 2), {}), "EMPTY_LIST"),
+    "a call": (
+        packed(pickle.dumps({"x": _Calls()}, 2, fix_imports=False), {}),
+        "would call subprocess.check_call",
+    ),
+    "an attribute that hides a method": (
+        packed(HIDING, {}),
+        "no dict of tensors",
+    ),
     "a class of torch": (one(b"ctorch.nn\nLinear\n)R"), "would call torch.nn"),
     "a number": (one(number(3)), "no dict of tensors"),
-    "a list": (packed(b"\x80\x02]q\x00.", {}), "instruction EMPTY_LIST"),
+    "a list": (packed(b"\x80\x02]q\x00.", {}), "no dict of tensors"),
     "more than there is": (one(tensor(0, 6, (7,))), "in 6 numbers"),
     "one number a million times": (
         one(tensor(0, 6, (10**6,), strides=(0,))),

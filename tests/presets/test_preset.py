@@ -1,6 +1,5 @@
 """A preset checks its settings, changes them, and is plain data."""
 
-import inspect
 import json
 import re
 
@@ -9,7 +8,7 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2 import presets
-from keras_rl2.presets.preset import settings_of
+from keras_rl2.training.from_preset import check_names
 
 SCHEDULE = {"schedule": "linear", "initial": 0.2, "final": 0.0}
 
@@ -37,51 +36,6 @@ def test_arguments_of_the_environment_are_a_field_where_there_are_any():
     assert presets.Preset.from_dict(data) == preset
     with pytest.raises(ValueError, match=r"`env_kwargs` to be a dict.*\[3\]"):
         ppo(env_kwargs=[3])
-
-
-# The schema is that of the constructors.
-
-
-def section_of(section, algorithm, optimizer="Adam", offline=False):
-    start = f"{section}."
-    keys = settings_of(algorithm, optimizer, offline)
-    return {key.removeprefix(start) for key in keys if key.startswith(start)}
-
-
-def test_settings_are_arguments_of_the_constructors():
-    """None is missing, but what a preset says elsewhere or not at all."""
-    networks = {"actor", "critic", "q_network", "value_network"}
-    elsewhere = {"observation_space", "action_space", "seed", "name", "dtype"}
-    # Of environments in processes, which no preset makes, among others.
-    of_environments = {
-        *("env", "env_kwargs", "num_envs", "seed", "wrappers"),
-        *("workers", "rounds_ahead"),
-    }
-    for name, known in presets.ALGORITHMS.items():
-        kind = getattr(rl, name)
-        taken = set(kind.argument_names()) - networks - elsewhere
-        assert section_of("agent", name) == taken, name
-        for_env = inspect.signature(kind.for_env).parameters
-        assert section_of("networks", name) <= set(for_env), name
-        assert known.on_policy is kind.on_policy, name
-        assert not (known.offline and known.on_policy), name
-        dataset = rl.RolloutDataset if kind.on_policy else rl.ReplayDataset
-        taken = set(inspect.signature(dataset).parameters) - of_environments
-        assert section_of("dataset", name) == taken, name
-    assert {"tau", "target_every"} <= section_of("agent", "SAC")
-    assert not {"tau", "target_every"} & section_of("agent", "PPO")
-
-
-def test_settings_of_recorded_data_are_the_constructors_arguments():
-    taken = set(inspect.signature(rl.OfflineDataset).parameters)
-    taken -= {"source", "seed", "observation_space", "action_space"}
-    assert section_of("dataset", "CQL", offline=True) == taken
-
-
-def test_optimizer_settings_are_arguments_of_keras():
-    for name in ("Adam", "AdamW", "Nadam", "RMSprop", "SGD"):
-        taken = inspect.signature(getattr(keras.optimizers, name)).parameters
-        assert section_of("optimizer", "DQN", name) <= set(taken), name
 
 
 # Default presets are what the classes do by themselves.
@@ -130,6 +84,8 @@ def test_another_optimizer_drops_what_it_has_not_got():
         "learning_rate": preset.optimizer["learning_rate"],
         "momentum": 0.9,
     }
+    same = preset.with_settings({"optimizer.name": preset.optimizer["name"]})
+    assert same == preset
 
 
 def test_a_preset_copies_its_arguments():
@@ -157,12 +113,6 @@ def test_steps_and_updates_exclude_each_other():
         ("CQL", {}, "Expected either `total_steps`"),
         ("CQL", {"total_steps": 5, "updates": 5}, "Expected either"),
         ("CQL", {"updates": -1}, "Expected either"),
-        ("CQL", {"updates": 5, "dataset": {"warm_up": 1}}, "dataset.warm_up"),
-        (
-            "CQL",
-            {"total_steps": 5, "dataset": {"updates_per_epoch": 5}},
-            "dataset.updates_per_epoch",
-        ),
         ("PPO", {"updates": 5}, "from which no on-policy"),
     ):
         said = refusal(presets.Preset, algorithm, "CartPole-v1", **fields)
@@ -192,19 +142,69 @@ def test_a_preset_for_recorded_data_has_no_steps():
 
 def test_an_unknown_setting_names_the_nearest():
     for key, near in (
-        ("agent.gama", "agent.gamma"),
         ("gamma", "agent.gamma"),
-        ("optimizer.learning_rat", "optimizer.learning_rate"),
         ("learning_rate", "optimizer.learning_rate"),
-        ("dataset.horizn", "dataset.horizon"),
         ("totalsteps", "total_steps"),
         ("env", "num_envs"),
-        # Of another algorithm, and near to nothing: all of the section.
-        ("optimizer.lr", "optimizer.weight_decay"),
     ):
         said = refusal(ppo().with_settings, {key: 1})
         assert near in said, key
         assert f"Received: {key!r}" in said, key
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "key", "near"),
+    [
+        ("PPO", "agent.gama", "agent.gamma"),
+        ("PPO", "agent.hidden", "networks.hidden"),
+        # Arguments that are not the preset's.
+        ("PPO", "agent.actor", "agent.clip_ratio"),
+        ("PPO", "agent.seed", "one of|perhaps"),
+        ("PPO", "dataset.env", "dataset.horizon"),
+        # Settings of another algorithm or of another dataset.
+        ("PPO", "agent.tau", "agent.gae_lambda"),
+        ("PPO", "dataset.capacity", "dataset.passes"),
+        ("DQN", "dataset.horizn", "dataset.capacity"),
+        ("CQL", "dataset.warm_up", "dataset.updates_per_epoch"),
+        ("PPO", "networks.hiden", "networks.hidden"),
+        ("PPO", "optimizer.learning_rat", "optimizer.learning_rate"),
+        # Near to nothing: all of the section.
+        ("PPO", "optimizer.lr", "optimizer.weight_decay"),
+    ],
+)
+def test_an_agent_is_made_of_no_unknown_setting(algorithm, key, near):
+    length = {"updates": 5} if algorithm == "CQL" else {"total_steps": 5}
+    preset = presets.Preset(algorithm, "Nowhere-v0", **length)
+    preset = preset.with_settings({"optimizer.name": "Adam", key: 1})
+    said = refusal(getattr(rl, algorithm).from_preset, preset)
+    assert re.match(f"Expected a setting of {algorithm}, .*({near})", said)
+    assert f"Received: {key!r}" in said
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "reason"),
+    [
+        ({"name": "Adm"}, "perhaps 'Adam'"),
+        ({"name": "get"}, "Received: 'get'"),
+        ({"learning_rate": 1e-3}, "Received: 'None'"),
+    ],
+)
+def test_an_agent_is_made_of_no_unknown_optimizer(optimizer, reason):
+    said = refusal(rl.PPO.from_preset, ppo(optimizer=optimizer))
+    assert said.startswith("Expected an `optimizer.name` of Keras")
+    assert reason in said
+
+
+def test_an_argument_of_a_subclass_is_a_setting():
+    class Mine(rl.PPO):
+        """Takes one more."""
+
+        def __init__(self, *args, extra=0, **kwargs):
+            super().__init__(*args, **kwargs)
+
+    check_names(Mine, ppo(agent={"extra": 1}))
+    with pytest.raises(ValueError, match="Received: 'agent"):
+        check_names(rl.PPO, ppo(agent={"extra": 1}))
 
 
 def test_a_value_of_a_wrong_type_is_refused():
@@ -215,10 +215,7 @@ def test_a_value_of_a_wrong_type_is_refused():
         ("total_steps", True),
         ("num_envs", "8"),
         ("algorithm", "ppo"),
-        ("optimizer", {"learning_rate": 1e-3}),
         ("networks", 64),
-        ("optimizer.name", "Adm"),
-        ("agent", {"tau": 0.1}),
     ):
         said = refusal(preset.with_settings, {key: value})
         assert re.search(r"Expected .* Received: ", said), (key, value)

@@ -87,7 +87,6 @@ def test_without_an_optimizer_it_is_the_algorithms_own():
 @pytest.mark.parametrize(
     ("name", "given", "said"),
     [
-        ("agent.gama", [0.9, 0.99], "perhaps 'agent.gamma'"),
         ("total_steps", [1, 2], "names as agent.gamma"),
         ("agent.gamma", [0.9], "at least two choices"),
         ("agent.gamma", {"low": 0.9}, "at least two choices"),

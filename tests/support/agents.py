@@ -47,9 +47,14 @@ class AgentCase:
 
     def settings(self):
         """Returns constructor arguments, none at its default."""
-        name = self.make.__name__
-        known = ALGORITHMS.get(name) or ALGORITHMS["CQL"]
-        return _unusual_settings(self.make, known.settings.split())
+        constructor = inspect.signature(self.make).parameters
+        for_env = inspect.signature(self.make.for_env).parameters
+        settings = {
+            name: _CHOICES[name] if name in _CHOICES else _other(taken.default)
+            for name, taken in constructor.items()
+            if name in for_env and name not in ("seed", "name", "dtype")
+        }
+        return {**settings, **_COMMON, "dtype": "mixed_bfloat16"}
 
     @property
     def on_policy(self):
@@ -139,15 +144,6 @@ _CHOICES = {
     "support": [-2.0, 3.0],
     "target_every": 3,
 }
-
-
-def _unusual_settings(make, names):
-    settings = {
-        name: _CHOICES[name] if name in _CHOICES else _other(taken.default)
-        for name, taken in inspect.signature(make).parameters.items()
-        if name in names
-    }
-    return {**settings, **_COMMON, "dtype": "mixed_bfloat16"}
 
 
 def _other(default):
