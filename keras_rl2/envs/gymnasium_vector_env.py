@@ -64,14 +64,10 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
     def _shield(self, ignore: bool) -> None:
         """Lets the processes ignore signals, or handle them again."""
         workers = self._workers
-        if workers is None or not worker_processes.can_be_asked(workers):
+        if workers is None:
             return
         try:
-            worker_processes.ask(
-                workers,
-                worker_processes.ignore_signals,
-                [(ignore,)] * self.num_envs,
-            )
+            worker_processes.ignore_signals(workers, ignore)
         except Exception:
             # Python would wait for these processes for ever as it exits.
             worker_processes.end_workers(workers)
@@ -178,7 +174,9 @@ class NextStepEnv(GymnasiumVectorEnv):
     def _reset(self, seed: int | None) -> Any:
         """Resets all environments, after the resets that are pending."""
         if (
-            self.pending_reset.any()
+            # Environments of a resumed run have taken none.
+            self.steps
+            and self.pending_reset.any()
             and self._workers is not None
             and not self._workers.shared_memory
         ):

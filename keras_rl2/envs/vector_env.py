@@ -442,8 +442,8 @@ def seed_layers(env: GymnasiumEnv, seed: int) -> None:
     own `reset` is reached: neither draws of wrappers from `np_random` before
     that, nor draws from any spaces, depend on the seed.
 
-    In a vector environment, environment i gets `seed + i`. In processes with a
-    custom `worker`, only `np_random` is seeded.
+    In a vector environment, environment i gets `seed + i`. In the processes of
+    an `AsyncVectorEnv`, only `np_random` is seeded.
 
     Example:
 
@@ -466,15 +466,9 @@ def seed_layers(env: GymnasiumEnv, seed: int) -> None:
         for index, each in enumerate(inner.envs):
             seed_layers(each, seed + index)
     elif isinstance(inner, AsyncVectorEnv):
-        # Few trainings need it.
-        from keras_rl2.envs import worker_processes
-
         seeds = range(seed, seed + inner.num_envs)
-        if worker_processes.can_be_asked(inner):
-            worker_processes.ask(inner, seed_layers, [*zip(seeds)])
-        else:
-            drawing = [np.random.default_rng((each, 0)) for each in seeds]
-            inner.set_attr("np_random", drawing)
+        drawing = [np.random.default_rng((each, 0)) for each in seeds]
+        inner.set_attr("np_random", drawing)
     else:
         # Some environments have it as a property that cannot be set.
         with contextlib.suppress(AttributeError):
