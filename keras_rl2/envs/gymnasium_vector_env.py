@@ -19,7 +19,6 @@ from keras_rl2.envs.errors import MismatchError
 from keras_rl2.envs.errors import WorkerError
 from keras_rl2.envs.vector_env import Step
 from keras_rl2.envs.vector_env import VectorEnvAdapter
-from keras_rl2.envs.vector_env import seed_layers
 from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
@@ -99,14 +98,6 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
     @abc.abstractmethod
     def _end_episodes(self, step: Step, info: dict[str, Any]) -> Step:
         """Returns the step as adapters report the ends of episodes."""
-
-    def _reset(self, seed: int | None) -> Any:
-        """Resets all environments."""
-        if seed is not None:
-            seed_layers(self.env, seed)
-        given = self.env.reset(seed=seed)
-        self._checks.check_reset(given, in_range=self.resets == 0)
-        return self._to_observation(given[0])
 
     def _fail(self, error: BaseException, doing: str) -> None:
         """Notes the origin of an error; names processes that are lost."""

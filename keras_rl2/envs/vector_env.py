@@ -199,9 +199,13 @@ class VectorEnvAdapter(abc.ABC):
     def _step(self, action: Tree[np.ndarray]) -> Step:
         """Steps the environment itself; see `step`."""
 
-    @abc.abstractmethod
     def _reset(self, seed: int | None) -> Any:
         """Resets the environment itself, and checks its return value."""
+        if seed is not None:
+            seed_layers(self.env, seed)
+        given = self.env.reset(seed=seed)
+        self._checks.check_reset(given, in_range=self.resets == 0)
+        return self._to_observation(given[0])
 
     def close(self) -> None:
         """Closes the environment, and ends processes that do not close."""
