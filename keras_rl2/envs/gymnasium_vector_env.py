@@ -62,14 +62,12 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
 
     def _shield(self, ignore: bool) -> None:
         """Lets the processes ignore signals, or handle them again."""
-        workers = self._workers
-        if workers is None:
-            return
-        try:
-            worker_processes.ignore_signals(workers, ignore)
-        except Exception:
-            # Python would wait for these processes for ever as it exits.
-            worker_processes.end_workers(workers)
+        if workers := self._workers:
+            try:
+                worker_processes.ignore_signals(workers, ignore)
+            except Exception:
+                # Python would wait for these processes for ever as it exits.
+                worker_processes.end_workers(workers)
 
     def close(self) -> None:
         """Closes the environments, and ends processes that do not close."""
@@ -231,14 +229,7 @@ class SameStepEnv(GymnasiumVectorEnv):
             def put(array: np.ndarray, row: Any, i: int = i) -> None:
                 array[i] = row
 
-            # An array of observations, None where no episode ended, or one
-            # tree of arrays `[B, ...]`.
-            last = (
-                given[i]
-                if isinstance(given, np.ndarray | list)
-                else map_leaves(operator.itemgetter(i), given)
-            )
-            map_leaves(put, final_observation, last)
+            map_leaves(put, final_observation, final_row(given, i))
         return observation, reward, terminated, truncated, final_observation
 
 
@@ -266,6 +257,19 @@ class ManualResetEnv(GymnasiumVectorEnv):
 
         observation = map_leaves(replaced, final_observation, first)
         return observation, reward, terminated, truncated, final_observation
+
+
+def final_row(given: Any, index: int) -> Any:
+    """Returns the last observation of an episode from `info["final_obs"]`.
+
+    Args:
+        given: An array of observations, None where no episode ended, or one
+            tree of arrays `[B, ...]`.
+        index: int. Index of the environment.
+    """
+    if isinstance(given, np.ndarray | list):
+        return given[index]
+    return map_leaves(operator.itemgetter(index), given)
 
 
 def _called(envs: Any, traceback: TracebackType | None) -> np.ndarray | None:

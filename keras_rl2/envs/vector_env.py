@@ -395,18 +395,18 @@ class EnvironmentChecks:
 
         Numbers that are not finite pass: they are checked elsewhere.
         """
-        bounds = dict(named_leaves(spaces.space_tree(self._space)))
+        leaves = dict(named_leaves(spaces.space_tree(self._space)))
         for path, array in named_leaves(arrays):
             # The width between bounds near the largest float overflows.
             with np.errstate(invalid="ignore", over="ignore"):
-                low, high, margin = _bounds(bounds[path])
+                low, high, margin = _bounds(leaves[path])
                 outside = (array < low - margin) | (array > high + margin)
             outside = outside & np.isfinite(array)
             if outside.any():
                 where = tuple(int(index) for index in np.argwhere(outside)[0])
                 raise MismatchError(
                     f"Expected {f'observation {path}'.rstrip()} from "
-                    f"{self._name} in its space, {bounds[path]}. Received: "
+                    f"{self._name} in its space, {leaves[path]}. Received: "
                     f"{array[where]} at {where}. If the environment is right, "
                     "correct its `observation_space`"
                 )
@@ -414,13 +414,10 @@ class EnvironmentChecks:
 
 def _bounds(space: Any) -> tuple[Any, Any, Any]:
     """Returns the bounds of one array, and how far outside it may lie."""
-    if isinstance(space, gymnasium.spaces.MultiBinary):
-        return 0, 1, 0
-    if isinstance(space, gymnasium.spaces.Discrete):
-        return space.start, space.start + space.n - 1, 0
-    if isinstance(space, gymnasium.spaces.MultiDiscrete):
-        return space.start, space.start + space.nvec - 1, 0
-    low, high = space.low.astype(np.float64), space.high.astype(np.float64)
+    low, high = spaces.bounds(space)
+    if not isinstance(space, gymnasium.spaces.Box):
+        return low, high, 0
+    low, high = low.astype(np.float64), high.astype(np.float64)
     margin = _MOST_WIDTHS * np.maximum(high - low, 1.0)
     is_bounded = np.isfinite(low) & np.isfinite(high)
     return low, high, np.where(is_bounded, margin, np.inf)
@@ -482,10 +479,9 @@ def seed_layers(env: GymnasiumEnv, seed: int) -> None:
 
 def _spaces(env: GymnasiumEnv | None) -> Iterator[Space[Any]]:
     """Yields the spaces of each layer, from the outermost inwards."""
-    single = ("single_action_space", "single_observation_space")
     names = ("action_space", "observation_space")
     while env is not None:
-        for name in (*names, *single) if isinstance(env, VectorEnv) else names:
+        for name in (*names, *(f"single_{each}" for each in names)):
             space = getattr(env, name, None)
             if isinstance(space, Space):
                 yield space
