@@ -257,7 +257,7 @@ class Collector:
             observation: `[B, ...]`. The last observations in that state.
         """
         self._resets_seen = -1
-        env_state.write(self._adapter, simulation["env"], observation)
+        env_state.write(self._adapter, simulation["env"])
         if not simulation["adrift"] and not simulation["not_saved"]:
             self.observation = observation
             self.has_begun = True

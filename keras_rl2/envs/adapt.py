@@ -17,10 +17,8 @@ from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.making import make_vector_env
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.envs.vector_env import Maker
-from keras_rl2.envs.vector_env import Observation
 from keras_rl2.envs.vector_env import Step
 from keras_rl2.envs.vector_env import VectorEnvAdapter
-from keras_rl2.envs.vector_env import seed_layers
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
@@ -131,11 +129,11 @@ class SingleEnv(VectorEnvAdapter):
         if self.steps == 1:
             self._checks.check_step(given)
         observation, reward, terminated, truncated, _ = given
-        observation = self._batch(observation)
+        observation = self._to_observation(observation)
         final_observation = None
         if terminated or truncated:
             final_observation = observation
-            observation = self._batch(self.env.reset()[0])
+            observation = self._to_observation(self.env.reset()[0])
         return (
             observation,
             np.array(reward, np.float32, ndmin=1),
@@ -144,19 +142,11 @@ class SingleEnv(VectorEnvAdapter):
             final_observation,
         )
 
-    def _reset(self, seed: int | None) -> Any:
-        """Resets the environment."""
-        if seed is not None:
-            seed_layers(self.env, seed)
-        given = self.env.reset(seed=seed)
-        self._checks.check_reset(given, in_range=self.resets == 0)
-        return self._batch(given[0])
-
     def _culprits(self, error: BaseException) -> np.ndarray | None:
         """Returns the only environment, `[1]`."""
         return np.ones(1, np.bool_)
 
-    def _batch(self, observation: Observation) -> Any:
+    def _to_observation(self, observation: object) -> Any:
         """Copies, since some environments write to one array for ever."""
         if self._dtype is not None:
             copy = np.array(observation, self._dtype)

@@ -2,25 +2,21 @@
 
 Gymnasium has no interface for it. Either an environment has methods of its own,
 or it is of classic control, MuJoCo or Atari, in Gymnasium's wrappers. Nothing
-is guessed: any other one begins new episodes.
+is guessed: any other one begins new episodes, and so do environments in
+processes of Gymnasium's.
 """
 
 import sys
 from collections.abc import Iterator
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from gymnasium.vector import AsyncVectorEnv
 from gymnasium.wrappers import PassiveEnvChecker
 from gymnasium.wrappers.utils import RunningMeanStd
 
-from keras_rl2.envs import worker_processes
 from keras_rl2.envs.vector_env import GymnasiumEnv
-from keras_rl2.envs.vector_env import Observation
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.saving import plain_data
-from keras_rl2.spaces.trees import map_leaves
 
 # Attributes that change from step to step, by class (subclasses may have more).
 # Of two wrappers of a name, for single and vector environments, each has some.
@@ -60,30 +56,17 @@ def read(env: VectorEnvAdapter) -> list[Any]:
 
     >>> from keras_rl2.envs.adapt import as_vector_env
     >>> env, other = (as_vector_env("Pendulum-v1") for _ in range(2))
-    >>> observation = env.reset(seed=0)
-    >>> write(other, read(env), observation)
+    >>> _ = env.reset(seed=0)
+    >>> write(other, read(env))
     >>> all(other.env.unwrapped.state == env.env.unwrapped.state)
     True
     """
     return _read_env(env.env)
 
 
-def write(
-    env: VectorEnvAdapter, state: list[Any], observation: Observation
-) -> None:
-    """Restores a state that `read` returned.
-
-    Args:
-        env: `VectorEnvAdapter` in its own state of then.
-        state: list, as returned by `read`.
-        observation: `[B, ...]`. The last observation before it was read.
-    """
+def write(env: VectorEnvAdapter, state: list[Any]) -> None:
+    """Restores a state that `read` returned."""
     _write_env(env.env, state)
-    inner = env.env.unwrapped
-    if worker_processes.can_be_asked(inner):
-        envs = range(env.num_envs)
-        rows = [map_leaves(itemgetter(i), observation) for i in envs]
-        worker_processes.end_episodes(inner, env.pending_reset, rows)
 
 
 def _read_env(env: GymnasiumEnv) -> list[Any]:
@@ -137,8 +120,6 @@ def _read(layer: Any) -> dict[str, Any]:
     state: dict[str, Any] = {"kind": type(layer).__name__}
     if _saves_itself(layer):
         return {**state, "own": layer.get_state(), "random": _random(layer)}
-    if isinstance(layer, AsyncVectorEnv):
-        return {**state, "envs": worker_processes.ask(layer, _read_env)}
     names = _names(layer)
     own = {k: v for k, v in vars(layer).items() if k in names}
     own |= {k: vars(v) for k, v in own.items() if type(v) is RunningMeanStd}
@@ -158,10 +139,6 @@ def _write(layer: Any, state: dict[str, Any]) -> None:
     """Restores the state of one wrapper, or of the environment itself."""
     if "own" in state:
         layer.set_state(state["own"])
-    if isinstance(layer, AsyncVectorEnv):
-        states = [*zip(state["envs"], strict=True)]
-        worker_processes.ask(layer, _write_env, states)
-        return
     if "envs" in state:
         for env, its in zip(layer.envs, state["envs"], strict=True):
             _write_env(env, its)

@@ -19,7 +19,6 @@ from keras_rl2.envs.errors import MismatchError
 from keras_rl2.envs.errors import WorkerError
 from keras_rl2.envs.vector_env import Step
 from keras_rl2.envs.vector_env import VectorEnvAdapter
-from keras_rl2.envs.vector_env import seed_layers
 from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
@@ -63,18 +62,12 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
 
     def _shield(self, ignore: bool) -> None:
         """Lets the processes ignore signals, or handle them again."""
-        workers = self._workers
-        if workers is None or not worker_processes.can_be_asked(workers):
-            return
-        try:
-            worker_processes.ask(
-                workers,
-                worker_processes.ignore_signals,
-                [(ignore,)] * self.num_envs,
-            )
-        except Exception:
-            # Python would wait for these processes for ever as it exits.
-            worker_processes.end_workers(workers)
+        if workers := self._workers:
+            try:
+                worker_processes.ignore_signals(workers, ignore)
+            except Exception:
+                # Python would wait for these processes for ever as it exits.
+                worker_processes.end_workers(workers)
 
     def close(self) -> None:
         """Closes the environments, and ends processes that do not close."""
@@ -103,14 +96,6 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
     @abc.abstractmethod
     def _end_episodes(self, step: Step, info: dict[str, Any]) -> Step:
         """Returns the step as adapters report the ends of episodes."""
-
-    def _reset(self, seed: int | None) -> Any:
-        """Resets all environments."""
-        if seed is not None:
-            seed_layers(self.env, seed)
-        given = self.env.reset(seed=seed)
-        self._checks.check_reset(given, in_range=self.resets == 0)
-        return self._to_observation(given[0])
 
     def _fail(self, error: BaseException, doing: str) -> None:
         """Notes the origin of an error; names processes that are lost."""
@@ -178,7 +163,9 @@ class NextStepEnv(GymnasiumVectorEnv):
     def _reset(self, seed: int | None) -> Any:
         """Resets all environments, after the resets that are pending."""
         if (
-            self.pending_reset.any()
+            # Environments of a resumed run have taken none.
+            self.steps
+            and self.pending_reset.any()
             and self._workers is not None
             and not self._workers.shared_memory
         ):
@@ -242,14 +229,7 @@ class SameStepEnv(GymnasiumVectorEnv):
             def put(array: np.ndarray, row: Any, i: int = i) -> None:
                 array[i] = row
 
-            # An array of observations, None where no episode ended, or one
-            # tree of arrays `[B, ...]`.
-            last = (
-                given[i]
-                if isinstance(given, np.ndarray | list)
-                else map_leaves(operator.itemgetter(i), given)
-            )
-            map_leaves(put, final_observation, last)
+            map_leaves(put, final_observation, final_row(given, i))
         return observation, reward, terminated, truncated, final_observation
 
 
@@ -277,6 +257,19 @@ class ManualResetEnv(GymnasiumVectorEnv):
 
         observation = map_leaves(replaced, final_observation, first)
         return observation, reward, terminated, truncated, final_observation
+
+
+def final_row(given: Any, index: int) -> Any:
+    """Returns the last observation of an episode from `info["final_obs"]`.
+
+    Args:
+        given: An array of observations, None where no episode ended, or one
+            tree of arrays `[B, ...]`.
+        index: int. Index of the environment.
+    """
+    if isinstance(given, np.ndarray | list):
+        return given[index]
+    return map_leaves(operator.itemgetter(index), given)
 
 
 def _called(envs: Any, traceback: TracebackType | None) -> np.ndarray | None:

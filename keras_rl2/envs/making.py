@@ -25,6 +25,7 @@ from gymnasium.vector import VectorEnv
 from gymnasium.vector.utils import create_empty_array
 
 from keras_rl2.basics import arguments
+from keras_rl2.envs.gymnasium_vector_env import final_row
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.supported import action_spec
 from keras_rl2.spaces.trees import map_leaves
@@ -348,7 +349,8 @@ class FirstOfVectorEnv(gymnasium.Env[Any, Any]):
         seen = _first(observation)
         self._ended = bool(terminated[0] or truncated[0])
         if self._ended and self._mode is AutoresetMode.SAME_STEP:
-            self._start, seen = seen, _last(info["final_obs"])
+            final = final_row(info["final_obs"], 0)
+            self._start, seen = seen, map_leaves(np.array, final)
         self._seen = seen
         ends = bool(terminated[0]), bool(truncated[0])
         return seen, float(reward[0]), *ends, info
@@ -402,10 +404,3 @@ def _batch_of_one(spec: ArraySpec, array: np.ndarray) -> np.ndarray:
 def _first(batch: np.ndarray) -> Any:
     """Returns a copy of the first row of each array."""
     return map_leaves(lambda array: np.array(array[0]), batch)
-
-
-def _last(final: Any) -> Any:
-    """Returns a copy of the only last observation."""
-    if isinstance(final, np.ndarray):
-        return map_leaves(np.array, final[0])
-    return _first(final)

@@ -204,9 +204,13 @@ class VectorEnvAdapter(abc.ABC):
     def _step(self, action: Tree[np.ndarray]) -> Step:
         """Steps the environment itself; see `step`."""
 
-    @abc.abstractmethod
     def _reset(self, seed: int | None) -> Any:
         """Resets the environment itself, and checks its return value."""
+        if seed is not None:
+            seed_layers(self.env, seed)
+        given = self.env.reset(seed=seed)
+        self._checks.check_reset(given, in_range=self.resets == 0)
+        return self._to_observation(given[0])
 
     def close(self) -> None:
         """Closes the environment, and ends processes that do not close."""
@@ -396,18 +400,18 @@ class EnvironmentChecks:
 
         Numbers that are not finite pass: they are checked elsewhere.
         """
-        bounds = dict(named_leaves(spaces.space_tree(self._space)))
+        leaves = dict(named_leaves(spaces.space_tree(self._space)))
         for path, array in named_leaves(arrays):
             # The width between bounds near the largest float overflows.
             with np.errstate(invalid="ignore", over="ignore"):
-                low, high, margin = _bounds(bounds[path])
+                low, high, margin = _bounds(leaves[path])
                 outside = (array < low - margin) | (array > high + margin)
             outside = outside & np.isfinite(array)
             if outside.any():
                 where = tuple(int(index) for index in np.argwhere(outside)[0])
                 raise MismatchError(
                     f"Expected {f'observation {path}'.rstrip()} from "
-                    f"{self._name} in its space, {bounds[path]}. Received: "
+                    f"{self._name} in its space, {leaves[path]}. Received: "
                     f"{array[where]} at {where}. If the environment is right, "
                     "correct its `observation_space`"
                 )
@@ -415,13 +419,10 @@ class EnvironmentChecks:
 
 def _bounds(space: Any) -> tuple[Any, Any, Any]:
     """Returns the bounds of one array, and how far outside it may lie."""
-    if isinstance(space, gymnasium.spaces.MultiBinary):
-        return 0, 1, 0
-    if isinstance(space, gymnasium.spaces.Discrete):
-        return space.start, space.start + space.n - 1, 0
-    if isinstance(space, gymnasium.spaces.MultiDiscrete):
-        return space.start, space.start + space.nvec - 1, 0
-    low, high = space.low.astype(np.float64), space.high.astype(np.float64)
+    low, high = spaces.bounds(space)
+    if not isinstance(space, gymnasium.spaces.Box):
+        return low, high, 0
+    low, high = low.astype(np.float64), high.astype(np.float64)
     margin = _MOST_WIDTHS * np.maximum(high - low, 1.0)
     is_bounded = np.isfinite(low) & np.isfinite(high)
     return low, high, np.where(is_bounded, margin, np.inf)
@@ -447,8 +448,8 @@ def seed_layers(env: GymnasiumEnv, seed: int) -> None:
     own `reset` is reached: neither draws of wrappers from `np_random` before
     that, nor draws from any spaces, depend on the seed.
 
-    In a vector environment, environment i gets `seed + i`. In processes with a
-    custom `worker`, only `np_random` is seeded.
+    In a vector environment, environment i gets `seed + i`. In the processes of
+    an `AsyncVectorEnv`, only `np_random` is seeded.
 
     Example:
 
@@ -471,15 +472,9 @@ def seed_layers(env: GymnasiumEnv, seed: int) -> None:
         for index, each in enumerate(inner.envs):
             seed_layers(each, seed + index)
     elif isinstance(inner, AsyncVectorEnv):
-        # Few trainings need it.
-        from keras_rl2.envs import worker_processes
-
         seeds = range(seed, seed + inner.num_envs)
-        if worker_processes.can_be_asked(inner):
-            worker_processes.ask(inner, seed_layers, [*zip(seeds)])
-        else:
-            drawing = [np.random.default_rng((each, 0)) for each in seeds]
-            inner.set_attr("np_random", drawing)
+        drawing = [np.random.default_rng((each, 0)) for each in seeds]
+        inner.set_attr("np_random", drawing)
     else:
         # Some environments have it as a property that cannot be set.
         with contextlib.suppress(AttributeError):
@@ -489,10 +484,9 @@ def seed_layers(env: GymnasiumEnv, seed: int) -> None:
 
 def _spaces(env: GymnasiumEnv | None) -> Iterator[Space[Any]]:
     """Yields the spaces of each layer, from the outermost inwards."""
-    single = ("single_action_space", "single_observation_space")
     names = ("action_space", "observation_space")
     while env is not None:
-        for name in (*names, *single) if isinstance(env, VectorEnv) else names:
+        for name in (*names, *(f"single_{each}" for each in names)):
             space = getattr(env, name, None)
             if isinstance(space, Space):
                 yield space

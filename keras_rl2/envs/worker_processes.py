@@ -1,25 +1,13 @@
-"""The processes of `gymnasium.vector.AsyncVectorEnv`.
-
-Gymnasium calls methods and sets attributes of the environments there, and
-pickles both by name. To call other functions, `gymnasium.Env` gets one more
-attribute, in these processes only: setting it calls a function with the
-environment, and getting it returns the result.
-"""
+"""The processes of `gymnasium.vector.AsyncVectorEnv`."""
 
 import signal
 import threading
-from collections.abc import Callable
-from collections.abc import Sequence
 from typing import Any
 from typing import TypeAlias
 
-import cloudpickle
-import gymnasium
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv
-from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv
-from gymnasium.vector.utils import create_empty_array
 
 from keras_rl2.envs.errors import WorkerError
 
@@ -30,7 +18,6 @@ _SECONDS_TO_TELL = 5.0
 # Pipes break a moment before their process is gone.
 _SECONDS_TO_END = 1.0
 
-_NAME = "keras_rl2_call"
 # Handlers of this process that are out of use while signals are ignored.
 _handlers: dict[int, Any] = {}
 
@@ -129,110 +116,32 @@ def _kill(env: Workers) -> None:
         process.kill()
 
 
-def can_be_asked(env: object) -> bool:
-    """Returns whether an environment runs in processes of Gymnasium's own."""
-    return isinstance(env, AsyncVectorEnv) and env.worker is None
+def ignore_signals(env: Workers, ignore: bool) -> None:
+    """Lets all processes ignore SIGINT and SIGTERM, or handle them again.
 
-
-def ask(
-    env: Workers,
-    function: Callable[..., Any],
-    arguments: Sequence[tuple[Any, ...]] | None = None,
-) -> list[Any]:
-    """Calls a function in each process, with its environment."""
-    if not can_be_asked(env):
-        raise ValueError(
-            "Expected environments in processes with Gymnasium's own `worker`. "
-            f"Received: worker={env.worker}"
-        )
-    if arguments is None:
-        arguments = [()] * env.num_envs
-    calls = [(cloudpickle.dumps(function), *each) for each in arguments]
-    try:
-        env.call("has_wrapper_attr", _Name())
-        env.set_attr(_NAME, calls)
-        answers = env.get_attr(_NAME)
-    except KeyboardInterrupt as error:
-        # Gymnasium raises the error here that has ended a process.
-        if not failed_workers(env).any():
-            raise
-        raise RuntimeError("Ctrl-C has ended processes") from error
-    for index, (went_well, answer) in enumerate(answers):
-        if not went_well:
-            raise RuntimeError(f"{answer}, in environment {index}")
-    return [answer for _, answer in answers]
-
-
-def end_episodes(
-    env: Workers, ended: np.ndarray, observations: Sequence[Any]
-) -> None:
-    """Lets environments begin new episodes with the next step, or continue.
-
-    A process resets an environment if the step before has ended an episode,
-    which cannot be set from outside. Therefore each process takes one step that
-    changes nothing.
+    Processes with a `worker` of a user continue to handle them.
     """
-    if env.autoreset_mode is not AutoresetMode.NEXT_STEP:
-        return
-    ask(env, _pretend, [*zip(ended.tolist(), observations, strict=True)])
-    env.step(create_empty_array(env.single_action_space, env.num_envs))
+    if env.worker is None:
+        # A method of each environment that only reads.
+        env.call("has_wrapper_attr", _Signals(ignore))
 
 
-def ignore_signals(env: object, ignore: bool) -> None:
+class _Signals:
+    """The name of no attribute, which sets signal handlers when unpickled."""
+
+    def __init__(self, ignore: bool) -> None:
+        self._ignore = ignore
+
+    def __reduce__(self) -> Any:
+        return _set_handlers, (self._ignore,)
+
+
+def _set_handlers(ignore: bool) -> str:
     """Ignores SIGINT and SIGTERM in this process, or handles them again."""
-    del env
     if ignore:
         for number in (signal.SIGINT, signal.SIGTERM):
             before = signal.signal(number, signal.SIG_IGN)
             _handlers.setdefault(number, before)
-        return
-    while _handlers:
+    while _handlers and not ignore:
         signal.signal(*_handlers.popitem())
-
-
-class _Name(str):
-    """The attribute's name, which defines the attribute when unpickled."""
-
-    __slots__ = ()
-
-    def __new__(cls) -> "_Name":
-        return super().__new__(cls, _NAME)
-
-    def __reduce__(self) -> Any:
-        return _add_name, ()
-
-
-class _Called:
-    """An attribute that calls the function it is set to."""
-
-    answer: Any = (True, None)
-
-    def __get__(self, env: object, kind: type) -> Any:
-        return self.answer
-
-    def __set__(self, env: object, call: tuple[Any, ...]) -> None:
-        # An error would end the process.
-        try:
-            function = cloudpickle.loads(call[0])
-            self.answer = True, function(env, *call[1:])
-        except Exception as error:
-            self.answer = False, repr(error)
-
-
-def _add_name() -> str:
-    """Defines the attribute for environments of this process."""
-    if not hasattr(gymnasium.Env, _NAME):
-        setattr(gymnasium.Env, _NAME, _Called())
-    return _NAME
-
-
-def _pretend(
-    env: gymnasium.Env[Any, Any], ended: bool, observation: object
-) -> None:
-    """Replaces the next step of an environment by one without effect."""
-
-    def step(action: object) -> Any:
-        del env.step
-        return observation, 0.0, ended, False, {}
-
-    vars(env)["step"] = step
+    return ""

@@ -9,14 +9,13 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box
-from gymnasium.spaces import Discrete
-from gymnasium.spaces import MultiDiscrete
 
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.replay_buffer import complete_windows
 from keras_rl2.data.replay_buffer import largest_return
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.supported import bounds
 from keras_rl2.spaces.supported import space_tree
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
@@ -100,7 +99,10 @@ class Episodes:
                     f"Expected numbers of the kind of {each} as actions in "
                     f"{self.name}. Received: dtype {array.dtype}"
                 )
-            low, high = _bounds(each)
+            low, high = bounds(each)
+            if isinstance(each, Box):
+                low = low - _ROUNDING * (1.0 + np.abs(low))
+                high = high + _ROUNDING * (1.0 + np.abs(high))
             outside = (array < low) | (array > high)
             self._refuse(array, outside, f"actions within {each}")
 
@@ -109,7 +111,7 @@ class Episodes:
         given = dict(named_leaves(self.observation))
         for path, each in named_leaves(space_tree(space)):
             if not isinstance(each, Box):
-                low, high = _bounds(each)
+                low, high = bounds(each)
                 outside = (given[path] < low) | (given[path] > high)
                 self._refuse(given[path], outside, f"observations of {each}")
 
@@ -252,18 +254,6 @@ def _check_arrays(given: Mapping[str, Any], name: str) -> None:
             f"{_NEXT} of the shapes of observations. Received: "
             f"{', '.join(f'{path} {shape}' for path, shape in shapes.items())}"
         )
-
-
-def _bounds(space: gymnasium.Space[Any]) -> tuple[Any, Any]:
-    """Returns the lowest and the highest numbers of a space."""
-    if isinstance(space, Box):
-        low = space.low - _ROUNDING * (1.0 + np.abs(space.low))
-        return low, space.high + _ROUNDING * (1.0 + np.abs(space.high))
-    if isinstance(space, Discrete):
-        return space.start, space.start + space.n - 1
-    if isinstance(space, MultiDiscrete):
-        return space.start, space.start + space.nvec - 1
-    return 0, 1
 
 
 # Rows of a trajectory for an agent's statistics.

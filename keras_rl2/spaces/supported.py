@@ -50,6 +50,23 @@ def space_tree(space: Space[Any]) -> Tree[Space[Any]]:
     return space
 
 
+def bounds(leaf: Space[Any]) -> tuple[Any, Any]:
+    """Returns the lowest and the highest numbers of one array of a space.
+
+    Example:
+
+    >>> bounds(Discrete(4, start=1))
+    (1, 4)
+    """
+    if isinstance(leaf, Box):
+        return leaf.low, leaf.high
+    if isinstance(leaf, Discrete):
+        return int(leaf.start), int(leaf.start + leaf.n - 1)
+    if isinstance(leaf, MultiDiscrete):
+        return leaf.start, leaf.start + leaf.nvec - 1
+    return 0, 1
+
+
 def action_spec(space: Space[Any]) -> Tree[ArraySpec]:
     """Returns shape and dtype of each array of an action, as declared.
 

@@ -191,19 +191,14 @@ def _own(noise: StepNoise, share: slice) -> StepNoise:
 
 def _state_of(collected: Collected) -> dict[str, Any]:
     """Returns a rollout as plain data."""
-    return plain_data.copied(
-        {
-            "trajectory": collected.trajectory.arrays(),
-            "lost": collected.lost,
-            "pending_reset": collected.pending_reset,
-        }
-    )
+    arrays = collected.trajectory.arrays()
+    return plain_data.copied({**vars(collected), "trajectory": arrays})
 
 
 def _of_state(state: dict[str, Any]) -> Collected:
     """Returns the rollout that `_state_of` was given."""
     trajectory = Trajectory(**state["trajectory"])
-    return Collected(trajectory, state["lost"], state["pending_reset"])
+    return Collected(**{**state, "trajectory": trajectory})
 
 
 def _joined(parts: list[Collected], shares: Sequence[slice]) -> Collected:

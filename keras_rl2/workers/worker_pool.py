@@ -10,6 +10,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import Future
 from typing import Any
 from typing import NoReturn
 
@@ -106,30 +107,23 @@ def _kill(links: Sequence[Link], owner: int) -> None:
 
 # Compared by identity: arrays in it cannot be compared.
 @dataclasses.dataclass(eq=False)
-class Call:
-    """A call of a worker's method, under way or answered.
+class Call(Future[Any]):
+    """A call of a worker's method; its result is the answer.
 
     Attributes:
         method: str. Name of the method.
         arguments: tuple. Its arguments.
         seconds: float or None. Time limit.
         own: bool. Whether no caller waits for it.
-        answer: Return value of the method.
-        error: Exception or None. Error of the method.
-        done: bool. Whether it has been answered.
     """
 
     method: str
     arguments: tuple[Any, ...]
     seconds: float | None
     own: bool = False
-    answer: Any = None
-    error: Exception | None = None
-    done: bool = False
 
-    def end(self, answer: Any = None, error: Exception | None = None) -> None:
-        """Sets the answer, or an error in place of it."""
-        self.answer, self.error, self.done = answer, error, True
+    def __post_init__(self) -> None:
+        super().__init__()
 
 
 @dataclasses.dataclass(eq=False)
@@ -167,7 +161,7 @@ class _Process:
                 logger.debug("A worker is gone: %s", error)
             except Exception as error:
                 # For example, arguments that cannot be pickled.
-                self.calls.popleft().end(error=error)
+                self.calls.popleft().set_exception(error)
                 continue
             return
 
@@ -255,15 +249,12 @@ class WorkerPool:
     def gather(self, calls: Sequence[Call]) -> list[Any]:
         """Waits for answers."""
         try:
-            while not all(call.done for call in calls):
+            while not all(call.done() for call in calls):
                 self._receive()
         except BaseException as error:
             self.break_off(error)
             raise
-        for call in calls:
-            if call.error is not None:
-                raise call.error
-        return [call.answer for call in calls]
+        return [call.result() for call in calls]
 
     def break_off(self, error: BaseException) -> None:
         """Ends all processes after an interruption, for example by Ctrl-C.
@@ -277,7 +268,7 @@ class WorkerPool:
             process.link.kill()
             for call in process.calls:
                 broken = WorkerError("Expected an answer. Received: a break")
-                call.end(error=broken)
+                call.set_exception(broken)
         self._processes.clear()
 
     def close(self) -> None:
@@ -376,10 +367,10 @@ class WorkerPool:
         call = process.calls.popleft()
         process.send_first()
         if well:
-            call.end(answer)
+            call.set_result(answer)
         else:
-            call.end(error=unpacked_error(answer))
+            call.set_exception(unpacked_error(answer))
         if call.method == "collect":
             self._losses_in_a_row[process.index] = 0
-        if call.own and call.error is not None:
-            raise call.error
+        if call.own:
+            call.result()

@@ -116,27 +116,34 @@ def test_workers_begin_new_episodes_with_a_warning(tmp_path):
     assert resumed["epoch"] == whole["epoch"] == [*range(EPOCHS)]
 
 
-def test_a_signal_to_all_processes_of_a_job(tmp_path):
-    def env():
-        return in_processes([normalized_walk, Walk])
+def test_a_round_is_finished_after_a_signal_to_all_processes(tmp_path):
+    env = in_processes([Walk, Walk])
+    step, steps = env.step, []
 
-    made = []
-
-    def keep():
-        made.append(env())
-        return made[-1]
-
-    def tell_all(epoch, logs):
-        if epoch == 1:
-            for process in made[-1].processes:
+    def signalled_step(actions):
+        steps.append(actions)
+        # In the second round, of 7 steps.
+        if len(steps) == 10:
+            for process in env.processes:
                 os.kill(process.pid, signal.SIGTERM)
             signal.raise_signal(signal.SIGTERM)
+        return step(actions)
 
-    tells = keras.callbacks.LambdaCallback(on_epoch_begin=tell_all)
-    whole = trained(env, tmp_path / "whole")
-    with pytest.raises(SystemExit):
-        trained(keep, tmp_path / "told", tells)
-    np.testing.assert_equal(trained(env, tmp_path / "told"), whole)
+    env.step = signalled_step
+    warns = functools.partial(
+        pytest.warns, UserWarning, match="AsyncVectorEnv has no methods"
+    )
+    with warns(), pytest.raises(SystemExit):
+        trained(env, tmp_path)
+    assert len(steps) == 14
+    epochs = []
+    counts = keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda epoch, logs: epochs.append(epoch)
+    )
+    with warns():
+        resumed = trained(in_processes([Walk, Walk]), tmp_path, counts)
+    assert epochs == [2]
+    assert resumed["epoch"] == [*range(EPOCHS)]
 
 
 def test_processes_heed_signals_after_training(tmp_path):
@@ -145,7 +152,8 @@ def test_processes_heed_signals_after_training(tmp_path):
     agent = rl.A2C.for_env(env, hidden=(4,), seed=0)
     agent.compile(run_eagerly=True)
     checkpoint = rl.callbacks.Checkpoint(tmp_path, every_steps=1)
-    agent.fit(data, callbacks=[checkpoint], verbose=0)
+    with pytest.warns(UserWarning, match="AsyncVectorEnv has no methods"):
+        agent.fit(data, callbacks=[checkpoint], verbose=0)
     told, other = env.processes
     told.terminate()
     told.join(60.0)

@@ -14,7 +14,7 @@ from support import checkpointed
 @pytest.mark.parametrize(
     ("case", "kills"),
     # Each process compiles the rounds in the graph.
-    [("PPO", 6), ("DQN", 6), ("Processes", 6), ("Graph", 3)],
+    [("PPO", 6), ("DQN", 6), ("Graph", 3)],
 )
 def test_at_environment_steps_and_within_the_writing_of_files(
     case, kills, tmp_path

@@ -103,6 +103,21 @@ def test_reset_while_an_async_env_has_a_reset_pending():
         env.close()
 
 
+def test_new_processes_are_reset_although_a_resumed_run_had_resets_pending():
+    env = as_vector_env(
+        AsyncVectorEnv(
+            thunks(CountingEnv, 2), shared_memory=False, context="fork"
+        )
+    )
+    try:
+        env.set_state({"pending_reset": [True, True], "resets": 3})
+        # Without a step before it, which `OrderEnforcing` would refuse.
+        np.testing.assert_array_equal(env.reset()[:, 2], [0, 0])
+        assert not env.pending_reset.any()
+    finally:
+        env.close()
+
+
 def test_terminated_and_truncated_at_once_are_both_kept():
     def make(index):
         return TimeLimit(CountingEnv(lengths=(3,), truncates=(False,)), 3)

@@ -20,13 +20,10 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import keras
 import numpy as np
 import tensorflow as tf
-from gymnasium.vector import AsyncVectorEnv
 
 import keras_rl2 as rl
 from keras_rl2.envs import VectorEnvAdapter
 from keras_rl2.saving import plain_data
-from support.kept_envs import Walk
-from support.kept_envs import normalized_walk
 
 EPOCHS = 6
 # What writes a checkpoint, in turn.
@@ -92,11 +89,6 @@ def cql():
         recorded, batch_size=16, updates_per_epoch=100, seed=0
     )
     return agent, data
-
-
-def processes():
-    env = AsyncVectorEnv([normalized_walk, Walk], context="fork")
-    return rl.PPO.for_env(env, hidden=(8,), seed=0), rollouts(env)
 
 
 def graph():
@@ -199,8 +191,7 @@ def train(case, directory, events):
 
 def made(case):
     """Makes an agent and its data."""
-    further = {"Processes": processes, "Graph": graph}
-    agent, data = {**CASES, **further}[case]()
+    agent, data = {**CASES, "Graph": graph}[case]()
     # Compiling would take longer than all else.
     agent.compile(jit_compile=False)
     return agent, data
