@@ -180,7 +180,7 @@ def test_one_pass_equals_two(mode, jit_compile, settings):
         *slow(AutoresetMode.SAME_STEP, AutoresetMode.DISABLED),
     ],
 )
-def test_what_is_not_finite_changes_no_weight(mode):
+def test_non_finite_values_change_no_weight(mode):
     # Step 10 is the last of an episode: its observation is a final one.
     makers = [lambda: NonFiniteEnv(-1), lambda: NonFiniteEnv(10, "observation")]
     env = as_vector_env(SyncVectorEnv(makers, autoreset_mode=mode))

@@ -212,7 +212,9 @@ def test_total_steps_are_those_of_this_call():
 
 
 @over_datasets
-def test_what_is_no_dataset_or_one_of_another_kind(case, env, agent):
+def test_fit_refuses_other_objects_and_datasets_of_another_kind(
+    case, env, agent
+):
     other = make_replay(env) if case.on_policy else make_rollouts(env)
     wanted = type(case.make_dataset(env)).__name__
     for given, named in (
@@ -261,7 +263,7 @@ def test_an_unknown_argument_names_the_nearest():
     )
 
 
-def test_what_an_algorithm_settles_itself_is_not_taken():
+def test_for_env_refuses_arguments_that_the_algorithm_fixes():
     for name, argument in (
         *(("PPO", "tau"), ("A2C", "tau"), ("DDPG", "policy_delay")),
         ("REINFORCE", "gae_lambda"),

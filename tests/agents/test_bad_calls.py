@@ -369,7 +369,7 @@ def complaint(call, arguments):
     return "said nothing"
 
 
-def test_what_cannot_be_meant_is_refused(things, tmp_path, monkeypatch):
+def test_invalid_arguments_are_refused(things, tmp_path, monkeypatch):
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
@@ -386,7 +386,7 @@ def test_what_cannot_be_meant_is_refused(things, tmp_path, monkeypatch):
     assert list(here.iterdir()) == []
 
 
-def test_nothing_is_changed_by_what_is_refused():
+def test_refused_calls_leave_the_agent_unchanged():
     agent = make_eager_agent(EVERY_AGENT["PPO"], make_env())
     rollouts = make_rollouts(make_env())
     before, optimizer = weights_of(agent), agent.optimizer

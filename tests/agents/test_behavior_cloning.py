@@ -158,7 +158,7 @@ def test_standard_deviations_of_the_network():
     assert len(agent.trainable_variables) == 2
 
 
-def test_what_it_does_not_take():
+def test_invalid_arguments_and_networks_are_refused():
     env = make_env()
     for name in ("tau", "target_every"):
         with pytest.raises(TypeError, match=name):

@@ -60,7 +60,7 @@ def assert_close(weights, expected):
     "family",
     ["on-policy", *slow(*(each for each in FAMILIES if each != "on-policy"))],
 )
-def test_by_default_it_learns_what_it_learns_without_a_graph(
+def test_default_compilation_trains_the_weights_of_eager_training(
     family, expected, monkeypatch
 ):
     monkeypatch.setattr(round_execution, "_PAYING_UPDATES", 2)

@@ -51,7 +51,7 @@ def trained(make, kind, updates=3, **settings):
 # One name for both.
 
 
-def test_for_env_makes_what_the_actions_ask_for():
+def test_for_env_makes_the_class_of_the_action_space():
     for kind, make in (("discrete", DiscreteCQL), ("box", BoxCQL)):
         agent = rl.CQL.for_env(make_env(PAIRS[kind]), hidden=(4,), seed=0)
         assert type(agent) is make
@@ -59,7 +59,7 @@ def test_for_env_makes_what_the_actions_ask_for():
         assert isinstance(agent, PLAIN[kind])
 
 
-def test_what_does_not_fit():
+def test_invalid_spaces_and_arguments_are_refused():
     with raises("an action space that CQL can act in", "MultiBinary"):
         rl.CQL.for_env(make_env("act_multi_binary"))
     # Arguments of the other kind, and of none.
@@ -80,7 +80,7 @@ def test_what_does_not_fit():
 # The update.
 
 
-def test_without_its_penalty_it_is_what_it_is_made_of():
+def test_alpha_of_zero_trains_the_plain_algorithm():
     for kind, settings in (
         ("box", {}),
         ("discrete", {"loss": "huber", "double": True, "dueling": True}),
@@ -110,7 +110,7 @@ def test_the_penalty_of_choices_by_hand():
     assert logs["loss"] == pytest.approx(expected, rel=1e-5)
 
 
-def test_the_penalty_is_over_what_is_allowed():
+def test_the_penalty_is_over_allowed_actions():
     observation = spaces.Dict(
         {"place": VECTOR, "action_mask": spaces.MultiBinary(3)}
     )

@@ -76,7 +76,7 @@ def test_no_noise_at_all_is_possible():
     assert len(again.critics) == 1
 
 
-def test_what_it_cannot_do_is_refused():
+def test_invalid_spaces_networks_and_noise_are_refused():
     with pytest.raises(ValueError, match="DDPG can act in, Box"):
         rl.DDPG.for_env("CartPole-v1")
     unbounded = PROBES[1](spaces.Box(-np.inf, 1.0, (1,), np.float32))

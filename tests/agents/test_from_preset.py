@@ -45,7 +45,7 @@ def test_a_subclass_has_the_presets_of_its_algorithm():
     assert type(Mine.from_preset("CartPole-v1")) is Mine
 
 
-def test_what_is_no_preset_of_the_algorithm_is_refused():
+def test_presets_of_other_algorithms_are_refused():
     other = rl.presets.find("DQN", "CartPole-v1")
     for kind, given, message in (
         (rl.PPO, other, "preset for PPO"),

@@ -114,7 +114,7 @@ def modes_of_calls(agent, function):
 
 
 @by_losses
-def test_an_update_calls_what_it_trains_in_training_mode(name):
+def test_an_update_calls_trained_networks_in_training_mode(name):
     agent, batch = agent_with(name, Recording)
     # Before the first one, targets are made equal to what they follow.
     update(agent, batch)
@@ -185,7 +185,7 @@ def test_the_gradient_is_that_of_training_mode(name):
     ("name", "settings"),
     [("PPO", {"normalize_advantages": True}), *slow(("APPO", {}))],
 )
-def test_no_gradient_through_what_was_prepared(name, settings):
+def test_no_gradient_flows_through_prepared_samples(name, settings):
     """Not through advantages, nor old log-probabilities, values, returns."""
     agent, batch = small_plain_agent(ACTOR_CRITICS[name], **settings)
     held = [batch[key] for key in ("advantage", "log_prob", "value", "returns")]

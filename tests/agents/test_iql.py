@@ -212,7 +212,7 @@ def test_a_second_optimizer_owns_critics_and_values():
         assert (network.get_weights()[0] != old[0]).any()
 
 
-def test_what_does_not_fit():
+def test_invalid_arguments_and_networks_are_refused():
     for name, value in (
         ("expectile", 1.5),
         ("inverse_temperature", -1.0),

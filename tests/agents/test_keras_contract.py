@@ -137,7 +137,7 @@ def test_methods_that_are_never_called_are_refused():
         assert all(hasattr(plain, each) for each in named)
 
 
-def test_an_own_train_step_may_call_what_keras_calls():
+def test_a_train_step_of_a_subclass_may_call_compute_loss():
     def train_step(self, data):
         return {"own": self.compute_loss(data)}
 
@@ -153,7 +153,7 @@ def test_an_own_train_step_may_call_what_keras_calls():
         agent.fit(make_rollouts(make_env()), verbose=0)
 
 
-def test_what_is_predicted_is_what_call_gives():
+def test_predictions_equal_the_outputs_of_call():
     def predict_step(self, data):
         return -super(type(self), self).predict_step(data)
 
@@ -213,7 +213,7 @@ def test_sample_weights_are_weights_of_the_minibatch(name):
     assert differ(one, whole)
 
 
-def test_what_means_nothing_beside_a_minibatch_is_refused():
+def test_train_on_batch_refuses_arguments_without_meaning():
     agent, batch = small_agent(EVERY_AGENT["PPO"])
     before = weights_of(agent)
     for arguments, message in (
@@ -228,7 +228,7 @@ def test_what_means_nothing_beside_a_minibatch_is_refused():
     assert_equal_weights(agent, before)
 
 
-def test_fit_refuses_what_means_nothing():
+def test_fit_refuses_arguments_without_meaning():
     agent = make_eager_agent(EVERY_AGENT["PPO"], make_env())
     rollouts = make_rollouts(make_env())
     for name in ("steps_per_epoch", "class_weight", "batch_size", "y"):
@@ -298,7 +298,7 @@ def test_a_layer_frozen_between_two_fits_stays():
 
 
 @pytest.mark.parametrize("name", ["PPO", *slow("SAC", "TD3", "CrossQ")])
-def test_what_is_thawed_is_compiled_anew(name):
+def test_unfrozen_layers_require_a_new_compile(name):
     case = EVERY_AGENT[name]
     agent = make_eager_agent(case, make_env(case.pair))
     layer = agent.acting_networks[0].layers[-1]
@@ -389,7 +389,7 @@ def test_an_update_wants_an_optimizer():
 # Keras' other verbs.
 
 
-def test_what_is_refused_of_keras():
+def test_unsupported_methods_of_keras_are_refused():
     agent = make_agent(EVERY_AGENT["PPO"], make_env())
     message = r"`evaluate.env.`.*`test_on_batch` of PPO"
     with pytest.raises(NotImplementedError, match=message):

@@ -272,7 +272,7 @@ def test_a_loss_scale_falls_and_is_no_fault_of_the_data(case):
         assert int(agent.skipped.in_a_row) == in_a_row
 
 
-def test_priorities_of_a_skipped_update_stay_what_they_are():
+def test_td_errors_of_a_skipped_update_are_nan():
     case = EVERY_AGENT["DQN"]
     env = numbers_env(case)
     agent = make_eager_agent(case, env, loss="mse")

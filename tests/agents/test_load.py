@@ -95,7 +95,7 @@ def test_layers_of_the_user(tmp_path):
     assert isinstance(rl.load(path, {"Mine": Mine}), rl.REINFORCE)
 
 
-def test_what_is_no_agent(tmp_path):
+def test_files_without_an_agent_are_refused(tmp_path):
     path = tmp_path / "model.keras"
     keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)]).save(path)
     with refusal("a Sequential, which is no agent"):

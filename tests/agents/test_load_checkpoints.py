@@ -122,7 +122,7 @@ class TestRefused:
         with self.refusal("has no config of its agent"):
             rl.load(tmp_path)
 
-    def test_what_is_no_agent(self, tmp_path):
+    def test_a_checkpoint_of_another_class_is_refused(self, tmp_path):
         made_from = '{"class_name": "Dense", "module": "keras.layers"}'
         state = {"model": made_from, "agent": {"variables": []}}
         CheckpointFolder(tmp_path).write(state)

@@ -157,7 +157,7 @@ def test_nothing_forbidden_in_act(name):
     assert (actions - 1 != free).mean() > 0.3
 
 
-def test_log_probs_and_entropies_are_of_what_is_allowed():
+def test_log_probs_and_entropies_are_over_allowed_actions():
     agent, _ = take("SAC", vector(MaskedEnv))
     batch = masked_batch(count=50)
     actions, log_prob = agent.act(batch, return_log_prob=True)
@@ -250,7 +250,7 @@ def bind(agent, actions=3):
     return agent
 
 
-def test_the_target_of_dqn_is_the_best_of_what_is_allowed():
+def test_the_target_of_dqn_is_the_best_allowed_action():
     # Q' = (1, 5, 3) values, γ = 1/2; Q = (0, 1, 2) chooses if it is double.
     # The end of a game allows nothing and is worth nothing.
     for double, targets in (
@@ -279,7 +279,7 @@ def test_the_target_of_dqn_is_the_best_of_what_is_allowed():
         *slow(("categorical", True), ("quantile", False)),
     ],
 )
-def test_targets_of_distributions_are_of_what_is_allowed(
+def test_targets_of_distributions_are_over_allowed_actions(
     distributional, double
 ):
     """Two atoms each, at 0 and 10: the third action is best, the first worst.
@@ -308,7 +308,7 @@ def test_targets_of_distributions_are_of_what_is_allowed(
         assert losses["masked"] != pytest.approx(losses["free"], rel=1e-3)
 
 
-def test_values_of_sac_are_those_of_what_is_allowed():
+def test_values_of_sac_are_over_allowed_actions():
     """V = Σ π (min Q - α log π) over two of three actions."""
     critics = [linear_q([1, 5, 3]), linear_q([2, 9, 2])]
     agent = bind(rl.SAC(linear_q([0, 7, np.log(3)]), critics, temperature=0.5))

@@ -238,7 +238,7 @@ def test_resets_within_a_sequence_are_not_learned_from():
     np.testing.assert_array_equal(batch["weight"], expected)
 
 
-def test_what_was_cut_off_is_valued_with_its_memory():
+def test_truncated_episodes_are_valued_with_their_memory():
     agent, rollouts = cut_off("SameStep")
     trajectory = rollouts.collect()
     samples, _ = agent.prepare(trajectory)
@@ -299,7 +299,7 @@ def test_states_and_sequences_have_to_fit():
         rollouts.bind(agent)
 
 
-def test_agents_without_memory_refuse_what_needs_one():
+def test_agents_without_memory_refuse_states_and_sequences():
     for kind in (rl.SAC, rl.TD3):
         with pytest.raises(ValueError, match="memory"):
             kind.for_env("Pendulum-v1", memory=keras.layers.LSTMCell(4))

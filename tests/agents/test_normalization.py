@@ -96,7 +96,7 @@ def test_statistics_equal_numpys(name):
 
 
 @pytest.mark.parametrize("name", ["TD3", *slow("SAC")])
-def test_targets_have_the_statistics_of_what_they_follow(name):
+def test_target_networks_copy_the_statistics_of_their_sources(name):
     """They are copied and not averaged: a mean of means fits no rows."""
     agent, _, _ = trained(name)
     for target, source in agent.target_pairs:

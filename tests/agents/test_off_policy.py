@@ -40,7 +40,7 @@ def env(case):
 
 
 @pytest.mark.parametrize("name", ["DQN", *slow("TD3", "SAC")])
-def test_fit_moves_targets_by_what_the_agent_says(case, env):
+def test_fit_moves_targets_by_tau_and_target_every(case, env):
     agent = make_eager_agent(case, env, tau=0.25, target_every=2)
     seen = []
 
@@ -233,7 +233,7 @@ def test_critics_of_discrete_actions_value_each_of_them():
         wrong.bind(env.observation_space, env.action_space)
 
 
-def test_state_holds_what_updates_draw_from():
+def test_the_state_holds_the_random_generator_of_updates():
     agents = [rl.SAC.for_env("Pendulum-v1", hidden=(4,)) for _ in range(2)]
     agents[1].set_state(agents[0].get_state())
     one, other = (agent.draw_normal((4,), 0) for agent in agents)

@@ -111,7 +111,7 @@ def test_returns_are_those_of_whole_episodes(baseline):
 
 
 @over_baselines
-def test_what_is_cut_off_goes_on_with_the_baseline(baseline):
+def test_returns_of_truncated_episodes_continue_with_the_baseline(baseline):
     """By a time limit after 2 steps, or by the horizon after 4."""
     for mode in MODES:
         env = unequal_env(mode, lengths=(2, 100), truncates=(True,))
@@ -202,7 +202,7 @@ class PoisonedAfterwards(CountingEnv):
         *slow(AutoresetMode.SAME_STEP, AutoresetMode.DISABLED),
     ],
 )
-def test_what_comes_after_an_episode_has_no_effect(mode):
+def test_steps_after_an_episode_have_no_effect(mode):
     """Not even if it is not finite, which within an episode is refused."""
     weights = []
     for poison in (0.0, np.inf):

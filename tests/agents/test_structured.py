@@ -507,7 +507,7 @@ def untrained():
     return make_agent(AGENTS["PPO"], structured("dict"))
 
 
-def test_what_does_not_fit_the_tree_of_an_agent(untrained):
+def test_observations_that_do_not_match_the_space_are_refused(untrained):
     batch = batch_of(untrained.observation_space, 4)
     for change, expected, received in BAD.values():
         for observation in (batch, row(batch, 0)):
@@ -535,7 +535,7 @@ def test_what_does_not_fit_the_tree_of_an_agent(untrained):
     ]
 
 
-def test_act_on_what_can_be_cast(untrained):
+def test_act_casts_lists_and_wider_dtypes(untrained):
     """Wider numbers, lists and integers for floats are no mistakes."""
     batch = batch_of(untrained.observation_space, 4)
     expected = untrained.act(batch, deterministic=True)
@@ -566,7 +566,7 @@ class Misfit(StructuredEnv):
         return self._change(observation), info
 
 
-def test_environments_that_give_what_does_not_fit(untrained):
+def test_environments_that_violate_their_space_are_refused(untrained):
     before = weights_of(untrained)
     for what in ("no dict", "dtype"):
         change, expected, received = BAD[what]

@@ -11,7 +11,7 @@ from keras_rl2.basics.shapes import check_shape
 from keras_rl2.basics.shapes import static_shape
 
 
-def test_column_beside_flat_says_what_to_do():
+def test_a_column_beside_a_flat_array_raises_with_the_squeeze():
     with pytest.raises(ValueError, match="broadcast to") as caught:
         check_same_shape(advantage=np.ones((4, 1)), log_prob=np.ones(4))
     message = str(caught.value)

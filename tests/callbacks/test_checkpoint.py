@@ -108,7 +108,9 @@ def test_the_same_without_checkpoints(whole):
     np.testing.assert_equal(outcome_of(agent, data, history), whole("PPO"))
 
 
-def test_what_is_written_late_is_what_was(tmp_path, whole, monkeypatch):
+def test_a_delayed_write_saves_the_state_of_its_epoch(
+    tmp_path, whole, monkeypatch
+):
     """A checkpoint is that of its moment, however far training is by then."""
     is_further, write = threading.Event(), CheckpointFolder.write
 

@@ -136,7 +136,7 @@ class TestNoFolderToWriteTo:
 
 
 class TestBeside:
-    def test_what_is_written_is_a_copy(self, tmp_path, monkeypatch):
+    def test_a_background_write_saves_a_copy(self, tmp_path, monkeypatch):
         go_on, write = threading.Event(), CheckpointFolder._write
 
         def write_late(*args):

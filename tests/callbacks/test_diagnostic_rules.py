@@ -52,7 +52,7 @@ def test_ten_epochs_of_a_useless_critic():
         assert found == [0] * 19 + [1]
 
 
-def test_what_makes_no_sense_is_left_out():
+def test_legitimate_infinities_and_negative_entropies_are_no_fault():
     # The entropy of numbers has no lower end; float16 overflows.
     faults = Faults(scales_loss=True)
     for entropy in (1.0, -9.0):

@@ -96,7 +96,7 @@ def test_an_interrupted_fit_is_cleaned_up_by_the_next(agent, rollouts):
     assert rollouts.stopwatch is None
 
 
-def test_a_plain_keras_model_has_what_it_can_have(agent, rollouts):
+def test_a_plain_keras_model_logs_norms_of_updates(agent, rollouts):
     diagnostics = Diagnostics()
     fit_plain_critic(agent, rollouts, diagnostics)
     history = diagnostics.model.history.history

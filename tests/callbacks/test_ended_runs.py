@@ -110,7 +110,7 @@ def test_all_that_was_asked_for(tmp_path, caplog):
     assert train(tmp_path, epochs=4)[0] == [0, 1, 2, 3]
 
 
-def test_what_is_said_without_a_log(tmp_path, capsys):
+def test_restoring_and_completion_are_printed_unless_silent(tmp_path, capsys):
     train(tmp_path, epochs=2)
     newest = max(tmp_path.glob("checkpoint-*")).stem
     for verbose in (0, "auto"):
@@ -201,7 +201,7 @@ class TestAnotherRun:
         fit_seeded(directory)
         return directory
 
-    def test_what_differs_is_said(self, directory):
+    def test_the_error_names_the_difference(self, directory):
         files = sorted(directory.rglob("*"))
         for settings, words in (
             ({"algorithm": "PPO"}, "algorithm 'A2C', where this one has 'PPO'"),

@@ -25,7 +25,7 @@ def test_curves_lie_at_their_steps(tmp_path):
     assert read(tmp_path / "other").Tags()["scalars"] == ["d"]
 
 
-def test_histograms_count_what_is_finite(tmp_path):
+def test_histograms_count_finite_numbers(tmp_path):
     arrays = {
         "some": np.array([[1.0, np.nan], [3.0, np.inf]], np.float32),
         "integers": np.arange(5),

@@ -160,7 +160,7 @@ def test_mp4(agent, rollouts, tmp_path):
     np.testing.assert_allclose(means, [0, 40, 80, 120, 160], atol=4)
 
 
-def test_what_is_missing_is_said_at_once(monkeypatch, tmp_path):
+def test_missing_packages_raise_at_construction(monkeypatch, tmp_path):
     for missing in ("imageio", "imageio_ffmpeg"):
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, missing, None)
@@ -168,7 +168,7 @@ def test_what_is_missing_is_said_at_once(monkeypatch, tmp_path):
                 RecordVideo(Drawn, tmp_path, format="mp4")
 
 
-def test_what_mujoco_cannot_draw_is_refused_before_training(
+def test_mujoco_beside_tensorflow_is_refused_before_training(
     agent, rollouts, tmp_path, monkeypatch
 ):
     class Robot(Drawn):
@@ -182,7 +182,7 @@ def test_what_mujoco_cannot_draw_is_refused_before_training(
     assert agent.env_steps == 0
 
 
-def test_what_cannot_be_is_refused_at_once(tmp_path):
+def test_invalid_arguments_are_refused_at_construction(tmp_path):
     for arguments, expected, received in (
         ({"every": 0}, "`every`", "every=0"),
         ({"episodes": 0}, "`episodes`", "episodes=0"),
@@ -204,7 +204,9 @@ def test_what_cannot_be_is_refused_at_once(tmp_path):
             RecordVideo(**{"env": Drawn, "directory": tmp_path, **arguments})
 
 
-def test_what_cannot_be_played_is_refused(agent, rollouts, tmp_path):
+def test_unplayable_environments_and_models_are_refused(
+    agent, rollouts, tmp_path
+):
     class Grey(Drawn):
         def render(self):
             return super().render()[..., 0]

@@ -64,7 +64,7 @@ def test_a_picture_of_each_state(tmp_path):
     assert recorded.returns == [2.0]
 
 
-def test_what_is_no_picture_is_refused(tmp_path):
+def test_frames_of_floats_are_refused(tmp_path):
     env = Counting()
     env.picture_type = np.float32
     with pytest.raises(ValueError, match="Received: float32 of shape"):

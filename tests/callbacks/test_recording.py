@@ -165,7 +165,7 @@ def test_a_crash_is_told(agent, registered, tmp_path):
         )
 
 
-def test_what_cannot_be_sent_is_played_here(agent, tmp_path):
+def test_an_unpicklable_environment_is_played_in_this_process(agent, tmp_path):
     lock = threading.Lock()
     made = []
 
@@ -181,7 +181,9 @@ def test_what_cannot_be_sent_is_played_here(agent, tmp_path):
     assert path.is_file()
 
 
-def test_what_does_not_arrive_is_played_here(agent, tmp_path, monkeypatch):
+def test_an_environment_that_fails_to_unpickle_is_played_in_this_process(
+    agent, tmp_path, monkeypatch
+):
     """A class of a module that the other process does not find."""
     monkeypatch.setattr(Plain, "__module__", "module_of_nobody")
     module = type(sys)("module_of_nobody")

@@ -224,7 +224,7 @@ class TestStock:
         }
         assert found - none - known == {"ProgbarLogger"}
 
-    def test_what_is_kept_is_there(self):
+    def test_the_saved_attributes_of_keras_callbacks_exist(self):
         """Names that are not public may be others in a later version."""
         home = {"keras": CALLBACKS}
         if importlib.util.find_spec("wandb") is not None:
@@ -311,7 +311,9 @@ class TestOwn:
         fit(tmp_path, *again, epochs=4)
         assert [(each.count, each.wait) for each in again] == [(4, 3), (40, 3)]
 
-    def test_what_is_no_plain_data_is_refused_by_name(self, tmp_path):
+    def test_a_state_that_is_no_plain_data_is_refused_with_its_callback(
+        self, tmp_path
+    ):
         class Own(CALLBACKS.Callback):
             def get_state(self):
                 return {"agent": self.model}

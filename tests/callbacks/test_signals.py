@@ -48,7 +48,7 @@ def test_how_it_ends():
     assert ended.value.code == 143
 
 
-def test_what_was_noted_is_forgotten_by_the_next(handled):
+def test_a_new_wait_forgets_earlier_signals(handled):
     stop = StopSignal()
 
     def fail():

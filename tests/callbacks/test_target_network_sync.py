@@ -166,7 +166,7 @@ def test_in_the_rounds_of_an_agent(jit_compile):
 # What is counted.
 
 
-def test_what_the_optimizer_leaves_out_is_no_update():
+def test_updates_that_the_optimizer_skips_are_not_counted():
     # Accumulated gradients are one update.
     optimizer = keras.optimizers.SGD(1.0, gradient_accumulation_steps=2)
     model = compiled(Counter(), optimizer)

@@ -95,7 +95,7 @@ def test_evaluations_and_other_keys_have_their_places(agent, tmp_path):
     }
 
 
-def test_what_is_not_finite_is_left_out(agent, tmp_path):
+def test_non_finite_values_are_left_out(agent, tmp_path):
     agent.env_steps = 1234
     for value in (np.nan, -np.inf):
         logs = {"episode_return": value, "loss": 1.0}

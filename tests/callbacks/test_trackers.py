@@ -36,7 +36,7 @@ def fit(agent, rollouts, tracker, **kwargs):
     ).history
 
 
-def test_it_is_told_what_tensorboard_writes(
+def test_a_tracker_gets_the_values_that_tensorboard_writes(
     agent, rollouts, episodes, told, tmp_path
 ):
     callbacks = [TensorBoard(tmp_path), Tracker(told.log)]

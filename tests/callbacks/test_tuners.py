@@ -83,7 +83,7 @@ def test_a_pruned_trial_ends_the_fit(agent, rollouts, episodes):
     assert agent.env_steps == 128
 
 
-def test_what_is_not_a_number_is_not_reported():
+def test_non_finite_returns_are_not_reported():
     trial = Trial()
     pruning = OptunaPruning(trial, monitor="episode_return")
     pruning.on_epoch_end(0, {"episode_return": np.nan, "env_steps": 8})

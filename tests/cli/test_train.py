@@ -197,7 +197,7 @@ class TestResume:
 
 
 @pytest.mark.slow
-def test_ctrl_c_saves_what_there_is(tmp_path):
+def test_ctrl_c_saves_the_agent(tmp_path):
     process = subprocess.Popen(
         [
             *(sys.executable, "-u", "-m", "keras_rl2.cli"),

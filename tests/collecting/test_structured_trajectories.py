@@ -110,7 +110,7 @@ def assert_as_plain(trajectory, make, seed, start=0):
         ),
     ],
 )
-def test_every_array_is_what_a_plain_loop_sees(name, form):
+def test_every_array_equals_that_of_a_plain_loop(name, form):
     make = functools.partial(StructuredEnv, OBSERVATIONS[name])
     if form == "single":
         env = rl.envs.as_vector_env(make())
@@ -144,7 +144,7 @@ def assert_shapes_and_dtypes(trajectory, space):
 
 
 @by_mode
-def test_masks_are_what_a_plain_loop_sees(mode):
+def test_masks_equal_those_of_a_plain_loop(mode):
     trajectory, _, seed = collected(vector(MaskedEnv, mode))
     assert_as_plain(trajectory, MaskedEnv, seed, start=1)
     masks = trajectory.observation["action_mask"]

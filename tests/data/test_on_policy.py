@@ -158,7 +158,7 @@ def test_nothing_is_read_ahead_of_a_refresh():
         next(iterator)
 
 
-def test_a_second_fit_drops_what_the_first_left():
+def test_a_second_fit_drops_the_unused_round_of_the_first():
     """A round that was collected but not used is stale for the next `fit`."""
     env = make_env()
     agent = make_eager_agent(PPO, env)

@@ -127,7 +127,7 @@ def test_random_episodes(n_step, next_step):
             buffer.update_priorities(index, generator.uniform(0.5, 2.0, 16))
 
 
-def test_priorities_of_what_is_gone_are_left_out():
+def test_priorities_of_overwritten_steps_are_ignored():
     buffer = filled(4, capacity=4, alpha=1.0)
     add(buffer, 4, 2)
     # 0 and 1 are overwritten by 4 and 5, whose priority is still 1.

@@ -293,7 +293,7 @@ def test_asking_before_a_refresh_is_an_error():
         next(iterator)
 
 
-def test_another_agent_goes_on_with_what_is_stored():
+def test_another_agent_continues_with_the_stored_steps():
     env = make_env("act_discrete")
     replay = make_replay(env, warm_up=16)
     one, two = (greedy_agent(env, seed) for seed in (0, 1))

@@ -128,7 +128,7 @@ def part_of(trajectory, start, stop):
     return as_trees(part(one, start, stop))
 
 
-def test_what_could_not_be_written_is_added_again(tmp_path):
+def test_rows_of_a_failed_write_are_written_again(tmp_path):
     trajectory = stream(np.random.default_rng(1), 60, NUM_ENVS, False)[0]
     ring, saved = make(3, capacity=200), Saved(tmp_path)
     for start in range(0, 60, 5):
@@ -143,7 +143,7 @@ def test_what_could_not_be_written_is_added_again(tmp_path):
             np.testing.assert_equal(again.get_state(), ring.get_state())
 
 
-def test_only_what_is_new_is_written(tmp_path):
+def test_only_new_rows_are_written(tmp_path):
     trajectory = stream(np.random.default_rng(0), 300, NUM_ENVS, False)[0]
     ring, saved = make(capacity=600), Saved(tmp_path)
     for start in range(0, 300, 50):

@@ -153,7 +153,7 @@ def choosing():
     return Choosing.for_env("CartPole-v1", hidden=(4,), seed=0)
 
 
-def test_what_is_not_given_is_the_algorithms_own(choosing):
+def test_the_algorithm_chooses_missing_arguments(choosing):
     names = ("horizon", "passes", "batch_size", "scale_rewards")
     for num_envs, given, expected in (
         (1, {}, (64, 3, 16, True)),

@@ -53,7 +53,7 @@ def test_runs_repeat_bit_for_bit():
     assert_equal_weights(*agents)
 
 
-def test_a_state_goes_on_with_what_is_under_way():
+def test_a_restored_state_continues_the_rounds_under_way():
     one, replay = made(rl.LocalWorkers(1), rounds_per_epoch=1)
     one.fit(replay, epochs=3, verbose=0)
     state = replay.get_state()

@@ -93,7 +93,7 @@ def joined(trajectories, name):
 
 
 @pytest.mark.parametrize("reset_within", [True, False])
-def test_sequences_are_what_happened(reset_within):
+def test_sampled_sequences_equal_the_collected_steps(reset_within):
     made, trajectories = filled(reset_within)
     ended = joined(trajectories, "terminated") | joined(
         trajectories, "truncated"
@@ -184,7 +184,7 @@ def replay(**kwargs):
     return rl.ReplayDataset("CartPole-v1", **settings)
 
 
-def test_what_does_not_fit_an_agent_that_remembers(recurrent):
+def test_arguments_that_a_recurrent_agent_cannot_use_are_refused(recurrent):
     for said, asked in (
         ("prioritized=False", {"prioritized": True}),
         ("capacity of at least", {"capacity": 50, "batch_size": 4}),

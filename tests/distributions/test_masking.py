@@ -94,7 +94,7 @@ def test_log_probs_and_gradients_are_those_of_the_allowed_actions():
         )
 
 
-def test_no_noise_lifts_what_is_forbidden():
+def test_no_noise_selects_a_forbidden_action():
     count = 20_000
     logits = np.tile([[-50.0, 1e6, 0.0, 1e6, -50.0]], (count, 1))
     mask = np.tile([[1, 0, 1, 0, 1]], (count, 1))

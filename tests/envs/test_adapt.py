@@ -67,7 +67,7 @@ def test_a_function_makes_environments():
         as_vector_env(CountingEnv, env_kwargs={"limit": 3})
 
 
-def test_what_is_no_environment_is_refused():
+def test_other_objects_than_environments_are_refused():
     for thing in (None, 3, dict, [CountingEnv()]):
         with pytest.raises(
             ValueError, match=r"Expected an environment of Gymnasium"

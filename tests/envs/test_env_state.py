@@ -147,7 +147,7 @@ def test_a_wrapper_answers_for_all_within_it():
     assert_goes_on(lambda: Keeps(Player()), 8)
 
 
-def test_what_others_hold_too_stays_what_it_is():
+def test_restoring_keeps_the_identity_of_shared_objects():
     env = as_vector_env(wrappers.NormalizeObservation(pendulum()))
     observation = env.reset(seed=0)
     state = env_state.read(env)
@@ -187,7 +187,7 @@ def in_wrappers():
         lambda: gymnasium.Wrapper(wrappers.NormalizeObservation(pendulum())),
     ],
 )
-def test_wrappers_are_saved_without_what_is_within_or_around_them(make):
+def test_wrappers_are_saved_among_unknown_wrappers(make):
     env, other = as_vector_env(make()), as_vector_env(make())
     observation = env.reset(seed=0)
     observation = play(env)[-1][0]

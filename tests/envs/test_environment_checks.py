@@ -163,7 +163,7 @@ class Raising(Lying):
         return {}["nothing"]
 
 
-def test_what_an_environment_raises_itself_is_left_alone():
+def test_errors_of_an_environment_keep_their_message():
     with pytest.raises(KeyError, match="nothing") as caught:
         as_vector_env(SyncVectorEnv([Lying, Raising])).reset()
     assert caught.value.__notes__ == [

@@ -105,7 +105,7 @@ def test_arguments_that_are_not_taken():
                 as_vector_env(env, **options)
 
 
-def test_what_a_native_environment_was_registered_with(tmp_path, monkeypatch):
+def test_the_vector_entry_point_of_an_id_is_used(tmp_path, monkeypatch):
     """Also when its module is imported by the id."""
     (tmp_path / "a_users_module.py").write_text(
         "import gymnasium\n"
@@ -141,7 +141,7 @@ class Seen(gymnasium.Env):
         self.render_mode = render_mode
 
 
-def test_pictures_of_what_a_vector_environment_does_not_draw(monkeypatch):
+def test_a_single_environment_draws_for_a_vector_environment(monkeypatch):
     monkeypatch.setattr(gymnasium, "registry", dict(gymnasium.registry))
     monkeypatch.setattr(
         gymnasium.envs.registration, "registry", gymnasium.registry

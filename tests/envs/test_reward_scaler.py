@@ -236,7 +236,7 @@ def test_without_a_limit_or_early_on_each_reward_is_taken_in():
         assert scaler.outliers.count == 0
 
 
-def test_what_is_just_beyond_the_limit_is_found():
+def test_rewards_just_beyond_the_limit_are_counted():
     """In the midst of a rollout, of which one number is asked at first."""
     for num_envs, factor, expected in (
         (1, 0.95, 0), (1, 1.05, 1), (300, 0.95, 0), (300, 1.05, 1),

@@ -144,7 +144,7 @@ def test_close():
     assert len(closed) == 3
 
 
-def test_what_is_not_finite_is_handed_on():
+def test_non_finite_values_are_passed_on():
     # The collector refuses it: once for a rollout, and not in every step.
     for index, key in enumerate(("observation", "reward")):
         env = as_vector_env(NonFiniteEnv(at=2, key=key))

@@ -217,7 +217,7 @@ def test_unknown_names_are_answered_with_the_known():
             exploration_noise(unknown)
 
 
-def test_what_stands_for_no_noise_is_refused():
+def test_other_objects_than_noises_are_refused():
     for wrong in (
         -0.1,
         GaussianNoise,

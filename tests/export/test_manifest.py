@@ -34,7 +34,7 @@ def files(agent, tmp_path_factory):
 
 
 @pytest.mark.parametrize("form", ENDINGS)
-def test_a_file_says_what_it_is(form, agent, files):
+def test_the_manifest_describes_the_file(form, agent, files):
     manifest = rl.read_manifest(files[form])
     assert manifest["algorithm"] == "PPO"
     assert manifest["deterministic"] is True

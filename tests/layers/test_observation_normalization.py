@@ -64,7 +64,7 @@ def test_rows_of_weight_0_do_not_count(layer):
 
 
 @pytest.mark.parametrize("count", [20, 2000])
-def test_what_has_no_finite_square_changes_nothing(layer, count):
+def test_rows_without_a_finite_square_change_nothing(layer, count):
     assert layer.accumulate(rows(count), np.ones(count))
     before = [np.array(weight) for weight in layer.weights]
     x = rows(20)
@@ -126,7 +126,7 @@ def test_without_a_limit_or_early_on_everything_is_taken_in(arguments):
     assert variance > 1e11
 
 
-def test_what_is_not_far_off_is_taken_in_bit_for_bit():
+def test_rows_within_the_limit_count_bit_for_bit():
     limited, plain = (
         ObservationNormalization(max_deviations=most) for most in (100.0, None)
     )
@@ -161,7 +161,7 @@ def test_a_flag_seldom_set_is_not_far_off():
 
 
 @pytest.mark.parametrize("batch", [1, 500])
-def test_what_has_moved_for_good_is_followed(batch):
+def test_a_lasting_shift_is_followed(batch):
     """By 1e4 deviations: the limit grows with what it lets in."""
     layer = ObservationNormalization()
     layer.build((None, 1))
@@ -176,7 +176,7 @@ def test_what_has_moved_for_good_is_followed(batch):
     assert abs(layer(x).numpy()).max() < 10.0
 
 
-def test_what_is_far_off_in_a_row_that_does_not_count_is_left_out(layer):
+def test_outliers_in_rows_of_weight_zero_are_left_out(layer):
     for _ in range(2):
         layer.accumulate(rows(1000), np.ones(1000))
     x = rows(20)

@@ -70,7 +70,7 @@ def test_all_names_of_ours_exist():
                 )
 
 
-def test_the_table_of_parity_holds_what_is_promised():
+def test_the_table_of_parity_lists_all_algorithms_below_the_limit():
     from migrate import parity
 
     table = SB3.read_text("utf-8").split(parity.HEAD)[1].split("\n\n")[0]

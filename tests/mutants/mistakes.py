@@ -48,7 +48,7 @@ LOSSES = [
         "losses/value.py",
         "ops.stop_gradient(reward + bootstrap) - of_action(q_values, action)",
         "reward + bootstrap - of_action(q_values, action)",
-        "losses/test_loss_contract.py::test_gradient_reaches_what_learns_and_nothing_else",
+        "losses/test_loss_contract.py::test_gradient_reaches_the_learning_arguments_and_no_others",
     ),
     Mutant(
         "sign_of_the_conservative_term",
@@ -518,7 +518,7 @@ AGENTS = [
         "agents/dqn.py",
         '"selector": self.allowed_values(observation, choosing),',
         '"selector": self.q_values(choosing),',
-        "agents/test_masks.py::test_the_target_of_dqn_is_the_best_of_what_is_allowed",
+        "agents/test_masks.py::test_the_target_of_dqn_is_the_best_allowed_action",
     ),
     Mutant(
         "dueling_without_centred_advantages",

@@ -161,7 +161,7 @@ def test_all_networks_of_an_agent_have_the_same_channels():
     assert channels_of(env, rl.PPO, "actor", memory=memory, **first) == 6
 
 
-def test_cnn_refuses_what_is_no_image():
+def test_cnn_refuses_shapes_that_are_no_image():
     for shape in ((35, 36, 1), (84, 35), (36,) * 5, (16,)):
         with pytest.raises(ValueError, match=r"at least 36 x 36.*Received"):
             networks.nature_cnn(shape, 2)

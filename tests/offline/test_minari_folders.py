@@ -49,7 +49,7 @@ def transitions(offline):
     return np.unique(keys, axis=0)
 
 
-def test_what_was_written_is_read_again(folder):
+def test_a_written_dataset_reads_back_equal(folder):
     recorded = rl.record("random", "CartPole-v1", 60, seed=1)
     read = rl.OfflineDataset(folder)
     assert repr(read) == repr(recorded)

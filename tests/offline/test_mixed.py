@@ -100,7 +100,7 @@ def test_minibatches_are_those_of_the_newest_round():
         mixed.hand_over()
 
 
-def test_what_cannot_be_mixed():
+def test_invalid_ratios_and_datasets_are_refused():
     for ratio in (0.0, 1.0, -1):
         with pytest.raises(ValueError, match=f"between 0 and 1.*{ratio}"):
             parts(ratio)

@@ -125,7 +125,7 @@ def test_actions_become_the_policys_own():
     assert 0.5 < np.abs(batch["action"]).max() <= 1.0
 
 
-def test_it_says_what_it_holds():
+def test_the_repr_counts_episodes_and_transitions():
     offline = rl.OfflineDataset(
         record(), action_space=gymnasium.spaces.Discrete(2)
     )
@@ -181,7 +181,7 @@ def test_steps_cannot_be_counted():
         dqn().fit(rl.OfflineDataset(record()), total_steps=9)
 
 
-def test_who_does_not_learn_offline_is_told_what_to_take():
+def test_online_agents_are_refused_with_the_dataset_to_use():
     agent = rl.PPO.for_env("CartPole-v1", seed=0)
     with pytest.raises(ValueError, match=r"keras_rl2.RolloutDataset.*PPO"):
         agent.fit(rl.OfflineDataset(record()))
@@ -213,7 +213,7 @@ def test_statistics_of_observations_are_those_of_the_data():
     np.testing.assert_allclose(normal.std(axis=0), 1.0, atol=1e-2)
 
 
-def test_what_cannot_be_used_is_refused():
+def test_invalid_arrays_are_refused():
     space = gymnasium.spaces.Discrete(2)
     for change, text in [
         ({"rewards": None}, "rewards, terminations, .*Received: actions"),

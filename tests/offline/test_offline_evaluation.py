@@ -143,7 +143,7 @@ def test_each_critic_is_asked_of_the_actions_taken(kind):
 
 
 @pytest.mark.parametrize("distributional", [None, "quantile"])
-def test_a_q_network_says_the_mean_of_what_an_action_brings(distributional):
+def test_the_value_of_an_action_is_the_mean_of_its_distribution(distributional):
     agent = rl.DQN.for_env(
         Corridor(), hidden=(4,), distributional=distributional, seed=0
     )
@@ -208,7 +208,7 @@ def test_while_it_learns():
     assert "val_fqe_value" in history
 
 
-def test_what_does_not_fit():
+def test_a_negative_number_of_updates_is_refused():
     agent = policy(0.5)
     with raises("`updates`", "-1"):
         agent.evaluate(recorded(), updates=-1)

@@ -117,7 +117,9 @@ def filled(capacity, num_envs=1, **kwargs):
 
 
 @pytest.mark.parametrize(("capacity", "num_envs"), [(60, 2), (1000, 1)])
-def test_what_a_replay_holds(capacity, num_envs):
+def test_an_offline_dataset_holds_the_transitions_of_a_replay(
+    capacity, num_envs
+):
     replay, agent = filled(capacity, num_envs)
     offline = rl.OfflineDataset(replay)
     assert offline.transitions == len(replay.buffer)

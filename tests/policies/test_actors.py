@@ -200,7 +200,7 @@ def inconvertible_agent():
     return agent, env
 
 
-def test_what_does_not_convert_is_run_by_tensorflow(caplog):
+def test_a_policy_that_does_not_convert_runs_in_tensorflow(caplog):
     agent, env = inconvertible_agent()
     with caplog.at_level(logging.WARNING):
         actor = ActorSnapshot(agent, 2)
@@ -242,7 +242,7 @@ def dense(units, policy):
         ("float64", "act_discrete", 0.0),
     ],
 )
-def test_what_computes_in_other_floats_is_not_tried(
+def test_policies_of_other_float_types_are_not_converted(
     policy, pair, tolerance, caplog, capfd
 ):
     """LiteRT has no kernels; its converter writes pages of errors of it."""

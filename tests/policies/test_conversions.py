@@ -106,7 +106,7 @@ def spaces():
     return env.observation_space, env.action_space
 
 
-def test_what_acts_otherwise_is_not_kept(converted, monkeypatch):
+def test_a_conversion_that_acts_differently_is_not_kept(converted, monkeypatch):
     monkeypatch.setattr(conversions.np, "allclose", lambda *_, **__: False)
     for _ in range(2):
         assert ActorSnapshot(ppo(), 2).backend == "tensorflow"

@@ -120,7 +120,7 @@ def test_settings_are_changed_in_a_copy():
     assert before == ppo(agent={"gamma": 0.98, "gae_lambda": 0.8})
 
 
-def test_another_optimizer_drops_what_it_has_not_got():
+def test_another_optimizer_drops_the_settings_it_lacks():
     preset = presets.find("PPO", "CartPole-v1")
     changed = preset.with_settings(
         {"optimizer.name": "SGD", "optimizer.momentum": 0.9}

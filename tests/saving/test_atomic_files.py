@@ -60,7 +60,7 @@ def test_a_folder_is_replaced(folder):
     assert names(folder.parent) == ["folder"]
 
 
-def test_what_fails_leaves_what_was_there(file):
+def test_a_failed_write_leaves_the_old_file(file):
     def fail():
         with replacing(file) as unfinished:
             unfinished.write_text("half")
@@ -202,7 +202,7 @@ class TestKinds:
 
 
 class TestKilled:
-    def test_what_it_left_is_removed_a_day_later(self, tmp_path):
+    def test_unfinished_folders_are_removed_a_day_later(self, tmp_path):
         left = [tmp_path / f".unfinished-{name}" for name in "abc"]
         for folder in left:
             folder.mkdir()
@@ -239,7 +239,7 @@ class TestKilled:
         assert names(outside) == ["text"]
 
 
-def test_what_cannot_be_named_back_is_kept(folder, monkeypatch):
+def test_a_folder_that_cannot_be_renamed_back_is_kept(folder, monkeypatch):
     def refuse(*_):
         monkeypatch.setattr("os.rename", refuse)
         raise OSError("not now")

@@ -113,7 +113,7 @@ def test_numbers_go_on_in_another_process(tmp_path):
     check(folder.newest(), 2)
 
 
-def test_what_is_no_checkpoint_is_left_alone(tmp_path):
+def test_other_folders_than_checkpoints_are_kept(tmp_path):
     for name in ("checkpoint-mine", "notes"):
         (tmp_path / name).mkdir()
     folder = fill(tmp_path, 4, keep=1)
@@ -125,7 +125,7 @@ def test_what_is_no_checkpoint_is_left_alone(tmp_path):
     ]
 
 
-def test_what_is_no_plain_data_writes_nothing(tmp_path):
+def test_a_state_that_is_no_plain_data_writes_nothing(tmp_path):
     folder = CheckpointFolder(tmp_path / "folder")
     with pytest.raises(TypeError):
         folder.write({"agent": object()})

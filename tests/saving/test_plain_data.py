@@ -109,7 +109,7 @@ def test_generators_go_on():
         np.testing.assert_array_equal(*integers)
 
 
-def test_what_is_more_than_its_value_is_refused():
+def test_objects_other_than_plain_data_are_refused():
     for value in (
         *(object(), len, b"bytes", 1j, Counter("aab"), OrderedDict(a=1)),
         *(np.array([object()]), np.zeros(1, "M8[s]"), np.ma.array([1])),

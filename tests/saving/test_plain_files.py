@@ -11,7 +11,7 @@ from support.agents import make_eager_agent
 from support.agents import make_env
 
 
-def test_what_is_no_json(tmp_path):
+def test_files_that_are_no_json_are_refused(tmp_path):
     path = tmp_path / "file"
     for content in ("no JSON", "[" * 10**5, ""):
         path.write_text(content)

@@ -59,7 +59,7 @@ def test_logs_that_nothing_was_added_to_are_left_out(log):
     assert log.segments.keys() == {"another"}
 
 
-def test_what_was_not_accepted_is_not_there(log):
+def test_rows_of_an_unaccepted_segment_are_dropped(log):
     add(log, 10, 12)
     log.write("2")
     assert log.stop("rows") == 10

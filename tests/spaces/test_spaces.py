@@ -77,7 +77,7 @@ def test_a_config_gives_the_space_back_through_json():
         assert space_to_config(again) == json.loads(text), space
 
 
-def test_what_configs_say():
+def test_configs_hold_bounds_shapes_and_dtypes():
     assert space_to_config(spaces.Box(0, 255, (84, 84, 4), np.uint8)) == {
         "type": "Box",
         "low": 0,
@@ -109,7 +109,7 @@ BOX = space_to_config(SPACES[0])
 DISCRETE = space_to_config(SPACES[8])
 
 
-def test_what_is_no_config_is_refused():
+def test_other_objects_than_configs_are_refused():
     for config in (None, {}, {"type": "Text", "max_length": 3}):
         with pytest.raises(ValueError, match=r"Expected the config.*Received"):
             space_from_config(config)
@@ -124,7 +124,7 @@ def test_observation_spaces():
         assert f"observation_space={space}" in str(caught.value)
 
 
-def test_what_cannot_be_used_is_named_where_it_lies():
+def test_errors_name_the_path_of_an_unsupported_space():
     space = spaces.Dict(
         {
             "a": spaces.Discrete(2),

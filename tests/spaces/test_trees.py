@@ -12,7 +12,7 @@ from keras_rl2.spaces.array_spec import ArraySpec
 TREE = {"b": 1, "a": (2, {"d": 4, "c": 3}), "e": {"f": (5,)}}
 
 
-def test_what_is_neither_dict_nor_tuple_is_a_leaf():
+def test_objects_other_than_dict_and_tuple_are_leaves():
     for leaf in (3, np.zeros(2), ArraySpec((), "int32"), [1]):
         assert trees.is_leaf(leaf)
         assert trees.leaves(leaf) == [leaf]

@@ -19,7 +19,7 @@ def made(name, **compile_arguments):
 
 
 @pytest.mark.parametrize("name", EITHER_DATASET)
-def test_rounds_are_what_they_are_said_to_be(name):
+def test_rounds_have_the_shapes_and_dtypes_of_their_element_spec(name):
     """`tf.data` would turn an array into what was promised; nothing else."""
     agent, dataset = made(name)
     elements = dataset.as_dataset(agent).element_spec

@@ -327,7 +327,7 @@ def test_a_second_fit_moves_targets_by_its_own_callback():
     np.testing.assert_equal(weights[1], weights[2])
 
 
-def test_what_nobody_knows_is_not_shared():
+def test_programs_with_unknown_state_are_not_shared():
     """A variable, an attribute set by tracing, and a function by its name."""
 
     def scaled(x):

@@ -115,7 +115,7 @@ def test_a_first_observation_that_is_not_finite():
         agent.fit(case.make_dataset(env), verbose=0)
 
 
-def test_evaluation_of_what_is_not_finite():
+def test_evaluation_refuses_non_finite_observations_and_rewards():
     case = EITHER_DATASET["PPO"]
     for key in ("observation", "reward"):
         env = as_vector_env(

@@ -78,7 +78,7 @@ def test_environments_of_each_worker():
         env.close()
 
 
-def test_without_ray_the_error_says_what_to_install(monkeypatch):
+def test_without_ray_the_error_names_the_extra_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     workers = rl.RayWorkers(2)
     with pytest.raises(ImportError, match=r"keras-rl2-fit\[ray\]"):

@@ -105,7 +105,7 @@ def test_errors_of_making_keep_their_type():
     assert "as it was made" in notes
 
 
-def test_what_is_not_finite_is_named():
+def test_non_finite_observations_are_named_with_their_worker():
     agent, data = made(functools.partial(NonFiniteEnv, at=7), WorkersHere(2))
     with pytest.raises(ValueError, match="finite observation") as caught:
         agent.fit(data, epochs=1, verbose=0)

@@ -87,7 +87,7 @@ def test_scaled_rewards_do_not_add_up_over_a_gap():
     )
 
 
-def test_what_is_remembered_begins_anew():
+def test_the_memory_of_a_lost_worker_begins_at_its_initial_state():
     data = rl.RolloutDataset(
         functools.partial(RememberTheCue, steps=9),
         num_envs=NUM_ENVS,
@@ -184,7 +184,7 @@ def test_one_that_does_not_answer_in_time_is_replaced(caplog):
     watch.assert_statistics()
 
 
-def test_what_is_always_lost_is_an_error():
+def test_a_worker_that_is_lost_repeatedly_raises():
     workers = WorkersHere(2)
     agent, data = made(workers=workers)
     lose(data, 1)

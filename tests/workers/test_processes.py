@@ -81,7 +81,7 @@ def test_close_leaves_nothing(closed):
         agent.fit(data, epochs=1, verbose=0)
 
 
-def test_close_ends_what_does_not_end(monkeypatch):
+def test_close_kills_processes_that_hang(monkeypatch):
     monkeypatch.setattr(worker_pool, "SECONDS_TO_CLOSE", 0.2)
 
     class Hangs(NumberedEnv):
@@ -93,7 +93,7 @@ def test_close_ends_what_does_not_end(monkeypatch):
     assert [each.returncode for each in processes_of(data)] == [-9]
 
 
-def test_what_is_not_closed_ends_as_it_is_collected():
+def test_worker_processes_end_with_garbage_collection():
     agent, data = made(workers=rl.LocalWorkers(1))
     agent.fit(data, epochs=1, verbose=0)
     processes = processes_of(data)
@@ -137,7 +137,7 @@ def test_an_interrupted_rollout_can_be_repeated(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_a_worker_has_started_ends_with_it():
+def test_processes_of_an_environment_end_with_its_worker():
     """A simulator, say, that runs in a process of its own."""
 
     class Simulator(NumberedEnv):
