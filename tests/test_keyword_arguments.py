@@ -1,4 +1,4 @@
-"""Every argument of what is public is seen: by name, default and type."""
+"""Signatures of public names show each argument, its default and type."""
 
 import inspect
 import types

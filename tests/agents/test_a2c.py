@@ -214,10 +214,10 @@ def published(case_id):
 
 
 def test_loss_and_update_are_those_of_trfl():
-    """By its own example.
+    """The numbers are those of trfl's own example.
 
-    trfl adds up what we take the mean of, over 2 steps, and halves the square
-    of the error.
+    trfl sums the losses of 2 steps, where `A2C` takes their mean, and halves
+    the square of the error.
     """
     inputs, expected = published("a2c_loss/trfl_sequence")
     agent = tabular(

@@ -1,6 +1,6 @@
-"""Each argument does what it asks for, or is refused early with what to do.
+"""Each argument has its effect, or is refused early with a remedy.
 
-Single arguments that cannot be meant are in `test_bad_calls.py`.
+`test_bad_calls.py` tests invalid values of single arguments.
 """
 
 import re
@@ -57,7 +57,7 @@ def env(case):
 
 @pytest.fixture(scope="module")
 def agents():
-    """Agents by name: what is refused leaves them as new."""
+    """Agents by name. Refused calls leave them unchanged."""
     return {
         name: make_agent(case, make_env(case.pair))
         for name, case in EITHER_DATASET.items()

@@ -1,4 +1,4 @@
-"""APPO: what lags, what V-trace makes of it, and that nothing else differs."""
+"""APPO: lagging rollouts, their V-trace targets, and equality with PPO."""
 
 import dataclasses
 

@@ -281,7 +281,7 @@ CALLS = {
 
 @pytest.fixture
 def things(tmp_path):
-    """What calls are made on, and good arguments of theirs."""
+    """The objects whose methods are called, with valid arguments."""
     env = make_env()
     agent = make_eager_agent(EVERY_AGENT["PPO"], env)
     exported = tmp_path / "policy.tflite"
@@ -353,7 +353,7 @@ OURS = {
 
 
 def complaint(call, arguments):
-    """Returns what is wrong with how a call is refused, or None."""
+    """Returns the fault in the refusal of a call, or None."""
     try:
         call(**arguments)
     except (TypeError, ValueError) as error:

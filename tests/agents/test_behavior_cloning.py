@@ -1,4 +1,4 @@
-"""BehaviorCloning: its update by hand, and what can be done with its actor."""
+"""BehaviorCloning: its update by hand, and the uses of its actor."""
 
 import gymnasium
 import keras

@@ -1,7 +1,7 @@
 """Training as it is compiled by default: by XLA, or with optimized graphs.
 
-Other tests run graphs as they were traced, which takes less time. Here agents
-have to learn what they learn without any graph.
+Other tests run graphs without optimization, which takes less time. Here the
+weights have to equal those of eager training.
 """
 
 import functools

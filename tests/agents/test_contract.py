@@ -1,6 +1,6 @@
-"""What every agent of the registry promises, and what one of each kind does.
+"""The contract of every agent of the registry, and of one of each kind.
 
-That an exported agent acts as it does is in `tests/export`.
+`tests/export` compares exported agents with their originals.
 """
 
 import functools
@@ -68,7 +68,7 @@ def make(name, env, how=make_eager_agent, **settings):
 
 @pytest.fixture(scope="module")
 def trained():
-    """Makes agents of two rounds, each once; returns what came of them."""
+    """Trains each agent for two rounds, once; returns the results."""
 
     @functools.cache
     def train(name, pair):

@@ -99,7 +99,7 @@ class Network:
 
 
 class Reference:
-    """What one update should give, all from the weights before it."""
+    """The expected result of one update, from the weights before it."""
 
     def __init__(self, agent):
         self.actor = Network(agent.actor)
@@ -149,7 +149,7 @@ class Reference:
         return -np.mean(BATCH["weight"] * self.of_policy()[0])
 
     def lacking(self):
-        """What the entropy exceeds its target by, as samples count."""
+        """The weighted excess of the entropy over its target."""
         return np.mean(BATCH["weight"] * (self.of_policy()[1] - TARGET_ENTROPY))
 
 

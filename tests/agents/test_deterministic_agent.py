@@ -1,4 +1,4 @@
-"""What deterministic agents share: optimizers, noise, bounds of actions."""
+"""Optimizers, noise and bounds of actions of deterministic agents."""
 
 import keras
 import numpy as np

@@ -1,4 +1,4 @@
-"""What Keras promises of a model, kept by every agent or refused by name."""
+"""Every agent fulfils the contract of `keras.Model`, or refuses by name."""
 
 import re
 

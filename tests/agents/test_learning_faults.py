@@ -232,7 +232,7 @@ def test_no_part_of_an_update_is_made_alone():
 
 
 def test_a_gradient_that_is_finite_and_its_square_is_not():
-    """Slots hold squares: the norm is what decides, not each number."""
+    """Optimizers store squares: the norm decides, not each number."""
     case = EVERY_AGENT["PPO"]
     agent, step, good, _ = one_update(case, "eager", optimizer="adam")
     before = all_variables(agent)

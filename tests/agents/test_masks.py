@@ -1,7 +1,7 @@
-"""No agent ever takes a forbidden action, whatever it does.
+"""No agent takes a forbidden action, in any of its methods.
 
-`MaskedEnv` raises where one does, so that each of these tests would fail by
-itself; what is asserted beside that says that something was at stake.
+`MaskedEnv` raises at a forbidden action, which fails the test. The assertions
+beside that check that forbidden actions were possible.
 """
 
 import functools
@@ -108,10 +108,10 @@ def test_nothing_forbidden_in_training(name, mode):
     ],
 )
 def test_environments_that_wait_for_others_go_on_as_they_may(mode):
-    """Whole episodes of different lengths: one waits for the others.
+    """Whole episodes of different lengths: one environment waits for another.
 
-    What is done meanwhile is thrown away, but it is done, in an environment
-    that has been reset and allows other things than when its game was over.
+    Steps of the waiting environment are discarded. They take place in an
+    environment that has been reset and that allows other actions again.
     """
 
     def make(index):
@@ -427,7 +427,7 @@ def test_where_nothing_is_allowed(name, mode):
 
 
 def test_where_nothing_is_allowed_outside_of_rounds():
-    """In warming up, in an evaluation, and in what `act` is given."""
+    """In random warm-up, in an evaluation, and in arguments of `act`."""
     agent, case = take("DQN", vector(Stuck))
     replay = case.make_dataset(vector(Stuck), warm_up=32)
     with raises("allows at least one action", "environment 0 of .* at step 2"):

@@ -362,7 +362,7 @@ def test_a_cell_with_dropout_is_traced_again():
 
 def test_a_network_of_the_user():
     class Averages(keras.Model):
-        """Remembers the mean of what it saw."""
+        """Remembers the mean of its inputs."""
 
         def __init__(self):
             super().__init__()
@@ -526,7 +526,7 @@ def test_dqn_with_memory_trains_in_all_its_forms(
 
 
 def falling(rate, steps, dataset):
-    """Returns Adam whose rate falls to 0: what is learned is not lost again."""
+    """Returns Adam with a rate that falls to 0, so that learning converges."""
     rounds = steps // dataset.steps_per_round
     schedule = keras.optimizers.schedules.PolynomialDecay(
         rate, rounds * dataset.updates_per_round, 0.0

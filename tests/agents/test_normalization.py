@@ -55,13 +55,13 @@ def layers_of(agent):
 
 
 def outputs_of(agent, observation):
-    """Returns what the network that acts makes of observations."""
+    """Returns the outputs of the acting network for observations."""
     return agent(np.asarray(observation)).numpy()
 
 
 @functools.cache
 def trained(name):
-    """Returns an agent after three rounds, what each observed, and the env."""
+    """Returns an agent after three rounds, their observations, and the env."""
     case = EVERY_AGENT[name]
     env = counting_env(action_space=case.action_space)
     agent = make_eager_agent(case, env, normalize_observations=True)

@@ -1,4 +1,4 @@
-"""What agents that learn from replay have in common."""
+"""The behaviour that all agents that learn from replay share."""
 
 import gymnasium
 import keras

@@ -1,4 +1,4 @@
-"""The TD errors of a round become the priorities of what it was made of."""
+"""The TD errors of a round become the priorities of its transitions."""
 
 import numpy as np
 import pytest

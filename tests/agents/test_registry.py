@@ -1,7 +1,7 @@
 """A new agent is found by the tests, the presets, the docs and the examples.
 
-Each list that has to name all agents is compared with the classes that
-`keras_rl2.agents` makes public: who adds one is told here what is missing.
+Each list that has to name all agents is compared with the public classes of
+`keras_rl2.agents`. A failure names the lists that lack a new agent.
 """
 
 import inspect

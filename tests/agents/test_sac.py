@@ -120,7 +120,7 @@ def float64(network):
 
 
 class Reference:
-    """What one update should give, all from the weights before it."""
+    """The expected result of one update, from the weights before it."""
 
     def __init__(self, agent, kind):
         _, self.soft_value, self.taken = KINDS[kind]
@@ -153,7 +153,7 @@ class Reference:
         return entropy.mean()
 
     def lacking(self):
-        """What the entropy exceeds the target by, as samples count."""
+        """The weighted excess of the entropy over the target."""
         _, entropy = self.soft_value(
             self.actor, self.critics, BATCH["observation"], self.noise
         )

@@ -1,4 +1,4 @@
-"""What was there survives whatever happens while its successor is written."""
+"""A failure while a new file is written leaves the old file unchanged."""
 
 import os
 

@@ -554,7 +554,7 @@ class Misfit(StructuredEnv):
     """Observes something else than its space says.
 
     Args:
-        change: Function of an observation to what is given instead.
+        change: Function of an observation to its replacement.
     """
 
     def __init__(self, change):

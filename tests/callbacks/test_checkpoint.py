@@ -79,7 +79,7 @@ def fit(case, directory, *callbacks, make=begin, epochs=EPOCHS, **settings):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """Returns what a run of a case comes to that nobody stops."""
+    """Returns the outcome of an uninterrupted run of a case."""
     return functools.cache(
         lambda case: fit(case, tmp_path_factory.mktemp(case))
     )
@@ -313,7 +313,7 @@ class TestSignals:
 
     @pytest.mark.slow
     def test_in_each_round_of_an_epoch(self, tmp_path):
-        """And before each, when what is left of the epoch has just begun."""
+        """The run also stops before each round, when a part of the epoch is left."""
 
         class Rounds(keras.callbacks.Callback):
             """Counts those of each epoch, that of two processes too."""

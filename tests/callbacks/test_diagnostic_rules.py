@@ -1,4 +1,4 @@
-"""What the logs of a training say of known faults."""
+"""Known faults are recognised in the logs of a training."""
 
 import math
 

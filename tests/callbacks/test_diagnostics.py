@@ -121,7 +121,7 @@ class Says(keras.callbacks.Callback):
 
 
 def messages(agent, rollouts, epochs=3, warn=True, **values):
-    """Returns what a `fit` with such logs is warned of."""
+    """Returns the warnings of a `fit` with such logs."""
     callbacks = Says(**values), Diagnostics(warn=warn)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

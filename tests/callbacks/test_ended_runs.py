@@ -95,7 +95,7 @@ def test_a_second_fit_counts_its_own_steps(tmp_path):
 
 
 def test_the_same_callback_used_again(tmp_path):
-    """Keras changes what it was given."""
+    """Keras changes its arguments."""
     stop = never_better()
     assert train(tmp_path, stop)[0] == [0, 1]
     assert train(tmp_path, stop)[0] == [0, 1]

@@ -30,7 +30,7 @@ class Terminal(io.StringIO):
 
 
 class Rollouts:
-    """What is asked of a dataset: rounds of 100 steps and 4 updates."""
+    """The members of a dataset that are read: rounds of 100 steps, 4 updates."""
 
     steps_per_round = fewest_steps_per_round = 100
     updates_per_round = 4
@@ -57,7 +57,7 @@ def run(stream, epochs=2, seconds_per_round=1.0, agent=None, **arguments):
     """Goes through the rounds of a `fit`, two in each epoch.
 
     Returns:
-        What was written by the end of each round.
+        The text that was written by the end of each round.
     """
     clock, agent = Clock(), agent or Agent()
     progress = Progress(stream=stream, clock=clock, **arguments)

@@ -1,4 +1,4 @@
-"""Videos: what is played, and what is written."""
+"""The played frames of an environment, and the written files."""
 
 import gymnasium
 import numpy as np

@@ -54,7 +54,7 @@ class Plain(gymnasium.Env):
 
 
 class Greedy:
-    """What is asked of an agent, by one that does not convert."""
+    """The members of an agent that recording reads; no policy in LiteRT."""
 
     def litert_policy(self):
         return None

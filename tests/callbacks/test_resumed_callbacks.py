@@ -98,7 +98,7 @@ def killed(folder, *callbacks, rounds, by=lose_power):
 def stock_callbacks(folder):
     """Makes callbacks of eight classes, two of some of them.
 
-    What they watch goes to and fro, so that all that they count matters.
+    The monitored values rise and fall, so that all counters matter.
     """
     return [
         CALLBACKS.TerminateOnNaN(),
@@ -128,7 +128,7 @@ def stock_callbacks(folder):
 
 
 def left_by(callbacks, folder):
-    """Returns what callbacks have come to, and what is in their files."""
+    """Returns the attributes of callbacks, and the contents of their files."""
     return {
         "counted": [
             {
@@ -290,7 +290,7 @@ def test_backups_of_keras_are_refused(tmp_path):
 class TestOwn:
     def test_each_of_a_class_has_its_own_state(self, tmp_path):
         class Own(CALLBACKS.EarlyStopping):
-            """What it derives from keeps its own state too."""
+            """The base class has a state of its own too."""
 
             def __init__(self, step):
                 super().__init__("loss", patience=9, min_delta=1e9)

@@ -12,7 +12,7 @@ NUMBERS = [signal.SIGINT, signal.SIGTERM]
 
 @pytest.fixture
 def handled():
-    """Handlers of somebody else, who writes down what came."""
+    """The user's handlers, which note the signals that they receive."""
     came = []
     before = {
         number: signal.signal(number, lambda number, _: came.append(number))

@@ -1,4 +1,4 @@
-"""When targets move, which network follows which, and what of it."""
+"""The times of target updates, the pairs of networks, and their values."""
 
 import gymnasium
 import keras
@@ -68,7 +68,7 @@ class Counted(Counter):
 
 
 class Paired(TwoTargets):
-    """Says itself what follows what: a chain."""
+    """Defines the pairs of networks itself: a chain."""
 
     @property
     def target_pairs(self):
@@ -93,7 +93,7 @@ def value(network):
 
 
 def followed(updates, tau=1.0, every=1, start=0.0):
-    """What a target is when its source counts the updates."""
+    """The value of a target when its source counts the updates."""
     for update in updates:
         if update % every == 0:
             start = tau * update + (1.0 - tau) * start

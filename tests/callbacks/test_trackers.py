@@ -1,4 +1,4 @@
-"""What experiment trackers are told, and what they have of it afterwards.
+"""The values that experiment trackers receive, and their files afterwards.
 
 Weights & Biases and MLflow write to a folder of the test, with no server.
 """
@@ -15,7 +15,7 @@ from support.trainings import fit_plain_critic
 
 
 class Told:
-    """A tracker that keeps what it is told."""
+    """A tracker that keeps the values that it receives."""
 
     def __init__(self):
         self.rows = []

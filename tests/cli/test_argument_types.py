@@ -1,4 +1,4 @@
-"""What is typed becomes numbers and settings, and changes a preset."""
+"""Arguments of the command become numbers and settings of a preset."""
 
 import argparse
 

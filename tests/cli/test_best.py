@@ -34,7 +34,7 @@ def weights_of(path):
 
 
 def evaluated(agent):
-    """What 20 episodes give, as the command plays them."""
+    """The result of 20 episodes, as the command plays them."""
     return agent.evaluate("CartPole-v1", episodes=20, num_envs=20, seed=0)
 
 

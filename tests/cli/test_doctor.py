@@ -64,7 +64,7 @@ class Wrong(Walk):
 
 @pytest.fixture
 def doctor(capsys):
-    """Registers an environment, and returns what is found out about it."""
+    """Registers an environment, and returns the report about it."""
     gymnasium_id = "Patient-v0"
 
     def run(kind=Walk, max_steps=50):

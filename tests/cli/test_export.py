@@ -1,4 +1,4 @@
-"""What `keras-rl2 export` writes acts as the agent does."""
+"""A file that `keras-rl2 export` writes acts as the agent does."""
 
 import dataclasses
 import re

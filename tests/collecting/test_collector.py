@@ -1,4 +1,4 @@
-"""What a rollout holds, whatever the environment's autoreset mode."""
+"""The contents of a rollout are the same in each autoreset mode."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""Trajectories of trees: each array is what a plain Gymnasium loop sees."""
+"""Trajectories of trees: each array equals that of a plain Gymnasium loop."""
 
 import functools
 from unittest import mock
@@ -39,7 +39,7 @@ def stored(space, observation):
 
 
 def plain_loop(env, actions, seed):
-    """Returns what Gymnasium gives for actions, without any adapter."""
+    """Returns the steps of Gymnasium for actions, without any adapter."""
     observation, _ = env.reset(seed=seed)
     steps = []
     for action in actions:
@@ -64,7 +64,7 @@ def collected(env, horizon=HORIZON, case=AGENTS["PPO"]):
 
 
 def following_of(trajectory, t, b):
-    """Returns what the step of an environment truly led to."""
+    """Returns the true next observation of the step of an environment."""
     (where,) = np.nonzero(
         trajectory.final_index == t * trajectory.reward.shape[1] + b
     )

@@ -1,4 +1,4 @@
-"""Evaluation plays what was asked for, and counts nothing else."""
+"""Evaluation plays the requested episodes, and counts no others."""
 
 import warnings
 
@@ -18,7 +18,7 @@ PPO = AGENTS["PPO"]
 
 
 def counted_return(index, episode, length):
-    """Returns what `CountingEnv` gives for one episode."""
+    """Returns the return of one episode of `CountingEnv`."""
     steps = np.arange(1, length + 1)
     return float(np.sum(100.0 * index + 10.0 * episode + steps))
 

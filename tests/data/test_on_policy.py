@@ -136,7 +136,7 @@ def test_actions_come_from_the_last_weights(way, trained, monkeypatch):
 
 
 def stateless_action(agent, weights, observation, noise):
-    """Returns what the policy does with other weights than the agent's."""
+    """Returns the action of the policy with weights other than the agent's."""
     mapping = list(zip(agent.acting_variables, weights, strict=True))
     with keras.StatelessScope(state_mapping=mapping):
         return agent.sample_action(observation, noise).numpy()

@@ -1,4 +1,4 @@
-"""Prioritized replay: probabilities, weights, and what is in it."""
+"""Prioritized replay: probabilities, weights, and stored transitions."""
 
 import keras
 import numpy as np

@@ -1,4 +1,4 @@
-"""The replay buffer: what is in it, where it comes from, how much it takes."""
+"""The replay buffer: its transitions, their sources, and its size."""
 
 import json
 

@@ -34,7 +34,7 @@ def greedy_agent(env, seed=0):
 
 
 def stored(replay, key):
-    """Returns what has been stored so far `[steps, envs, ...]`."""
+    """Returns the stored steps so far `[steps, envs, ...]`."""
     rows = replay.buffer.steps // replay.env.num_envs
     return replay.buffer.get_state()[key][:rows]
 
@@ -208,7 +208,7 @@ def test_a_trained_agent_warms_up_with_its_own_policy():
 
 
 class RecordedEnv(CountingEnv):
-    """Writes down what truly happens in it."""
+    """Records its own steps."""
 
     def __init__(self, index, truth):
         super().__init__(index)
@@ -237,7 +237,7 @@ class RecordedEnv(CountingEnv):
 
 
 def recorded(mode, num_envs=3):
-    """Makes environments, and the list of what happened in each of them."""
+    """Makes environments, and the list of the steps of each."""
     truth = [[] for _ in range(num_envs)]
     env = vector_envs.sync(lambda i: RecordedEnv(i, truth[i]), mode, num_envs)
     return env, truth

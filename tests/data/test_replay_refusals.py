@@ -1,4 +1,4 @@
-"""What a dataset of replayed rounds refuses, and when."""
+"""Arguments and agents that `ReplayDataset` refuses, and the moment."""
 
 import pytest
 

@@ -82,7 +82,7 @@ def same_transitions(one, other):
 def test_saved_at_random_times(
     seed, n_step, next_step, spec, tmp_path, monkeypatch
 ):
-    """What is stored and cut between, in pieces of any length."""
+    """Steps are added and truncated in between, in pieces of any length."""
     if n_step == 3:
         # A file for each row.
         monkeypatch.setattr(ring_module, "_PART_BYTES", 1)

@@ -1,4 +1,4 @@
-"""The dataset of rounds, apart from what is strictly on-policy."""
+"""`RolloutDataset`; `test_on_policy.py` tests the age of its weights."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""Sequences in replay: what is drawn, and what of it counts."""
+"""Sequences in replay: the drawn steps, and the weights of steps."""
 
 import keras
 import numpy as np

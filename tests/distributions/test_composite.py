@@ -1,4 +1,4 @@
-"""Several distributions as one: sums by hand, and what is drawn."""
+"""Several distributions as one: sums by hand, and samples."""
 
 import numpy as np
 import pytest

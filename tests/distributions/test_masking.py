@@ -1,4 +1,4 @@
-"""A masked distribution is the one over what is allowed, and no other."""
+"""A masked distribution is the distribution over the allowed actions."""
 
 import numpy as np
 import pytest

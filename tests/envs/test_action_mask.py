@@ -23,8 +23,8 @@ class Doors(gymnasium.Env):
     """A walk along five doors; one can only go to a door that is there.
 
     Args:
-        observation_space: Of what is observed beside the mask.
-        action_space: Of what can be done.
+        observation_space: Space of the observation without the mask.
+        action_space: Space of the actions.
         mask: Function of the position to the mask, or None.
         by: "method", "info", "both" or "nothing".
     """

@@ -23,7 +23,7 @@ pendulum = functools.partial(gymnasium.make, "Pendulum-v1", max_episode_steps=9)
 
 
 def play(env, steps=30):
-    """Takes steps that are always the same, and returns what they gave."""
+    """Takes a fixed series of steps, and returns their results."""
     space = copy.deepcopy(env.action_space)
     space.seed(1)
     given = []
@@ -169,7 +169,7 @@ def refusal(env):
 
 
 def in_wrappers():
-    """Returns what is not known, in wrappers that are."""
+    """Returns an unknown environment in known wrappers."""
     return wrappers.NormalizeReward(wrappers.NormalizeObservation(Player()))
 
 

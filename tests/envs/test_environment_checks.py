@@ -1,4 +1,4 @@
-"""What an environment gives otherwise than it declares is named at once."""
+"""Values of an environment outside of its declared spaces raise at once."""
 
 import functools
 import re
@@ -19,7 +19,7 @@ RESET = (ZEROS, {})
 
 
 class Lying(gymnasium.Env):
-    """Gives what it is told to, from `reset` or from the first `step`."""
+    """Returns given values from `reset` or from the first `step`."""
 
     def __init__(self, space=BOX, reset=RESET, step=None):
         self.observation_space = space
@@ -52,7 +52,7 @@ WRONG_STEPS = [
 
 
 def raised_by(call, *arguments):
-    """Returns all that is said of what an environment gave wrongly."""
+    """Returns the message and the notes of the error of an environment."""
     with pytest.raises(MismatchError) as caught:
         call(*arguments)
     return " ".join(

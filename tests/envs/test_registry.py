@@ -1,5 +1,4 @@
-"""Every environment that Gymnasium and its friends register: trained, or
-refused in one line that says what to wrap."""
+"""Every registered environment trains, or is refused with its remedy."""
 
 import importlib
 import importlib.util

@@ -1,4 +1,4 @@
-"""What every noise keeps to, and how each one is distributed."""
+"""The contract of every noise, and the distribution of each."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""`agent.check_export` finds what is not alike."""
+"""`agent.check_export` finds differences between agent and file."""
 
 import dataclasses
 
@@ -98,7 +98,7 @@ def test_another_environment_is_refused(agent, file):
     ("env", "deterministic"), [("masked", False), ("hybrid", True)]
 )
 def test_masks_trees_and_memory(env, deterministic, tmp_path, monkeypatch):
-    """In environments that raise at what is not allowed."""
+    """In environments that raise at forbidden actions."""
     make = {
         "masked": MaskedEnv,
         "hybrid": lambda: StructuredEnv(

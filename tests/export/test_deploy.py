@@ -1,6 +1,6 @@
 """The programs of `examples/deploy` act as the agent does, where they run.
 
-What they need is not installed with the tests: a compiler, headers, Node,
+Their requirements are not installed with the tests: a compiler, headers, Node,
 Chromium. `ONNXRUNTIME_INCLUDE` is the folder of `onnxruntime_cxx_api.h`; the
 packages of `examples/deploy/web/package.json` are looked for in the folder
 `NODE_MODULES`, or beside it. docs/export.md says where they come from.

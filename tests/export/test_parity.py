@@ -100,7 +100,7 @@ DISTRIBUTIONS = {
     ],
 )
 def test_noise_as_the_manifest_names_it_gives_the_distribution(kind, tmp_path):
-    """Drawn here from what the manifest says, not by the agent."""
+    """The test draws the noise by the manifest, not with the agent."""
     name, pair = DISTRIBUTIONS[kind]
     case = KINDS[name]
     settings = {"epsilon": 0.3} if name == "DQN" else {}

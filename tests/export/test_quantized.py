@@ -1,4 +1,4 @@
-"""Exports of fewer bits: what they keep, what they take, what is refused."""
+"""Exports of fewer bits: accuracy, size, and refused combinations."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What a format has no operations for is refused, and nothing is written."""
+"""Exports without an operation of the format are refused, without a file."""
 
 import keras
 import numpy as np
@@ -13,7 +13,7 @@ from support.exported import export
 
 @keras.saving.register_keras_serializable(package="test_refused")
 class Inverse(keras.layers.Layer):
-    """Computes what neither LiteRT nor ONNX has."""
+    """An operation that neither LiteRT nor ONNX has."""
 
     def call(self, inputs):
         return ops.erfinv(ops.tanh(inputs))
@@ -97,7 +97,7 @@ def test_half_precision_is_refused(form, dtype, tmp_path):
 
 @pytest.mark.slow
 def test_operations_of_tensorflow_for_who_asks_for_them(tmp_path):
-    """Apps that link them run such files; what runs here does not."""
+    """Apps that link TensorFlow's operations run such files; LiteRT alone fails."""
     agent = rl.PPO.for_env(
         "CartPole-v1", hidden=(8,), dtype="mixed_bfloat16", seed=0
     )

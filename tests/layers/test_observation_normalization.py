@@ -162,7 +162,7 @@ def test_a_flag_seldom_set_is_not_far_off():
 
 @pytest.mark.parametrize("batch", [1, 500])
 def test_a_lasting_shift_is_followed(batch):
-    """By 1e4 deviations: the limit grows with what it lets in."""
+    """By 1e4 deviations: the limit grows with the accepted rows."""
     layer = ObservationNormalization()
     layer.build((None, 1))
     generator = np.random.default_rng(0)
@@ -189,7 +189,7 @@ def test_outliers_in_rows_of_weight_zero_are_left_out(layer):
 
 
 def test_moments_tell_of_each_value_far_off():
-    """`are_ordinary` may be wrong about what is ordinary, not the other way."""
+    """`are_ordinary` may miss an ordinary row, and never an outlier."""
     for seed in range(20):
         generator = np.random.default_rng(seed)
         layer = ObservationNormalization()

@@ -1,4 +1,4 @@
-"""What every loss promises of shapes, dtypes and gradients."""
+"""The contract of every loss: shapes, dtypes and gradients."""
 
 import keras
 import numpy as np

@@ -1,4 +1,4 @@
-"""Pages for those who come from elsewhere name what there is."""
+"""Pages for users of other libraries name things that exist."""
 
 import inspect
 import re
@@ -19,7 +19,7 @@ _NAME = re.compile(r"((?:rl|keras|gymnasium)(?:\.\w+)+)(?:\(([\w, ]*)\))?")
 
 
 def cells(page, column):
-    """Yields what stands in a column of all tables, names in backticks."""
+    """Yields the names in backticks of a column of all tables."""
     for line in page.read_text("utf-8").splitlines():
         if line.startswith("| ") and not line.startswith("| ---"):
             row = re.split(r" \| ", line.strip("| "))
@@ -34,7 +34,7 @@ def ours(page):
 
 
 def resolve(name):
-    """Returns what a name stands for."""
+    """Returns the object of a name."""
     library, *rest = name.split(".")
     value = LIBRARIES[library]
     for part in rest:

@@ -197,7 +197,7 @@ def rewritten(tmp_path, name, change=None, **members):
 
 
 def kwargs(**changes):
-    """Returns what changes arguments of the policy."""
+    """Returns a function that changes arguments of the policy."""
 
     def change(data):
         data["policy_kwargs"].update(changes)
@@ -206,7 +206,7 @@ def kwargs(**changes):
 
 
 def settings(**changes):
-    """Returns what changes settings."""
+    """Returns a function that changes settings."""
 
     def change(data):
         for name, value in changes.items():

@@ -7,10 +7,10 @@ class Mutant(NamedTuple):
     """A mistake.
 
     Attributes:
-        name: What is wrong, in snake case.
+        name: The mistake, in snake case.
         path: The file, within `keras_rl2`.
-        before: Text that stands there exactly once.
-        after: What stands there instead.
+        before: Text that the file contains exactly once.
+        after: The text in its place.
         test: A file or a function of one, within `tests`.
     """
 

@@ -10,7 +10,7 @@ import keras_rl2 as rl
 
 
 class FirstNumber(gymnasium.Env):
-    """Four numbers are seen; the sign of the first one says what to do.
+    """Four numbers are observed; the sign of the first is the right action.
 
     One step an episode; 1 for action 1 where it is positive, or 0 where it
     is not; else -1.
@@ -30,7 +30,7 @@ class FirstNumber(gymnasium.Env):
 
 
 def states(count, seed):
-    """Draws states, and what is right to do in each."""
+    """Draws states, and the right action in each."""
     drawn = np.random.default_rng(seed).standard_normal((count, 4))
     return drawn.astype("float32"), (drawn[:, 0] > 0.0).astype("int32")
 

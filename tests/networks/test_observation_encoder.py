@@ -1,4 +1,4 @@
-"""What networks are shown of observations, by hand."""
+"""The inputs of networks for observations, by hand."""
 
 import keras
 import numpy as np

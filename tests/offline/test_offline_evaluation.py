@@ -1,4 +1,4 @@
-"""What policies are worth by recorded episodes, beside what they are."""
+"""Estimates of policies from recorded episodes, against known values."""
 
 import gymnasium as gym
 import numpy as np

@@ -1,4 +1,4 @@
-"""Playing to make a dataset, and what becomes of replay."""
+"""Recording makes a dataset, and a replay becomes one."""
 
 import gymnasium
 import numpy as np

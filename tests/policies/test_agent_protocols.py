@@ -81,7 +81,7 @@ class Preferring:
 
 
 class PreferringRollouts(Preferring):
-    """The same with what a `RolloutDataset` asks."""
+    """The same with the members that a `RolloutDataset` requires."""
 
     def own_rollout(self, observation_space):
         return rl.data.OwnRollout(steps=16, passes=1, batch_size=8)
@@ -95,7 +95,7 @@ class PreferringRollouts(Preferring):
 
 
 class PreferringReplay(Preferring):
-    """The same with what a `ReplayDataset` asks."""
+    """The same with the members that a `ReplayDataset` requires."""
 
     on_policy = False
     default_batch_size = 8

@@ -1,4 +1,4 @@
-"""What was converted once serves policies alike, and no others."""
+"""A conversion serves equal policies, and no others."""
 
 import keras
 import numpy as np

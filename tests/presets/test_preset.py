@@ -19,7 +19,7 @@ def ppo(**fields):
 
 
 def refusal(call, *args, **kwargs):
-    """Returns what a call is refused with, nothing where it is not."""
+    """Returns the message of a refused call, or an empty text."""
     try:
         call(*args, **kwargs)
     except ValueError as error:
@@ -49,7 +49,7 @@ def section_of(section, algorithm, optimizer="Adam", offline=False):
 
 
 def test_settings_are_arguments_of_the_constructors():
-    """None is missing, but what a preset says elsewhere or not at all."""
+    """None is missing, but those that presets set elsewhere or not at all."""
     networks = {"actor", "critic", "q_network", "value_network"}
     elsewhere = {"observation_space", "action_space", "seed", "name", "dtype"}
     # Of environments in processes, which no preset makes, among others.

@@ -93,7 +93,7 @@ def test_presets_are_taken_by_the_classes(all_of_them, tmp_path):
 
 
 def check(training, preset):
-    """Compares what was made with what the preset says."""
+    """Compares made objects with the settings of the preset."""
     agent, dataset = training.agent, training.dataset
     # Made for as many environments: nothing had to be fitted.
     assert training.preset == preset

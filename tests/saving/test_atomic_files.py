@@ -1,4 +1,4 @@
-"""What was there stays, until what takes its place is whole."""
+"""An old file stays until its replacement is complete."""
 
 import contextlib
 import errno
@@ -73,7 +73,7 @@ def test_a_failed_write_leaves_the_old_file(file):
 
 
 class TestWindows:
-    """What Windows refuses is refused here."""
+    """Operations that Windows refuses are refused here."""
 
     @pytest.fixture(autouse=True)
     def windows(self, monkeypatch):
@@ -105,7 +105,7 @@ class TestWindows:
 
 
 class TestOnTheDisk:
-    """What is waited for, before a file or folder has its name, and after."""
+    """Data reaches the disk before a file or folder has its name."""
 
     @pytest.fixture
     def waited(self, monkeypatch):

@@ -84,7 +84,7 @@ class Full:
 
 
 def test_at_every_call(tmp_path, monkeypatch):
-    """What there was stays, and the next one is whole again."""
+    """The old checkpoint stays, and the next one is complete."""
     at, is_met = 0, True
     while is_met:
         directory = tmp_path / str(at)

@@ -1,4 +1,4 @@
-"""Several learners learn what one would learn from the same batches."""
+"""Several learners train the weights of one learner with the same batches."""
 
 import contextlib
 import json

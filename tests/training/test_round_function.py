@@ -20,7 +20,7 @@ def made(name, **compile_arguments):
 
 @pytest.mark.parametrize("name", EITHER_DATASET)
 def test_rounds_have_the_shapes_and_dtypes_of_their_element_spec(name):
-    """`tf.data` would turn an array into what was promised; nothing else."""
+    """`tf.data` would cast an array to its spec, which hides a mismatch."""
     agent, dataset = made(name)
     elements = dataset.as_dataset(agent).element_spec
     dataset.refresh()
@@ -56,7 +56,7 @@ def test_a_round_is_handed_over_once():
 
 
 class Kept(keras.callbacks.Callback):
-    """Keeps what it was told of batches."""
+    """Keeps the batches that it was told of."""
 
     def __init__(self):
         super().__init__()

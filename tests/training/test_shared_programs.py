@@ -46,7 +46,7 @@ class Searched(SharedPrograms):
 
 
 def program_of(agent, dataset, callbacks=()):
-    """Returns what the program of an agent's rounds depends on."""
+    """Returns the values that the program of an agent's rounds depends on."""
     with Searched().used(), pytest.raises(Found) as found:
         agent.fit(dataset, epochs=1, callbacks=callbacks, verbose=0)
     return found.value.args

@@ -1,4 +1,4 @@
-"""Trainings made from presets: what they are made of, and that they run."""
+"""Trainings made from presets: their parts, and their runs."""
 
 import gymnasium
 import keras

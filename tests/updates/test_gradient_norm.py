@@ -20,8 +20,8 @@ def one_update(name, two_optimizers, max_norm):
     """Makes an update by SGD of rate 1.
 
     Returns:
-        Its logs, and how far each network has moved. What all that is trained
-        has moved, stands under `everything`.
+        Its logs, and the distance that each network has moved. The distance
+        of all trained networks is under `everything`.
     """
     agent, batch = small_agent(
         KINDS[name],

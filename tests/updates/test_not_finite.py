@@ -1,4 +1,4 @@
-"""What is not finite is refused before it changes any weight."""
+"""Non-finite values are refused before they change any weight."""
 
 import os
 
@@ -48,7 +48,7 @@ def for_actions(case, make):
 
 
 def stored(dataset):
-    """Returns what a replay buffer holds; nothing of rollouts."""
+    """Returns the contents of a replay buffer; nothing of rollouts."""
     buffer = getattr(dataset, "buffer", None)
     return {} if buffer is None else buffer.get_state()
 

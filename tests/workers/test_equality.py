@@ -1,4 +1,4 @@
-"""What workers collect is what one process collects, bit for bit."""
+"""Workers collect the trajectories of one process, bit for bit."""
 
 import functools
 

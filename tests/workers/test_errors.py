@@ -1,4 +1,4 @@
-"""What an environment raises in a worker is raised here, in full."""
+"""An error of an environment in a worker is raised here, in full."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""Processes of workers die and hang; what is learned from is whole."""
+"""Processes of workers die and hang; the samples stay complete."""
 
 import functools
 import logging

@@ -1,4 +1,4 @@
-"""What worker processes are like, and that none of them is left."""
+"""The traits of worker processes, and their end."""
 
 import functools
 import gc
@@ -50,7 +50,7 @@ def made(env=NumberedEnv, workers=None, **settings):
 
 @pytest.fixture(scope="module")
 def closed(tmp_path_factory):
-    """An agent after a training, its data, closed, and what workers wrote."""
+    """An agent after a training, its closed data, and the files of workers."""
     written = tmp_path_factory.mktemp("written")
     agent, data = made(functools.partial(ProcessEnv, written))
     agent.fit(data, epochs=2, verbose=0)
