@@ -313,7 +313,7 @@ class TestSignals:
 
     @pytest.mark.slow
     def test_in_each_round_of_an_epoch(self, tmp_path):
-        """The run also stops before each round, when a part of the epoch is left."""
+        """The run also stops before each round, within an epoch."""
 
         class Rounds(keras.callbacks.Callback):
             """Counts those of each epoch, that of two processes too."""

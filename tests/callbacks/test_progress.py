@@ -30,7 +30,7 @@ class Terminal(io.StringIO):
 
 
 class Rollouts:
-    """The members of a dataset that are read: rounds of 100 steps, 4 updates."""
+    """The read members of a dataset: rounds of 100 steps and 4 updates."""
 
     steps_per_round = fewest_steps_per_round = 100
     updates_per_round = 4

@@ -97,7 +97,7 @@ def test_half_precision_is_refused(form, dtype, tmp_path):
 
 @pytest.mark.slow
 def test_operations_of_tensorflow_for_who_asks_for_them(tmp_path):
-    """Apps that link TensorFlow's operations run such files; LiteRT alone fails."""
+    """Apps that link TensorFlow run such files; LiteRT alone fails."""
     agent = rl.PPO.for_env(
         "CartPole-v1", hidden=(8,), dtype="mixed_bfloat16", seed=0
     )
