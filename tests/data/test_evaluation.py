@@ -100,14 +100,22 @@ def test_evaluation_can_be_stochastic_and_is_seeded():
     assert drawn[0]["episode_return"] != greedy["episode_return"]
 
 
-def test_evaluation_of_one_dataset_follows_the_agent():
+def test_a_reused_dataset_evaluates_the_present_weights():
     env = make_env("act_box")
     agent = make_agent(PPO, env)
-    episodes = rl.EvaluationDataset(make_env("act_box"), 2, seed=0)
+
+    def make():
+        return rl.EvaluationDataset(make_env("act_box"), 2, seed=0)
+
+    episodes = make()
     before = agent.evaluate(episodes)
+    # The episodes repeat: only the weights can change the result.
+    assert agent.evaluate(episodes) == before
     for variable in agent.actor.trainable_variables:
         variable.assign(variable + 1.0)
-    assert agent.evaluate(episodes) != before
+    after = agent.evaluate(episodes)
+    assert after["episode_return"] != before["episode_return"]
+    assert after == agent.evaluate(make())
 
 
 def test_episodes_that_do_not_end_are_told_of(monkeypatch):
