@@ -273,15 +273,15 @@ def test_for_env_refuses_arguments_that_the_algorithm_fixes():
             case.make.for_env(make_env(case.pair), **{argument: 1})
 
 
-def test_a_dtype_is_that_of_the_networks():
-    for dtype in ("mixed_bfloat16", "mixed_float16"):
-        agent = make_eager_agent(EVERY_AGENT["PPO"], make_env(), dtype=dtype)
-        (network,) = agent.acting_networks
-        hidden = network.get_layer("hidden_0")
-        assert hidden.compute_dtype == dtype.removeprefix("mixed_")
-        assert {w.dtype for w in agent.acting_variables} == {"float32"}
-        assert keras.config.dtype_policy().name == "float32"
-        assert agent.act(np.zeros((4, 3))).shape[0] == 4
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+def test_a_dtype_is_that_of_the_networks(dtype):
+    agent = make_eager_agent(EVERY_AGENT["PPO"], make_env(), dtype=dtype)
+    (network,) = agent.acting_networks
+    hidden = network.get_layer("hidden_0")
+    assert hidden.compute_dtype == dtype.removeprefix("mixed_")
+    assert {w.dtype for w in agent.acting_variables} == {"float32"}
+    assert keras.config.dtype_policy().name == "float32"
+    assert agent.act(np.zeros((4, 3))).shape[0] == 4
 
 
 def test_a_stateful_layer_is_refused():
@@ -345,29 +345,32 @@ def test_the_log_prob_is_that_of_the_action_that_is_returned(name, pair):
     assert np.shape(log_prob) == ()
 
 
-def test_a_policy_without_probabilities_gives_none():
-    for name in ("DQN", "TD3"):
-        case = EVERY_AGENT[name]
-        agent = make_agent(case, make_env(case.pair))
-        with pytest.raises(ValueError, match="have no log-probability"):
-            agent.act(np.zeros(3), return_log_prob=True)
+@pytest.mark.parametrize("name", ["DQN", "TD3"])
+def test_a_policy_without_probabilities_gives_none(name):
+    case = EVERY_AGENT[name]
+    agent = make_agent(case, make_env(case.pair))
+    with pytest.raises(ValueError, match="have no log-probability"):
+        agent.act(np.zeros(3), return_log_prob=True)
 
 
 # Observations and files.
 
 
-def test_a_box_of_one_number_and_a_stack_of_colour_images():
-    for space in (
+@pytest.mark.parametrize(
+    "space",
+    [
         spaces.Box(-1.0, 1.0, (), np.float32),
         spaces.Box(0, 255, (2, 36, 36, 3), np.uint8),
-    ):
-        env = AnySpaceEnv(space, spaces.Discrete(3))
-        agent = make_eager_agent(EVERY_AGENT["PPO"], env)
-        batch = np.stack([space.sample() for _ in range(3)])
-        assert agent.act(batch).shape == (3,)
-        assert np.shape(agent.act(batch[0])) == ()
-        kinds = {type(layer) for layer in agent.acting_networks[0].layers}
-        assert (keras.layers.Conv2D in kinds) == (len(space.shape) == 4)
+    ],
+)
+def test_a_box_of_one_number_and_a_stack_of_colour_images(space):
+    env = AnySpaceEnv(space, spaces.Discrete(3))
+    agent = make_eager_agent(EVERY_AGENT["PPO"], env)
+    batch = np.stack([space.sample() for _ in range(3)])
+    assert agent.act(batch).shape == (3,)
+    assert np.shape(agent.act(batch[0])) == ()
+    kinds = {type(layer) for layer in agent.acting_networks[0].layers}
+    assert (keras.layers.Conv2D in kinds) == (len(space.shape) == 4)
 
 
 @pytest.mark.parametrize("name", ["PPO", *slow("SAC")])

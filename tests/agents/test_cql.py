@@ -51,12 +51,14 @@ def trained(make, kind, updates=3, **settings):
 # One name for both.
 
 
-def test_for_env_makes_the_class_of_the_action_space():
-    for kind, make in (("discrete", DiscreteCQL), ("box", BoxCQL)):
-        agent = rl.CQL.for_env(make_env(PAIRS[kind]), hidden=(4,), seed=0)
-        assert type(agent) is make
-        assert isinstance(agent, rl.CQL)
-        assert isinstance(agent, PLAIN[kind])
+@pytest.mark.parametrize(
+    ("kind", "make"), [("discrete", DiscreteCQL), ("box", BoxCQL)]
+)
+def test_for_env_makes_the_class_of_the_action_space(kind, make):
+    agent = rl.CQL.for_env(make_env(PAIRS[kind]), hidden=(4,), seed=0)
+    assert type(agent) is make
+    assert isinstance(agent, rl.CQL)
+    assert isinstance(agent, PLAIN[kind])
 
 
 def test_invalid_spaces_and_arguments_are_refused():
@@ -80,19 +82,22 @@ def test_invalid_spaces_and_arguments_are_refused():
 # The update.
 
 
-def test_alpha_of_zero_trains_the_plain_algorithm():
-    for kind, settings in (
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
         ("box", {}),
         ("discrete", {"loss": "huber", "double": True, "dueling": True}),
+    ],
+)
+def test_alpha_of_zero_trains_the_plain_algorithm(kind, settings):
+    plain, expected = trained(PLAIN[kind], kind, 1, **settings)
+    agent, logs = trained(rl.CQL, kind, 1, alpha=0.0, **settings)
+    for one, other in zip(
+        agent.get_weights(), plain.get_weights(), strict=True
     ):
-        plain, expected = trained(PLAIN[kind], kind, 1, **settings)
-        agent, logs = trained(rl.CQL, kind, 1, alpha=0.0, **settings)
-        for one, other in zip(
-            agent.get_weights(), plain.get_weights(), strict=True
-        ):
-            np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
-        for key, value in expected.items():
-            assert logs[key] == pytest.approx(value, abs=1e-6), key
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
+    for key, value in expected.items():
+        assert logs[key] == pytest.approx(value, abs=1e-6), key
 
 
 def test_the_penalty_of_choices_by_hand():

@@ -38,19 +38,19 @@ def test_default_optimizers():
         agent.compile(adam, critic_optimizer=adam)
 
 
-def test_one_optimizer_is_copied_for_the_critics():
-    for critic_optimizer in ("auto", None):
-        agent = small_agent(rl.TD3)
-        schedule = keras.optimizers.schedules.PolynomialDecay(0.1, 10, 0.2)
-        given = keras.optimizers.RMSprop(schedule, rho=0.8)
-        agent.compile(given, critic_optimizer=critic_optimizer)
-        arguments = agent.compile_arguments
-        assert arguments.optimizer is given
-        copy = arguments.critic_optimizer
-        assert type(copy) is keras.optimizers.RMSprop
-        assert copy is not given
-        assert copy.rho == 0.8
-        assert rates(agent) == pytest.approx([0.1, 0.1])
+@pytest.mark.parametrize("critic_optimizer", ["auto", None])
+def test_one_optimizer_is_copied_for_the_critics(critic_optimizer):
+    agent = small_agent(rl.TD3)
+    schedule = keras.optimizers.schedules.PolynomialDecay(0.1, 10, 0.2)
+    given = keras.optimizers.RMSprop(schedule, rho=0.8)
+    agent.compile(given, critic_optimizer=critic_optimizer)
+    arguments = agent.compile_arguments
+    assert arguments.optimizer is given
+    copy = arguments.critic_optimizer
+    assert type(copy) is keras.optimizers.RMSprop
+    assert copy is not given
+    assert copy.rho == 0.8
+    assert rates(agent) == pytest.approx([0.1, 0.1])
 
 
 # Acting.

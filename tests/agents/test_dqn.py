@@ -62,20 +62,20 @@ def test_flags_train_together(double, dueling, kind):
     assert (agent.td_errors.numpy() >= 0).all()
 
 
-def test_the_target_begins_as_the_network_that_was_given_weights():
-    for by_fit in (True, False):
-        agent = make_agent(hidden=(4,), target_every=100)
-        replay = make_replay(updates_per_round=1)
-        assert agent.tau == 0.01
-        given = [weight + 1.0 for weight in weights_of(agent.q_network)]
-        agent.q_network.set_weights(given)
-        if by_fit:
-            agent.fit(replay, verbose=0)
-        else:
-            replay.bind(agent)
-            replay.fill(4)
-            agent.train_step(replay.sample(4))
-        assert_equal_weights(agent.target_network, given)
+@pytest.mark.parametrize("by_fit", [True, False])
+def test_the_target_begins_as_the_network_that_was_given_weights(by_fit):
+    agent = make_agent(hidden=(4,), target_every=100)
+    replay = make_replay(updates_per_round=1)
+    assert agent.tau == 0.01
+    given = [weight + 1.0 for weight in weights_of(agent.q_network)]
+    agent.q_network.set_weights(given)
+    if by_fit:
+        agent.fit(replay, verbose=0)
+    else:
+        replay.bind(agent)
+        replay.fill(4)
+        agent.train_step(replay.sample(4))
+    assert_equal_weights(agent.target_network, given)
 
 
 # Exploration.

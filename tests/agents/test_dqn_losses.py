@@ -26,19 +26,23 @@ def update(agent, *rows):
 # The losses, by hand.
 
 
-def test_loss_is_of_the_td_error_to_the_best_value_of_the_target():
-    for loss, expected, slope in (("huber", 2.0, 1.0), ("mse", 3.125, 2.5)):
-        # 0.5 + 0.5 * max(4, 6) - 1 = 2.5
-        agent = linear_agent([[1, 2], [30, 10]], [[9, 9], [4, 6]], loss=loss)
-        terms, td_error, moved = update(agent, (0, 0.5, 0.5))
-        assert terms["loss"] == pytest.approx(expected), loss
-        assert terms["q_value"] == 1.0
-        assert terms["gradient_norm"] == pytest.approx(slope), loss
-        assert td_error == [2.5]
-        # Only the value of the action taken moves: no gradient by targets.
-        np.testing.assert_allclose(moved, [[0.1 * slope, 0], [0, 0]], rtol=1e-6)
-        target = agent.target_network.get_weights()[0]
-        assert target.tolist() == [[9, 9], [4, 6]]
+@pytest.mark.parametrize(
+    ("loss", "expected", "slope"), [("huber", 2.0, 1.0), ("mse", 3.125, 2.5)]
+)
+def test_loss_is_of_the_td_error_to_the_best_value_of_the_target(
+    loss, expected, slope
+):
+    # 0.5 + 0.5 * max(4, 6) - 1 = 2.5
+    agent = linear_agent([[1, 2], [30, 10]], [[9, 9], [4, 6]], loss=loss)
+    terms, td_error, moved = update(agent, (0, 0.5, 0.5))
+    assert terms["loss"] == pytest.approx(expected), loss
+    assert terms["q_value"] == 1.0
+    assert terms["gradient_norm"] == pytest.approx(slope), loss
+    assert td_error == [2.5]
+    # Only the value of the action taken moves: no gradient by targets.
+    np.testing.assert_allclose(moved, [[0.1 * slope, 0], [0, 0]], rtol=1e-6)
+    target = agent.target_network.get_weights()[0]
+    assert target.tolist() == [[9, 9], [4, 6]]
 
 
 def test_double_chooses_by_the_network_that_learns():

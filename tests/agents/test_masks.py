@@ -250,25 +250,28 @@ def bind(agent, actions=3):
     return agent
 
 
-def test_the_target_of_dqn_is_the_best_allowed_action():
-    # Q' = (1, 5, 3) values, γ = 1/2; Q = (0, 1, 2) chooses if it is double.
-    # The end of a game allows nothing and is worth nothing.
-    for double, targets in (
+@pytest.mark.parametrize(
+    ("double", "targets"),
+    [
         (False, {(1, 1, 1): 3.5, (1, 0, 1): 2.5, (1, 0, 0): 1.5}),
         (True, {(1, 1, 1): 2.5, (1, 1, 0): 3.5, (1, 0, 0): 1.5}),
-    ):
-        agent = bind(rl.DQN(linear_q([0, 1, 2]), double=double, loss="mse"))
-        agent.target_network.set_weights(linear_q([1, 5, 3]).get_weights())
-        for mask, target in {**targets, (0, 0, 0): 1.0}.items():
-            batch = transition(mask, discount=0.5 * any(mask))
-            terms = agent.objectives()["q"].terms(
-                tf.nest.map_structure(tf.constant, batch)
-            )
-            # Q(s, a) is 0.
-            message = f"{mask}, double={double}"
-            assert terms["td_error"].numpy() == pytest.approx([target]), message
-            loss = float(terms["loss"])
-            assert loss == pytest.approx(0.5 * target**2), message
+    ],
+)
+def test_the_target_of_dqn_is_the_best_allowed_action(double, targets):
+    # Q' = (1, 5, 3) values, γ = 1/2; Q = (0, 1, 2) chooses if it is double.
+    # The end of a game allows nothing and is worth nothing.
+    agent = bind(rl.DQN(linear_q([0, 1, 2]), double=double, loss="mse"))
+    agent.target_network.set_weights(linear_q([1, 5, 3]).get_weights())
+    for mask, target in {**targets, (0, 0, 0): 1.0}.items():
+        batch = transition(mask, discount=0.5 * any(mask))
+        terms = agent.objectives()["q"].terms(
+            tf.nest.map_structure(tf.constant, batch)
+        )
+        # Q(s, a) is 0.
+        message = f"{mask}, double={double}"
+        assert terms["td_error"].numpy() == pytest.approx([target]), message
+        loss = float(terms["loss"])
+        assert loss == pytest.approx(0.5 * target**2), message
 
 
 @pytest.mark.parametrize(

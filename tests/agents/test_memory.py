@@ -167,16 +167,19 @@ def cut_off(mode):
     return agent, rollouts
 
 
-def test_an_episode_begins_where_it_does():
-    for mode, after_truncations in (
+@pytest.mark.parametrize(
+    ("mode", "after_truncations"),
+    [
         ("NextStep", [0, 4, 8]),
         ("SameStep", [0, 3, 6, 9]),
-    ):
-        _, rollouts = cut_off(mode)
-        expected = np.isin(np.arange(11), after_truncations)
-        np.testing.assert_array_equal(
-            rollouts.collect().begins, np.stack([expected] * 2, axis=1)
-        )
+    ],
+)
+def test_an_episode_begins_where_it_does(mode, after_truncations):
+    _, rollouts = cut_off(mode)
+    expected = np.isin(np.arange(11), after_truncations)
+    np.testing.assert_array_equal(
+        rollouts.collect().begins, np.stack([expected] * 2, axis=1)
+    )
 
 
 def assert_memory_begins_anew(cell):
@@ -197,9 +200,9 @@ def assert_memory_begins_anew(cell):
     assert np.abs(values[:, 3:] - alone).min() > 1e-3
 
 
-def test_an_episode_begins_without_a_memory():
-    for cell in ("lstm", "stacked"):
-        assert_memory_begins_anew(CELLS[cell])
+@pytest.mark.parametrize("cell", ["lstm", "stacked"])
+def test_an_episode_begins_without_a_memory(cell):
+    assert_memory_begins_anew(CELLS[cell])
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pathlib
 import re
 
 import keras
+import pytest
 
 import keras_rl2 as rl
 from keras_rl2 import presets
@@ -81,11 +82,13 @@ def test_each_has_a_page_and_an_example():
         assert any(map(uses.search, texts)), name
 
 
-def test_each_is_in_the_lists_of_agents():
-    for page, prefix in (("README.md", "docs/"), ("docs/agents.md", "")):
-        text = (ROOT / page).read_text("utf-8")
-        for name in NAMES:
-            assert f"]({prefix}{page_of(name).name})" in text, (page, name)
+@pytest.mark.parametrize(
+    ("page", "prefix"), [("README.md", "docs/"), ("docs/agents.md", "")]
+)
+def test_each_is_in_the_lists_of_agents(page, prefix):
+    text = (ROOT / page).read_text("utf-8")
+    for name in NAMES:
+        assert f"]({prefix}{page_of(name).name})" in text, (page, name)
 
 
 def test_examples_are_listed():

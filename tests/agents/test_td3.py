@@ -231,8 +231,9 @@ def test_training_goes_on_after_loading(tmp_path):
 # Making one.
 
 
-def test_settings_out_of_range_are_refused():
-    for name, value in (
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
         ("policy_delay", 0),
         ("policy_delay", 1.5),
         ("target_noise", -0.1),
@@ -240,10 +241,12 @@ def test_settings_out_of_range_are_refused():
         ("exploration", -0.1),
         ("exploration", "loud"),
         ("gamma", 1.5),
-    ):
-        message = f"(?i){name}|scale.*0 or more"
-        with pytest.raises(ValueError, match=message):
-            rl.TD3(linear_actor(), linear_critic(), **{name: value})
+    ],
+)
+def test_settings_out_of_range_are_refused(name, value):
+    message = f"(?i){name}|scale.*0 or more"
+    with pytest.raises(ValueError, match=message):
+        rl.TD3(linear_actor(), linear_critic(), **{name: value})
 
 
 def test_spaces_and_networks_that_do_not_fit_are_refused():

@@ -160,12 +160,12 @@ def test_mp4(agent, rollouts, tmp_path):
     np.testing.assert_allclose(means, [0, 40, 80, 120, 160], atol=4)
 
 
-def test_missing_packages_raise_at_construction(monkeypatch, tmp_path):
-    for missing in ("imageio", "imageio_ffmpeg"):
-        with monkeypatch.context() as patch:
-            patch.setitem(sys.modules, missing, None)
-            with pytest.raises(ImportError, match="pip install imageio"):
-                RecordVideo(Drawn, tmp_path, format="mp4")
+@pytest.mark.parametrize("missing", ["imageio", "imageio_ffmpeg"])
+def test_missing_packages_raise_at_construction(monkeypatch, tmp_path, missing):
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, missing, None)
+        with pytest.raises(ImportError, match="pip install imageio"):
+            RecordVideo(Drawn, tmp_path, format="mp4")
 
 
 def test_mujoco_beside_tensorflow_is_refused_before_training(
@@ -182,8 +182,9 @@ def test_mujoco_beside_tensorflow_is_refused_before_training(
     assert agent.env_steps == 0
 
 
-def test_invalid_arguments_are_refused_at_construction(tmp_path):
-    for arguments, expected, received in (
+@pytest.mark.parametrize(
+    ("arguments", "expected", "received"),
+    [
         ({"every": 0}, "`every`", "every=0"),
         ({"episodes": 0}, "`episodes`", "episodes=0"),
         ({"max_steps": 1.5}, "`max_steps`", "max_steps=1.5"),
@@ -199,9 +200,13 @@ def test_invalid_arguments_are_refused_at_construction(tmp_path):
             "render_mode='rgb_array'",
             "render_mode=None",
         ),
-    ):
-        with raises(expected, received):
-            RecordVideo(**{"env": Drawn, "directory": tmp_path, **arguments})
+    ],
+)
+def test_invalid_arguments_are_refused_at_construction(
+    tmp_path, arguments, expected, received
+):
+    with raises(expected, received):
+        RecordVideo(**{"env": Drawn, "directory": tmp_path, **arguments})
 
 
 def test_unplayable_environments_and_models_are_refused(

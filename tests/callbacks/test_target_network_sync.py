@@ -294,11 +294,13 @@ def test_saving_is_as_without_it(tmp_path):
 # Which network follows which.
 
 
-def test_networks_by_name():
-    for arguments in ({"target": "target"}, {"source": "network"}):
-        model = compiled(Counter())
-        fit(model, TargetNetworkSync(every=3, **arguments))
-        assert value(model.target) == 3, arguments
+@pytest.mark.parametrize(
+    "arguments", [{"target": "target"}, {"source": "network"}]
+)
+def test_networks_by_name(arguments):
+    model = compiled(Counter())
+    fit(model, TargetNetworkSync(every=3, **arguments))
+    assert value(model.target) == 3, arguments
 
 
 def test_pairs_of_the_model():

@@ -168,24 +168,27 @@ def classes_for(action):
     return names
 
 
-def test_algorithms_are_those_of_the_action_space():
-    for action in (
+@pytest.mark.parametrize(
+    "action",
+    [
         spaces.Discrete(3),
         spaces.MultiBinary(3),
         spaces.MultiDiscrete([2, 3]),
         spaces.Box(-1, 1, (2,)),
         spaces.Box(-np.inf, np.inf, (2,)),
-    ):
-        env = as_vector_env(AnySpaceEnv(spaces.Box(-1, 1, (3,)), action))
-        finding, *_ = _spaces(env)
-        names = classes_for(action)
-        assert f": {', '.join(names)}; with" in finding.text, action
-        with_memory = [
-            name
-            for name in names
-            if getattr(rl, name).for_action_space(action).takes_memory
-        ]
-        assert f"with a memory {', '.join(with_memory)}" in finding.text, action
+    ],
+)
+def test_algorithms_are_those_of_the_action_space(action):
+    env = as_vector_env(AnySpaceEnv(spaces.Box(-1, 1, (3,)), action))
+    finding, *_ = _spaces(env)
+    names = classes_for(action)
+    assert f": {', '.join(names)}; with" in finding.text, action
+    with_memory = [
+        name
+        for name in names
+        if getattr(rl, name).for_action_space(action).takes_memory
+    ]
+    assert f"with a memory {', '.join(with_memory)}" in finding.text, action
 
 
 def test_a_mask_that_agents_do_not_see_is_pointed_to(capsys):

@@ -47,17 +47,15 @@ def kept(buffer, count):
     return buffer.get_state()["priority"].ravel()[:count]
 
 
-def test_every_transition_is_drawn_with_its_probability():
-    for alpha in (0.0, 0.6, 1.5):
-        buffer = filled(10, capacity=10, alpha=alpha)
-        td_error = np.arange(10) + 5.0
-        buffer.update_priorities(np.arange(10), -td_error)
-        probability = (td_error + 1e-6) ** alpha
-        probability /= probability.sum()
-        # The newest one, of the largest priority, is the last: 9.
-        np.testing.assert_allclose(
-            frequencies(buffer, 10), probability, rtol=0.01
-        )
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
+def test_every_transition_is_drawn_with_its_probability(alpha):
+    buffer = filled(10, capacity=10, alpha=alpha)
+    td_error = np.arange(10) + 5.0
+    buffer.update_priorities(np.arange(10), -td_error)
+    probability = (td_error + 1e-6) ** alpha
+    probability /= probability.sum()
+    # The newest one, of the largest priority, is the last: 9.
+    np.testing.assert_allclose(frequencies(buffer, 10), probability, rtol=0.01)
 
 
 def test_priorities_by_hand():

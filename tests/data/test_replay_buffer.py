@@ -279,17 +279,20 @@ def test_state_of_another_buffer_is_refused():
         make(60, 2, (3,), n_step=3).set_state(state)
 
 
-def test_wrong_arguments():
-    for match, arguments in (
+@pytest.mark.parametrize(
+    ("match", "arguments"),
+    [
         (r"num_envs \* n_step = 3.*capacity=2", {"capacity": 2, "n_step": 3}),
         ("capacity=7", {"capacity": 7, "num_envs": 8}),
         ("num_envs=0", {"num_envs": 0}),
         ("n_step=0", {"n_step": 0}),
         ("gamma=1.1", {"gamma": 1.1}),
         ("gamma=nan", {"gamma": np.nan}),
-    ):
-        with pytest.raises(ValueError, match=match):
-            make(**arguments)
+    ],
+)
+def test_wrong_arguments(match, arguments):
+    with pytest.raises(ValueError, match=match):
+        make(**arguments)
 
 
 def test_nothing_to_draw():

@@ -42,22 +42,24 @@ def stored(replay, key):
 # Numbers.
 
 
-def test_numbers_are_the_algorithms_unless_given():
-    for case, batch_size, updates in ((DQN, 64, 33), (SAC, 256, 66)):
-        env = make_env(case.pair, num_envs=3)
-        agent = make_eager_agent(case, env)
-        replay = rl.ReplayDataset(env, capacity=3000)
-        # 64, and the next multiple.
-        assert replay.steps_per_round == 66
-        assert replay.rounds_per_epoch == 15
-        replay.bind(agent)
-        assert replay.batch_size == batch_size
-        assert replay.updates_per_round == updates
-        assert replay.steps_per_epoch == 15 * updates
-        assert replay.buffer.capacity == 3000
-        small = rl.ReplayDataset(env, capacity=30, warm_up=0)
-        small.bind(agent)
-        assert small.batch_size == 30
+@pytest.mark.parametrize(
+    ("case", "batch_size", "updates"), [(DQN, 64, 33), (SAC, 256, 66)]
+)
+def test_numbers_are_the_algorithms_unless_given(case, batch_size, updates):
+    env = make_env(case.pair, num_envs=3)
+    agent = make_eager_agent(case, env)
+    replay = rl.ReplayDataset(env, capacity=3000)
+    # 64, and the next multiple.
+    assert replay.steps_per_round == 66
+    assert replay.rounds_per_epoch == 15
+    replay.bind(agent)
+    assert replay.batch_size == batch_size
+    assert replay.updates_per_round == updates
+    assert replay.steps_per_epoch == 15 * updates
+    assert replay.buffer.capacity == 3000
+    small = rl.ReplayDataset(env, capacity=30, warm_up=0)
+    small.bind(agent)
+    assert small.batch_size == 30
 
 
 def test_settings_of_replay():

@@ -139,14 +139,14 @@ def test_sampled_sequences_equal_the_collected_steps(reset_within):
     assert starts == set(range(0, 4 * HORIZON - 8 + 1, STRIDE))
 
 
-def test_the_oldest_are_overwritten():
-    for kept, oldest in ((20, 52), (21, 52), (22, 50)):
-        made, _ = filled(kept != 21, rounds=9, capacity=kept * ENVS)
-        starts = {int(i) // ENVS for i in made.sample(300)["index"]}
-        newest = 9 * HORIZON - (BURN_IN + LENGTH + N) + 1
-        # Of 72 steps; no sequence begins at step 51, which has no state.
-        assert starts == set(range(oldest, newest + 1, STRIDE))
-        assert len(made) == ENVS * len(starts)
+@pytest.mark.parametrize(("kept", "oldest"), [(20, 52), (21, 52), (22, 50)])
+def test_the_oldest_are_overwritten(kept, oldest):
+    made, _ = filled(kept != 21, rounds=9, capacity=kept * ENVS)
+    starts = {int(i) // ENVS for i in made.sample(300)["index"]}
+    newest = 9 * HORIZON - (BURN_IN + LENGTH + N) + 1
+    # Of 72 steps; no sequence begins at step 51, which has no state.
+    assert starts == set(range(oldest, newest + 1, STRIDE))
+    assert len(made) == ENVS * len(starts)
 
 
 def test_a_saved_one_goes_on():

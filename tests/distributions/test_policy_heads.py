@@ -150,11 +150,11 @@ def test_interface(head, kind, sizes, noise, action):
     assert type(head(np.zeros((2, sizes[-1])))) is kind
 
 
-def test_discrete_heads_want_no_log_std():
-    for name in ("discrete", "multi_discrete", "multi_binary"):
-        head = HEADS[name]
-        with pytest.raises(ValueError, match="Expected no log_std"):
-            head(np.zeros((2, head.parameter_sizes[0])), log_std=np.zeros(3))
+@pytest.mark.parametrize("name", ["discrete", "multi_discrete", "multi_binary"])
+def test_discrete_heads_want_no_log_std(name):
+    head = HEADS[name]
+    with pytest.raises(ValueError, match="Expected no log_std"):
+        head(np.zeros((2, head.parameter_sizes[0])), log_std=np.zeros(3))
 
 
 def test_box_takes_log_std_from_one_place_only():
@@ -335,22 +335,26 @@ def test_heads_work_inside_a_graph(name):
     )
 
 
-def test_other_spaces_are_refused_by_name():
-    for space in (
+@pytest.mark.parametrize(
+    "space",
+    [
         spaces.Text(5),
         spaces.Sequence(spaces.Discrete(2)),
         spaces.Graph(spaces.Discrete(2), None),
         spaces.Dict({}),
         spaces.Tuple([]),
         spaces.Box(0, 255, (2,), dtype=np.uint8),
-    ):
-        received = f"Received: {type(space).__name__}"
-        with pytest.raises(ValueError, match=received):
-            policy_head(space)
+    ],
+)
+def test_other_spaces_are_refused_by_name(space):
+    received = f"Received: {type(space).__name__}"
+    with pytest.raises(ValueError, match=received):
+        policy_head(space)
 
 
-def test_wrong_arguments_are_refused_at_construction():
-    for make in (
+@pytest.mark.parametrize(
+    "make",
+    [
         lambda: DiscreteHead(0),
         lambda: MultiDiscreteHead([2, 0]),
         lambda: MultiDiscreteHead([2, 3], [1]),
@@ -360,9 +364,11 @@ def test_wrong_arguments_are_refused_at_construction():
         lambda: BoxHead([0, 2], 1, (2,)),
         lambda: BoxHead(float("nan"), 1, (2,)),
         lambda: policy_head(spaces.Box(0, np.inf, (2,)), squash=True),
-    ):
-        with pytest.raises(ValueError, match=r"Received|broadcast"):
-            make()
+    ],
+)
+def test_wrong_arguments_are_refused_at_construction(make):
+    with pytest.raises(ValueError, match=r"Received|broadcast"):
+        make()
 
 
 @pytest.mark.parametrize(

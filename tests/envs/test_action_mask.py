@@ -105,30 +105,33 @@ def test_a_dict_keeps_its_keys():
     assert observation["far"].tolist() == [3.0]
 
 
-def test_action_spaces():
-    for action_space, mask in (
+@pytest.mark.parametrize(
+    ("action_space", "mask"),
+    [
         (spaces.Discrete(3, start=5), [0, 1, 1]),
         (spaces.MultiDiscrete([2, 3]), [0, 1, 1, 0, 1]),
         (spaces.MultiBinary(4), [0, 0, 1, 1]),
         (spaces.MultiBinary((2, 2)), [0, 0, 1, 1]),
-    ):
-        env = Doors(action_space=action_space, mask=lambda at, mask=mask: mask)
-        env = ActionMask(env)
-        observation, _ = env.reset()
-        assert observation["action_mask"].tolist() == mask
-        assert env.observation_space["action_mask"].shape == (len(mask),)
-        assert env.action_space == action_space
+    ],
+)
+def test_action_spaces(action_space, mask):
+    env = Doors(action_space=action_space, mask=lambda at, mask=mask: mask)
+    env = ActionMask(env)
+    observation, _ = env.reset()
+    assert observation["action_mask"].tolist() == mask
+    assert env.observation_space["action_mask"].shape == (len(mask),)
+    assert env.action_space == action_space
 
 
-def test_a_mask_of_another_length():
-    for mask in ([1], [1, 1, 1], [[1, 1]], 1):
-        for by in ("method", "info"):
-            env = ActionMask(Doors(mask=lambda at, mask=mask: mask, by=by))
-            with raises(
-                r"shape \(2,\) for the action space Discrete",
-                re.escape(str(np.shape(mask))),
-            ):
-                env.reset()
+@pytest.mark.parametrize("mask", [[1], [1, 1, 1], [[1, 1]], 1])
+def test_a_mask_of_another_length(mask):
+    for by in ("method", "info"):
+        env = ActionMask(Doors(mask=lambda at, mask=mask: mask, by=by))
+        with raises(
+            r"shape \(2,\) for the action space Discrete",
+            re.escape(str(np.shape(mask))),
+        ):
+            env.reset()
 
 
 def test_without_any_mask():

@@ -86,8 +86,9 @@ def test_agents_learn_nothing_of_a_mismatch():
 DICT = spaces.Dict({"a": BOX, "b": spaces.Discrete(3)})
 
 
-def test_wrong_resets():
-    for space, given, words in (
+@pytest.mark.parametrize(
+    ("space", "given", "words"),
+    [
         (BOX, ZEROS, "reset.*ndarray"),
         (BOX, (np.zeros(3, np.float32), {}), r"shape \(3,\)"),
         (BOX, (np.array([0.0, 255.0]), {}), "in its space"),
@@ -99,9 +100,11 @@ def test_wrong_resets():
             "in its space",
         ),
         (spaces.Discrete(3, start=1), (4, {}), "in its space"),
-    ):
-        said = raised_by(as_vector_env(Lying(space, reset=given)).reset)
-        assert re.search(words, said), (space, given)
+    ],
+)
+def test_wrong_resets(space, given, words):
+    said = raised_by(as_vector_env(Lying(space, reset=given)).reset)
+    assert re.search(words, said), (space, given)
 
 
 def test_wrong_keys():
@@ -116,8 +119,9 @@ def test_wrong_keys():
         assert re.search(words, raised_by(first_step, as_vector_env(env)))
 
 
-def test_values_near_their_space_pass():
-    for space, inside in (
+@pytest.mark.parametrize(
+    ("space", "inside"),
+    [
         (BOX, np.array([10.9, -9.9])),
         (spaces.Box(-np.inf, np.inf, (2,)), np.array([1e30, 0.0])),
         (spaces.Box(0.0, np.inf, (2,)), np.array([-1e9, 1e9])),
@@ -126,10 +130,12 @@ def test_values_near_their_space_pass():
         (spaces.MultiDiscrete([3, 4], start=[1, 1]), np.array([3, 4])),
         # What is not finite is named where rollouts are checked.
         (BOX, np.array([np.nan, np.inf])),
-    ):
-        first_step(
-            as_vector_env(Lying(space, reset=(inside, {}), step=step(inside)))
-        )
+    ],
+)
+def test_values_near_their_space_pass(space, inside):
+    first_step(
+        as_vector_env(Lying(space, reset=(inside, {}), step=step(inside)))
+    )
 
 
 def test_vector_environments_gain_a_note():

@@ -59,30 +59,35 @@ def played_as_in_training(env, steps=40, seed=3):
     return np.stack(seen), rewards, ends
 
 
-def test_a_single_environment_is_the_one_trained_on():
-    for env_id, options in (
+@pytest.mark.parametrize(
+    ("env_id", "options"),
+    [
         ("CartPole-v1", {"env_kwargs": {"sutton_barto_reward": True}}),
         ("CartPole-v1", {"wrappers": [Doubled, short]}),
         ("Acrobot-v1", {"wrappers": [short]}),
         ("MountainCar-v0", {"env_kwargs": {"goal_velocity": 0.01}}),
-    ):
-        single = played(make_env(env_id, **options))
-        trained = played_as_in_training(as_vector_env(env_id, **options))
-        np.testing.assert_equal(single, trained)
+    ],
+)
+def test_a_single_environment_is_the_one_trained_on(env_id, options):
+    single = played(make_env(env_id, **options))
+    trained = played_as_in_training(as_vector_env(env_id, **options))
+    np.testing.assert_equal(single, trained)
 
 
-def test_wrappers_are_around_each_environment():
-    for env_id, num_envs in (("CartPole-v1", 3), ("Acrobot-v1", 1)):
-        env = as_vector_env(env_id, num_envs, wrappers=[short, Doubled])
-        assert (env.name, env.num_envs) == (env_id, num_envs)
-        assert not env.masks_reset_rows
-        env.reset(seed=0)
-        for step in range(1, 8):
-            action = np.zeros(num_envs, np.int64)
-            _, reward, _, truncated, _ = env.step(action)
-            assert set(np.abs(reward)) == {2.0}
-            assert truncated.tolist() == [step == 7] * num_envs
-        env.close()
+@pytest.mark.parametrize(
+    ("env_id", "num_envs"), [("CartPole-v1", 3), ("Acrobot-v1", 1)]
+)
+def test_wrappers_are_around_each_environment(env_id, num_envs):
+    env = as_vector_env(env_id, num_envs, wrappers=[short, Doubled])
+    assert (env.name, env.num_envs) == (env_id, num_envs)
+    assert not env.masks_reset_rows
+    env.reset(seed=0)
+    for step in range(1, 8):
+        action = np.zeros(num_envs, np.int64)
+        _, reward, _, truncated, _ = env.step(action)
+        assert set(np.abs(reward)) == {2.0}
+        assert truncated.tolist() == [step == 7] * num_envs
+    env.close()
 
 
 def test_arguments_reach_native_vector_environments():

@@ -236,17 +236,23 @@ def test_without_a_limit_or_early_on_each_reward_is_taken_in():
         assert scaler.outliers.count == 0
 
 
-def test_rewards_just_beyond_the_limit_are_counted():
+@pytest.mark.parametrize(
+    ("num_envs", "factor", "expected"),
+    [
+        (1, 0.95, 0),
+        (1, 1.05, 1),
+        (300, 0.95, 0),
+        (300, 1.05, 1),
+    ],
+)
+def test_rewards_just_beyond_the_limit_are_counted(num_envs, factor, expected):
     """In the midst of a rollout, of which one number is asked at first."""
-    for num_envs, factor, expected in (
-        (1, 0.95, 0), (1, 1.05, 1), (300, 0.95, 0), (300, 1.05, 1),
-    ):  # fmt: skip
-        scaler = RewardScaler(0.0, num_envs)
-        scaler.moments.update(np.resize([-1.0, 1.0], 40_000))
-        rewards = np.resize([-1.0, 1.0], (8, num_envs))
-        rewards[5, -1] = 100.0 * factor
-        scaler.scale_rollout(rewards, np.zeros((8, num_envs)))
-        assert scaler.outliers.count == expected
+    scaler = RewardScaler(0.0, num_envs)
+    scaler.moments.update(np.resize([-1.0, 1.0], 40_000))
+    rewards = np.resize([-1.0, 1.0], (8, num_envs))
+    rewards[5, -1] = 100.0 * factor
+    scaler.scale_rollout(rewards, np.zeros((8, num_envs)))
+    assert scaler.outliers.count == expected
 
 
 def test_the_sum_goes_on_without_a_reward_far_off():

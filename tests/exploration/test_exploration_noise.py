@@ -209,12 +209,14 @@ def test_short_forms_stand_for_noise():
         assert exploration_noise(short) == expected, short
 
 
-def test_unknown_names_are_answered_with_the_known():
-    for unknown in ("brown", {"class_name": "brown", "config": {}}):
-        with pytest.raises(
-            ValueError, match=r"'ornstein_uhlenbeck', 'pink'.*'brown'"
-        ):
-            exploration_noise(unknown)
+@pytest.mark.parametrize(
+    "unknown", ["brown", {"class_name": "brown", "config": {}}]
+)
+def test_unknown_names_are_answered_with_the_known(unknown):
+    with pytest.raises(
+        ValueError, match=r"'ornstein_uhlenbeck', 'pink'.*'brown'"
+    ):
+        exploration_noise(unknown)
 
 
 def test_other_objects_than_noises_are_refused():

@@ -68,11 +68,13 @@ def test_settings_are_taken_over():
     assert (agent.learn_temperature, agent.target_entropy) == (True, -2.0)
 
 
-def test_a_target_moves_as_often(tmp_path):
-    for envs, updates, every in [(1, 1, 2500), (8, 1, 312), (8, -1, 10_000)]:
-        change = settings(n_envs=envs, gradient_steps=updates)
-        agent = sb3_parity.load("dqn", rewritten(tmp_path, "dqn", change))
-        assert agent.target_every == every
+@pytest.mark.parametrize(
+    ("envs", "updates", "every"), [(1, 1, 2500), (8, 1, 312), (8, -1, 10_000)]
+)
+def test_a_target_moves_as_often(tmp_path, envs, updates, every):
+    change = settings(n_envs=envs, gradient_steps=updates)
+    agent = sb3_parity.load("dqn", rewritten(tmp_path, "dqn", change))
+    assert agent.target_every == every
 
 
 def test_targets_of_the_file_are_not_made_equal_at_the_first_update():
@@ -117,17 +119,17 @@ def test_settings_in_a_pickle_are_named(tmp_path):
     assert float(agent.optimizer.learning_rate) == float(own)
 
 
-def test_a_temperature_that_is_not_learned_stays(tmp_path):
-    for fixed in (0.0, 0.2):
-        path = rewritten(
-            tmp_path,
-            "sac_elu",
-            settings(ent_coef=fixed),
-            **{"pytorch_variables.pth": saved({})},
-        )
-        agent = sb3_parity.load("sac_elu", path)
-        assert agent.temperature == pytest.approx(fixed, abs=1e-11)
-        assert not agent.learn_temperature
+@pytest.mark.parametrize("fixed", [0.0, 0.2])
+def test_a_temperature_that_is_not_learned_stays(tmp_path, fixed):
+    path = rewritten(
+        tmp_path,
+        "sac_elu",
+        settings(ent_coef=fixed),
+        **{"pytorch_variables.pth": saved({})},
+    )
+    agent = sb3_parity.load("sac_elu", path)
+    assert agent.temperature == pytest.approx(fixed, abs=1e-11)
+    assert not agent.learn_temperature
 
 
 def test_it_goes_on_training_and_is_saved(tmp_path):

@@ -42,13 +42,13 @@ def test_seeds():
     assert (square[0] != square[1]).any()
 
 
-def test_widths():
-    for hidden in ((), (5,), (5, 6, 7)):
-        model = networks.mlp((4,), 3, hidden=hidden, activation="relu", seed=0)
-        dense = [x for x in model.layers if isinstance(x, keras.layers.Dense)]
-        assert [x.units for x in dense] == [*hidden, 3]
-        activations = [x.activation.__name__ for x in dense]
-        assert activations == ["relu"] * len(hidden) + ["linear"]
+@pytest.mark.parametrize("hidden", [(), (5,), (5, 6, 7)])
+def test_widths(hidden):
+    model = networks.mlp((4,), 3, hidden=hidden, activation="relu", seed=0)
+    dense = [x for x in model.layers if isinstance(x, keras.layers.Dense)]
+    assert [x.units for x in dense] == [*hidden, 3]
+    activations = [x.activation.__name__ for x in dense]
+    assert activations == ["relu"] * len(hidden) + ["linear"]
 
 
 def test_normalisation_comes_first():
@@ -161,13 +161,13 @@ def test_all_networks_of_an_agent_have_the_same_channels():
     assert channels_of(env, rl.PPO, "actor", memory=memory, **first) == 6
 
 
-def test_cnn_refuses_shapes_that_are_no_image():
-    for shape in ((35, 36, 1), (84, 35), (36,) * 5, (16,)):
-        with pytest.raises(ValueError, match=r"at least 36 x 36.*Received"):
-            networks.nature_cnn(shape, 2)
-        smaller = tuple(max(size // 9, 1) for size in shape)
-        with pytest.raises(ValueError, match=r"at least 5 x 5.*Received"):
-            networks.small_cnn(smaller, 2)
+@pytest.mark.parametrize("shape", [(35, 36, 1), (84, 35), (36,) * 5, (16,)])
+def test_cnn_refuses_shapes_that_are_no_image(shape):
+    with pytest.raises(ValueError, match=r"at least 36 x 36.*Received"):
+        networks.nature_cnn(shape, 2)
+    smaller = tuple(max(size // 9, 1) for size in shape)
+    with pytest.raises(ValueError, match=r"at least 5 x 5.*Received"):
+        networks.small_cnn(smaller, 2)
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,10 @@ def save_compressed(path, arrays):
     return path / "packed.npz"
 
 
-def test_a_file_of_arrays(tmp_path):
-    for save in (save_npz, save_compressed):
-        offline = rl.OfflineDataset(str(save(tmp_path, record())))
-        assert "5 episodes, 20 transitions" in repr(offline)
+@pytest.mark.parametrize("save", [save_npz, save_compressed])
+def test_a_file_of_arrays(tmp_path, save):
+    offline = rl.OfflineDataset(str(save(tmp_path, record())))
+    assert "5 episodes, 20 transitions" in repr(offline)
 
 
 def test_trees_of_arrays():

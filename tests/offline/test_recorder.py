@@ -22,13 +22,13 @@ def shares(offline):
     )
 
 
-def test_a_function_plays():
-    for num_envs in (1, 3):
-        offline = rl.record(pushed_right, "CartPole-v1", 50, num_envs=num_envs)
-        assert offline.transitions == 50
-        assert shares(offline).tolist() == [0.0, 1.0]
-        # A pole that is pushed one way falls within a few steps.
-        assert offline.recorded.lengths.max() < 12
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_a_function_plays(num_envs):
+    offline = rl.record(pushed_right, "CartPole-v1", 50, num_envs=num_envs)
+    assert offline.transitions == 50
+    assert shares(offline).tolist() == [0.0, 1.0]
+    # A pole that is pushed one way falls within a few steps.
+    assert offline.recorded.lengths.max() < 12
 
 
 @pytest.mark.parametrize("mode", [*gymnasium.vector.AutoresetMode])

@@ -106,18 +106,21 @@ class PreferringReplay(Preferring):
         self._td_errors = td_errors
 
 
-def test_the_classes_have_nothing_more():
-    """Else they would not show that the protocols are complete."""
-    for kind, protocol in (
+@pytest.mark.parametrize(
+    ("kind", "protocol"),
+    [
         (Preferring, agent_protocols.CollectingAgent),
         (PreferringRollouts, agent_protocols.RolloutAgent),
         (PreferringReplay, agent_protocols.ReplayAgent),
-    ):
-        agent = kind(3)
-        env = make_env()
-        agent.bind(env.observation_space, env.action_space)
-        public = {name for name in dir(agent) if not name.startswith("_")}
-        assert public == members(protocol)
+    ],
+)
+def test_the_classes_have_nothing_more(kind, protocol):
+    """Else they would not show that the protocols are complete."""
+    agent = kind(3)
+    env = make_env()
+    agent.bind(env.observation_space, env.action_space)
+    public = {name for name in dir(agent) if not name.startswith("_")}
+    assert public == members(protocol)
 
 
 def test_acting_and_evaluation():

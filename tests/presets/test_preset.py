@@ -78,10 +78,10 @@ def test_settings_of_recorded_data_are_the_constructors_arguments():
     assert section_of("dataset", "CQL", offline=True) == taken
 
 
-def test_optimizer_settings_are_arguments_of_keras():
-    for name in ("Adam", "AdamW", "Nadam", "RMSprop", "SGD"):
-        taken = inspect.signature(getattr(keras.optimizers, name)).parameters
-        assert section_of("optimizer", "DQN", name) <= set(taken), name
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "Nadam", "RMSprop", "SGD"])
+def test_optimizer_settings_are_arguments_of_keras(name):
+    taken = inspect.signature(getattr(keras.optimizers, name)).parameters
+    assert section_of("optimizer", "DQN", name) <= set(taken), name
 
 
 # Default presets are what the classes do by themselves.
@@ -152,8 +152,9 @@ def test_a_preset_passes_through_json():
 # Recorded data.
 
 
-def test_steps_and_updates_exclude_each_other():
-    for algorithm, fields, message in (
+@pytest.mark.parametrize(
+    ("algorithm", "fields", "message"),
+    [
         ("CQL", {}, "Expected either `total_steps`"),
         ("CQL", {"total_steps": 5, "updates": 5}, "Expected either"),
         ("CQL", {"updates": -1}, "Expected either"),
@@ -164,9 +165,11 @@ def test_steps_and_updates_exclude_each_other():
             "dataset.updates_per_epoch",
         ),
         ("PPO", {"updates": 5}, "from which no on-policy"),
-    ):
-        said = refusal(presets.Preset, algorithm, "CartPole-v1", **fields)
-        assert message in said, fields
+    ],
+)
+def test_steps_and_updates_exclude_each_other(algorithm, fields, message):
+    said = refusal(presets.Preset, algorithm, "CartPole-v1", **fields)
+    assert message in said, fields
 
 
 def test_a_preset_for_recorded_data_has_no_steps():
@@ -190,8 +193,9 @@ def test_a_preset_for_recorded_data_has_no_steps():
 # What is refused.
 
 
-def test_an_unknown_setting_names_the_nearest():
-    for key, near in (
+@pytest.mark.parametrize(
+    ("key", "near"),
+    [
         ("agent.gama", "agent.gamma"),
         ("gamma", "agent.gamma"),
         ("optimizer.learning_rat", "optimizer.learning_rate"),
@@ -201,10 +205,12 @@ def test_an_unknown_setting_names_the_nearest():
         ("env", "num_envs"),
         # Of another algorithm, and near to nothing: all of the section.
         ("optimizer.lr", "optimizer.weight_decay"),
-    ):
-        said = refusal(ppo().with_settings, {key: 1})
-        assert near in said, key
-        assert f"Received: {key!r}" in said, key
+    ],
+)
+def test_an_unknown_setting_names_the_nearest(key, near):
+    said = refusal(ppo().with_settings, {key: 1})
+    assert near in said, key
+    assert f"Received: {key!r}" in said, key
 
 
 def test_a_value_of_a_wrong_type_is_refused():

@@ -64,11 +64,11 @@ def test_long_lists_of_numbers_are_arrays(value, as_array):
     assert bool(plain_data.to_json(value)[1]) == as_array
 
 
-def test_deques():
-    for maxlen in (None, 3):
-        again = round_trip(deque([1, (2,)], maxlen=maxlen))
-        assert again == deque([1, (2,)])
-        assert again.maxlen == maxlen
+@pytest.mark.parametrize("maxlen", [None, 3])
+def test_deques(maxlen):
+    again = round_trip(deque([1, (2,)], maxlen=maxlen))
+    assert again == deque([1, (2,)])
+    assert again.maxlen == maxlen
 
 
 def test_arrays():
@@ -88,11 +88,13 @@ def test_arrays():
         assert again.tobytes() == array.tobytes()
 
 
-def test_numbers_of_numpy():
-    for scalar in (np.float32(0.1), np.int64(-3), np.bool_(True), np.str_("a")):
-        again = round_trip((scalar,))[0]
-        assert again == scalar
-        assert type(again) is type(scalar)
+@pytest.mark.parametrize(
+    "scalar", [np.float32(0.1), np.int64(-3), np.bool_(True), np.str_("a")]
+)
+def test_numbers_of_numpy(scalar):
+    again = round_trip((scalar,))[0]
+    assert again == scalar
+    assert type(again) is type(scalar)
 
 
 def test_generators_go_on():
@@ -120,10 +122,10 @@ def test_objects_other_than_plain_data_are_refused():
             plain_data.to_json(value)
 
 
-def test_no_class_is_made_by_its_name():
-    for name in ("os.system", "RandomState"):
-        with pytest.raises(KeyError):
-            plain_data.from_json({"$generator": {"bit_generator": name}}, {})
+@pytest.mark.parametrize("name", ["os.system", "RandomState"])
+def test_no_class_is_made_by_its_name(name):
+    with pytest.raises(KeyError):
+        plain_data.from_json({"$generator": {"bit_generator": name}}, {})
 
 
 def test_copies_share_nothing():

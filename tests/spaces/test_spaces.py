@@ -95,24 +95,29 @@ def test_configs_hold_bounds_shapes_and_dtypes():
     }
 
 
-def test_spaces_that_no_agent_can_use_have_no_config():
-    for space in (
+@pytest.mark.parametrize(
+    "space",
+    [
         spaces.Text(3),
         spaces.Dict({"deep": spaces.Dict({"say": spaces.Text(3)})}),
         spaces.Tuple([spaces.Sequence(spaces.Discrete(2))]),
-    ):
-        with pytest.raises(ValueError, match="Expected a space"):
-            space_to_config(space)
+    ],
+)
+def test_spaces_that_no_agent_can_use_have_no_config(space):
+    with pytest.raises(ValueError, match="Expected a space"):
+        space_to_config(space)
 
 
 BOX = space_to_config(SPACES[0])
 DISCRETE = space_to_config(SPACES[8])
 
 
-def test_other_objects_than_configs_are_refused():
-    for config in (None, {}, {"type": "Text", "max_length": 3}):
-        with pytest.raises(ValueError, match=r"Expected the config.*Received"):
-            space_from_config(config)
+@pytest.mark.parametrize(
+    "config", [None, {}, {"type": "Text", "max_length": 3}]
+)
+def test_other_objects_than_configs_are_refused(config):
+    with pytest.raises(ValueError, match=r"Expected the config.*Received"):
+        space_from_config(config)
 
 
 def test_observation_spaces():

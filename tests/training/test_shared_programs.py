@@ -261,16 +261,19 @@ class Doubting(rl.A2C):
         return super().loss_terms(policy, value, batch)
 
 
-def test_code_of_a_user_sees_numbers():
-    for kind, numbers in (
+@pytest.mark.parametrize(
+    ("kind", "numbers"),
+    [
         (rl.A2C, {"entropy_coefficient": 0.1}),
         (Doubting, {}),
-    ):
-        env = make_env()
-        agent = kind.for_env(env, entropy_coefficient=0.1)
-        found = program_of(agent, KINDS["PPO"].make_dataset(env))[1]
-        assert numbers.items() <= found.items()
-        assert bool(numbers) == bool(found)
+    ],
+)
+def test_code_of_a_user_sees_numbers(kind, numbers):
+    env = make_env()
+    agent = kind.for_env(env, entropy_coefficient=0.1)
+    found = program_of(agent, KINDS["PPO"].make_dataset(env))[1]
+    assert numbers.items() <= found.items()
+    assert bool(numbers) == bool(found)
 
 
 class Counting(rl.PPO):

@@ -26,16 +26,19 @@ def no_process(monkeypatch):
 
 
 @pytest.mark.usefixtures("no_process")
-def test_bad_numbers_of_workers_are_refused():
-    for workers, arguments, text in [
+@pytest.mark.parametrize(
+    ("workers", "arguments", "text"),
+    [
         (rl.LocalWorkers, {"count": 0}, "count=0"),
         (rl.LocalWorkers, {"envs_per_worker": 0}, "envs_per_worker=0"),
         (rl.LocalWorkers, {"timeout": 0}, "timeout=0"),
         (rl.LocalWorkers, {"start_timeout": -1.0}, "start_timeout=-1.0"),
-    ]:
-        with pytest.raises(ValueError, match=r"Expected .* Received") as caught:
-            workers(**{"count": 2, **arguments})
-        assert text in str(caught.value)
+    ],
+)
+def test_bad_numbers_of_workers_are_refused(workers, arguments, text):
+    with pytest.raises(ValueError, match=r"Expected .* Received") as caught:
+        workers(**{"count": 2, **arguments})
+    assert text in str(caught.value)
 
 
 LOCK = threading.Lock()
@@ -64,18 +67,23 @@ def test_environments_that_cannot_be_shared_or_sent():
         rl.ReplayDataset("Acrobot-v1", rounds_ahead=-1, workers=two)
 
 
-def test_environments_of_each_worker():
-    for count, envs_per_worker, num_envs, expected in [
+@pytest.mark.parametrize(
+    ("count", "envs_per_worker", "num_envs", "expected"),
+    [
         (2, 3, 1, 3),
         (2, 3, 6, 3),
         (4, None, 1, 1),
         (4, None, np.int64(8), 2),
-    ]:
-        workers = WorkersHere(count, envs_per_worker=envs_per_worker)
-        env = workers.start(CountingEnv, num_envs)
-        assert env.envs_per_worker == expected
-        assert env.num_envs == count * expected
-        env.close()
+    ],
+)
+def test_environments_of_each_worker(
+    count, envs_per_worker, num_envs, expected
+):
+    workers = WorkersHere(count, envs_per_worker=envs_per_worker)
+    env = workers.start(CountingEnv, num_envs)
+    assert env.envs_per_worker == expected
+    assert env.num_envs == count * expected
+    env.close()
 
 
 def test_without_ray_the_error_names_the_extra_to_install(monkeypatch):

@@ -113,13 +113,16 @@ def test_non_finite_observations_are_named_with_their_worker():
     assert "In worker 0" in " ".join(caught.value.__notes__)
 
 
-def test_workers_of_settings_that_do_not_fit_are_ended():
-    for dataset, arguments in [
+@pytest.mark.parametrize(
+    ("dataset", "arguments"),
+    [
         (rl.RolloutDataset, {"horizon": 4, "batch_size": 4 * NUM_ENVS + 1}),
         (rl.ReplayDataset, {"steps_per_round": NUM_ENVS + 1}),
-    ]:
-        workers = WorkersHere(2)
-        arguments |= {"num_envs": NUM_ENVS, "workers": workers}
-        with pytest.raises(ValueError, match="Received: "):
-            dataset(NumberedEnv, **arguments)
-        assert workers.transport.closed
+    ],
+)
+def test_workers_of_settings_that_do_not_fit_are_ended(dataset, arguments):
+    workers = WorkersHere(2)
+    arguments |= {"num_envs": NUM_ENVS, "workers": workers}
+    with pytest.raises(ValueError, match="Received: "):
+        dataset(NumberedEnv, **arguments)
+    assert workers.transport.closed
