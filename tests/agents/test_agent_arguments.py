@@ -263,14 +263,17 @@ def test_an_unknown_argument_names_the_nearest():
     )
 
 
-def test_for_env_refuses_arguments_that_the_algorithm_fixes():
-    for name, argument in (
+@pytest.mark.parametrize(
+    ("name", "argument"),
+    [
         *(("PPO", "tau"), ("A2C", "tau"), ("DDPG", "policy_delay")),
         ("REINFORCE", "gae_lambda"),
-    ):
-        case = EVERY_AGENT[name]
-        with pytest.raises(TypeError, match=f"Received: {argument}=1"):
-            case.make.for_env(make_env(case.pair), **{argument: 1})
+    ],
+)
+def test_for_env_refuses_arguments_that_the_algorithm_fixes(name, argument):
+    case = EVERY_AGENT[name]
+    with pytest.raises(TypeError, match=f"Received: {argument}=1"):
+        case.make.for_env(make_env(case.pair), **{argument: 1})
 
 
 @pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])

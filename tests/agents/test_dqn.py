@@ -85,18 +85,18 @@ def actions_of(agent, count=20_000, **arguments):
     return agent.act(np.tile([[1.0, 0.0]], (count, 1)), **arguments)
 
 
-def test_a_share_of_actions_is_random():
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
+def test_a_share_of_actions_is_random(epsilon):
     table = [[0.0, 9.0, 1.0, 2.0], [0.0] * 4]
-    for epsilon in (0.0, 0.3, 1.0):
-        agent = linear_agent(table, actions=4, epsilon=epsilon, seed=0)
-        shares = np.bincount(actions_of(agent), minlength=4) / 20_000
-        expected = np.full(4, epsilon / 4)
-        expected[1] += 1 - epsilon
-        # Four standard deviations of a share of 20 000 draws.
-        np.testing.assert_allclose(
-            shares, expected, atol=2 / np.sqrt(20_000) * (epsilon > 0)
-        )
-        assert set(actions_of(agent, deterministic=True)) == {1}
+    agent = linear_agent(table, actions=4, epsilon=epsilon, seed=0)
+    shares = np.bincount(actions_of(agent), minlength=4) / 20_000
+    expected = np.full(4, epsilon / 4)
+    expected[1] += 1 - epsilon
+    # Four standard deviations of a share of 20 000 draws.
+    np.testing.assert_allclose(
+        shares, expected, atol=2 / np.sqrt(20_000) * (epsilon > 0)
+    )
+    assert set(actions_of(agent, deterministic=True)) == {1}
 
 
 def test_noise_forces_one_action_in_rows_that_explore_only():

@@ -427,21 +427,24 @@ def test_weights_of_other_networks_change_nothing_or_are_skipped(tmp_path):
 # Layers.
 
 
-def test_an_actor_that_scales_its_tanh_is_warned_of():
-    for scaled in (
+@pytest.mark.parametrize(
+    "scaled",
+    [
         lambda x: 2.0 * x,
         layers.Rescaling(2.0, offset=0.5),
         lambda x: x * np.array([2.0], "float32"),
-    ):
-        inputs = keras.Input((3,))
-        outputs = scaled(layers.Dense(1, "tanh")(inputs))
-        with pytest.warns(UserWarning, match="leave the scaling out"):
-            rl.TD3(
-                keras.Model(inputs, outputs),
-                dense_of_both((3,), 1),
-                observation_space=gymnasium.spaces.Box(-1.0, 1.0, (3,)),
-                action_space=gymnasium.spaces.Box(-2.0, 2.0, (1,)),
-            )
+    ],
+)
+def test_an_actor_that_scales_its_tanh_is_warned_of(scaled):
+    inputs = keras.Input((3,))
+    outputs = scaled(layers.Dense(1, "tanh")(inputs))
+    with pytest.warns(UserWarning, match="leave the scaling out"):
+        rl.TD3(
+            keras.Model(inputs, outputs),
+            dense_of_both((3,), 1),
+            observation_space=gymnasium.spaces.Box(-1.0, 1.0, (3,)),
+            action_space=gymnasium.spaces.Box(-2.0, 2.0, (1,)),
+        )
 
 
 DRAWING = {

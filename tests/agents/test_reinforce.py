@@ -94,40 +94,42 @@ over_baselines = pytest.mark.parametrize("baseline", [True, *slow(False)])
 
 
 @over_baselines
-def test_returns_are_those_of_whole_episodes(baseline):
-    for mode in MODES:
-        env = unequal_env(mode)
-        agent = valuing(env, baseline)
-        rollouts = collected(agent, env)
-        assert agent.env_steps == len(rollouts.valid_rows) == sum(LENGTHS)
-        for index, expected in RETURNS.items():
-            samples = of_env(rollouts, index)
-            np.testing.assert_allclose(samples["returns"], expected, rtol=1e-6)
-            values = np.arange(len(expected)) * float(baseline)
-            np.testing.assert_allclose(samples["value"], values)
-            np.testing.assert_allclose(
-                samples["advantage"], expected - values, rtol=1e-6
-            )
+@pytest.mark.parametrize("mode", MODES)
+def test_returns_are_those_of_whole_episodes(baseline, mode):
+    env = unequal_env(mode)
+    agent = valuing(env, baseline)
+    rollouts = collected(agent, env)
+    assert agent.env_steps == len(rollouts.valid_rows) == sum(LENGTHS)
+    for index, expected in RETURNS.items():
+        samples = of_env(rollouts, index)
+        np.testing.assert_allclose(samples["returns"], expected, rtol=1e-6)
+        values = np.arange(len(expected)) * float(baseline)
+        np.testing.assert_allclose(samples["value"], values)
+        np.testing.assert_allclose(
+            samples["advantage"], expected - values, rtol=1e-6
+        )
 
 
 @over_baselines
-def test_returns_of_truncated_episodes_continue_with_the_baseline(baseline):
+@pytest.mark.parametrize("mode", MODES)
+def test_returns_of_truncated_episodes_continue_with_the_baseline(
+    baseline, mode
+):
     """By a time limit after 2 steps, or by the horizon after 4."""
-    for mode in MODES:
-        env = unequal_env(mode, lengths=(2, 100), truncates=(True,))
-        rollouts = collected(valuing(env, baseline), env, horizon=4)
-        # The baseline of an observation made after so many steps.
-        rest = [2.0, 4.0] if baseline else [0.0, 0.0]
-        limited = [1 + 0.9 * (2 + 0.9 * rest[0]), 2 + 0.9 * rest[0]]
-        cut = [104 + 0.9 * rest[1]]
-        for reward in (103, 102, 101):
-            cut.insert(0, reward + 0.9 * cut[0])
-        for index, expected in enumerate((limited, cut)):
-            np.testing.assert_allclose(
-                of_env(rollouts, index)["returns"], expected, rtol=1e-6
-            )
-        # Both count as episodes.
-        assert rollouts.logs()["episode_length"] == 3.0
+    env = unequal_env(mode, lengths=(2, 100), truncates=(True,))
+    rollouts = collected(valuing(env, baseline), env, horizon=4)
+    # The baseline of an observation made after so many steps.
+    rest = [2.0, 4.0] if baseline else [0.0, 0.0]
+    limited = [1 + 0.9 * (2 + 0.9 * rest[0]), 2 + 0.9 * rest[0]]
+    cut = [104 + 0.9 * rest[1]]
+    for reward in (103, 102, 101):
+        cut.insert(0, reward + 0.9 * cut[0])
+    for index, expected in enumerate((limited, cut)):
+        np.testing.assert_allclose(
+            of_env(rollouts, index)["returns"], expected, rtol=1e-6
+        )
+    # Both count as episodes.
+    assert rollouts.logs()["episode_length"] == 3.0
 
 
 # Episodes.

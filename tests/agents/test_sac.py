@@ -225,15 +225,18 @@ def test_a_graph_reads_variables_before_it_changes_them():
             np.testing.assert_allclose(new, old, rtol=1e-4, atol=1e-6)
 
 
-def test_the_published_target_entropy():
-    """At which the temperature does not move."""
-    for pair, expected in (
+@pytest.mark.parametrize(
+    ("pair", "expected"),
+    [
         ("act_box", -1.0),
         ("act_box_matrix", -4.0),
         ("act_discrete", 0.89 * math.log(3)),
-    ):
-        agent = small_agent(rl.SAC, pair)
-        assert agent._target_entropy(None) == pytest.approx(expected), pair
+    ],
+)
+def test_the_published_target_entropy(pair, expected):
+    """At which the temperature does not move."""
+    agent = small_agent(rl.SAC, pair)
+    assert agent._target_entropy(None) == pytest.approx(expected), pair
 
 
 # Noise that is added.

@@ -23,17 +23,17 @@ def handled():
         signal.signal(number, handler)
 
 
-def test_the_first_is_noted_the_second_is_not(handled):
-    for number in NUMBERS:
-        handled.clear()
-        with (stop := StopSignal()).noticed():
-            signal.raise_signal(number)
-            assert stop.received == number
-            assert handled == []
-            signal.raise_signal(number)
-        assert handled == [number]
+@pytest.mark.parametrize("number", NUMBERS)
+def test_the_first_is_noted_the_second_is_not(handled, number):
+    handled.clear()
+    with (stop := StopSignal()).noticed():
         signal.raise_signal(number)
-        assert handled == [number, number]
+        assert stop.received == number
+        assert handled == []
+        signal.raise_signal(number)
+    assert handled == [number]
+    signal.raise_signal(number)
+    assert handled == [number, number]
 
 
 def test_how_it_ends():

@@ -10,9 +10,9 @@ from keras_rl2.cli.main import main
 TRAIN = ("train", "ppo", "CartPole-v1")
 
 
-def test_a_mistake_is_told_in_one_line(refused, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for arguments, said in (
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
         ([], "COMMAND"),
         (["trian"], "'train'"),
         (["train", "ppo"], "ENV"),
@@ -33,10 +33,15 @@ def test_a_mistake_is_told_in_one_line(refused, tmp_path, monkeypatch):
         (["evaluate", "."], "holds no agent.keras"),
         (["export", "nowhere", "--format", "onnx"], "nowhere"),
         (["plot", "."], "no progress.csv"),
-    ):
-        assert said in refused(*arguments), arguments
-        # And leaves nothing behind.
-        assert list(tmp_path.iterdir()) == [], arguments
+    ],
+)
+def test_a_mistake_is_told_in_one_line(
+    refused, tmp_path, monkeypatch, arguments, said
+):
+    monkeypatch.chdir(tmp_path)
+    assert said in refused(*arguments), arguments
+    # And leaves nothing behind.
+    assert list(tmp_path.iterdir()) == [], arguments
 
 
 def test_a_missing_extra_is_named(refused, monkeypatch):

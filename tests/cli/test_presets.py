@@ -41,10 +41,13 @@ def test_words_are_algorithms_and_environments(capsys):
         assert [tuple(line.split()[:2]) for line in lines] == rows
 
 
-def test_unknown_words_name_the_nearest(refused):
-    for words, said in (
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
         (["sac", "CartPole-v1"], "no preset for sac CartPole-v1"),
         (["Cartpole"], "perhaps 'CartPole-v1'"),
         (["pppo"], "perhaps 'PPO'"),
-    ):
-        assert said in refused("presets", *words)
+    ],
+)
+def test_unknown_words_name_the_nearest(refused, words, said):
+    assert said in refused("presets", *words)

@@ -305,10 +305,9 @@ def test_nothing_to_draw():
         buffer.sample(0)
 
 
-def test_wrong_steps_leave_no_trace():
-    buffer = make(dtype="uint8")
-    byte = np.zeros(1, np.uint8)
-    for position, value, match in (
+@pytest.mark.parametrize(
+    ("position", "value", "match"),
+    [
         (0, [[1.0]], "Expected observation of shape"),
         (0, [0.5], "dtype uint8"),
         (1, [0.5], "Expected action .*dtype int32"),
@@ -316,14 +315,18 @@ def test_wrong_steps_leave_no_trace():
         (3, [True, False], "Expected"),
         (5, [True, False], "Expected valid"),
         (7, [[2]], "Expected final_observation of shape"),
-    ):
-        step = [byte, [0], [1.0], [True], [False], [True], byte, byte]
-        if position == 0:
-            step[6] = value
-        step[position] = np.array(value)
-        with pytest.raises(ValueError, match=match):
-            buffer.add(*step)
-        assert len(buffer) == 0
+    ],
+)
+def test_wrong_steps_leave_no_trace(position, value, match):
+    buffer = make(dtype="uint8")
+    byte = np.zeros(1, np.uint8)
+    step = [byte, [0], [1.0], [True], [False], [True], byte, byte]
+    if position == 0:
+        step[6] = value
+    step[position] = np.array(value)
+    with pytest.raises(ValueError, match=match):
+        buffer.add(*step)
+    assert len(buffer) == 0
 
 
 def test_final_observations_belong_to_ends():

@@ -29,14 +29,17 @@ def test_memory_is_checked_before_any_step(monkeypatch):
     assert replay.buffer.capacity == 2_000_000
 
 
-def test_sizes_are_integers_of_at_least_1():
-    for key in (
+@pytest.mark.parametrize(
+    "key",
+    [
         *("capacity", "batch_size", "steps_per_round", "updates_per_round"),
         *("n_step", "rounds_per_epoch", "num_envs"),
-    ):
-        for value in (0, -1, 1.5, "8"):
-            with raises(f"`{key}` to be an integer of at least 1", f"{key}="):
-                rl.ReplayDataset("CartPole-v1", **{key: value})
+    ],
+)
+def test_sizes_are_integers_of_at_least_1(key):
+    for value in (0, -1, 1.5, "8"):
+        with raises(f"`{key}` to be an integer of at least 1", f"{key}="):
+            rl.ReplayDataset("CartPole-v1", **{key: value})
 
 
 def test_numbers_that_do_not_fit():

@@ -184,13 +184,18 @@ def replay(**kwargs):
     return rl.ReplayDataset("CartPole-v1", **settings)
 
 
-def test_arguments_that_a_recurrent_agent_cannot_use_are_refused(recurrent):
-    for said, asked in (
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
         ("prioritized=False", {"prioritized": True}),
         ("capacity of at least", {"capacity": 50, "batch_size": 4}),
-    ):
-        with pytest.raises(ValueError, match=said):
-            replay(**asked).bind(recurrent)
+    ],
+)
+def test_arguments_that_a_recurrent_agent_cannot_use_are_refused(
+    recurrent, said, asked
+):
+    with pytest.raises(ValueError, match=said):
+        replay(**asked).bind(recurrent)
 
 
 def test_sequences_are_for_agents_that_remember(recurrent):

@@ -66,12 +66,12 @@ def first_step(env):
     env.step(np.zeros(env.num_envs, np.int32))
 
 
-def test_wrong_first_steps():
-    for given, words in WRONG_STEPS:
-        said = raised_by(first_step, as_vector_env(Lying(step=given)))
-        assert re.search(words, said), given
-        assert "Expected" in said
-        assert "Lying" in said
+@pytest.mark.parametrize(("given", "words"), WRONG_STEPS)
+def test_wrong_first_steps(given, words):
+    said = raised_by(first_step, as_vector_env(Lying(step=given)))
+    assert re.search(words, said), given
+    assert "Expected" in said
+    assert "Lying" in said
 
 
 def test_agents_learn_nothing_of_a_mismatch():
@@ -107,16 +107,19 @@ def test_wrong_resets(space, given, words):
     assert re.search(words, said), (space, given)
 
 
-def test_wrong_keys():
-    right = {"a": ZEROS, "b": 0}
-    for observation, words in (
+@pytest.mark.parametrize(
+    ("observation", "words"),
+    [
         ({"a": ZEROS}, r"Dict\(a: .*b: .*\['a'\]"),
         ({"a": ZEROS, "b": 3}, "observation b.*Discrete.*3 at"),
         ({"a": ZEROS + 200, "b": 0}, "observation a"),
         (ZEROS, "Dict.*ndarray"),
-    ):
-        env = Lying(DICT, reset=(right, {}), step=step(observation))
-        assert re.search(words, raised_by(first_step, as_vector_env(env)))
+    ],
+)
+def test_wrong_keys(observation, words):
+    right = {"a": ZEROS, "b": 0}
+    env = Lying(DICT, reset=(right, {}), step=step(observation))
+    assert re.search(words, raised_by(first_step, as_vector_env(env)))
 
 
 @pytest.mark.parametrize(

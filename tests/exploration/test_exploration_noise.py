@@ -111,13 +111,15 @@ def test_wrong_settings_are_refused_at_construction():
             OrnsteinUhlenbeckNoise(**settings)
 
 
-def test_schedule_is_asked_at_the_step_of_the_draw():
+@pytest.mark.parametrize(
+    ("step", "scale"), [(0, 0.5), (50, 0.3), (100, 0.1), (10**9, 0.1)]
+)
+def test_schedule_is_asked_at_the_step_of_the_draw(step, scale):
     drifting = OrnsteinUhlenbeckNoise(DECAY, theta=0.5, dt=0.25)
-    for step, scale in ((0, 0.5), (50, 0.3), (100, 0.1), (10**9, 0.1)):
-        noise, _ = GaussianNoise(DECAY).draw(Ones(), (2, 1, 1), step)
-        np.testing.assert_allclose(noise, scale, rtol=1e-6)
-        noise, _ = drifting.draw(Ones(), (1, 1, 1), step)
-        np.testing.assert_allclose(noise, scale * 0.5, rtol=1e-6)
+    noise, _ = GaussianNoise(DECAY).draw(Ones(), (2, 1, 1), step)
+    np.testing.assert_allclose(noise, scale, rtol=1e-6)
+    noise, _ = drifting.draw(Ones(), (1, 1, 1), step)
+    np.testing.assert_allclose(noise, scale * 0.5, rtol=1e-6)
 
 
 def test_gaussian_noise_is_independent_and_of_the_scale():
@@ -219,14 +221,17 @@ def test_unknown_names_are_answered_with_the_known(unknown):
         exploration_noise(unknown)
 
 
-def test_other_objects_than_noises_are_refused():
-    for wrong in (
+@pytest.mark.parametrize(
+    "wrong",
+    [
         -0.1,
         GaussianNoise,
         DECAY,
         {"scale": 0.1},
         {"class_name": "gaussian", "config": {"scale": -1.0}},
         keras.saving.serialize_keras_object(keras.layers.Dense(1)),
-    ):
-        with pytest.raises(ValueError, match=r"Expected .*Received"):
-            exploration_noise(wrong)
+    ],
+)
+def test_other_objects_than_noises_are_refused(wrong):
+    with pytest.raises(ValueError, match=r"Expected .*Received"):
+        exploration_noise(wrong)

@@ -110,13 +110,13 @@ def moments_after(count, value, **arguments):
 @pytest.mark.parametrize(
     ("count", "deviations"), [(1000, 1000**0.5), (40_000, 100.0)]
 )
-def test_a_value_far_off_counts_like_one_at_the_limit(count, deviations):
-    for value in (1e8, -1e15):
-        at_limit = moments_after(count, np.sign(value) * 2.0 * deviations)
-        far_off = moments_after(count, value)
-        np.testing.assert_allclose(far_off, at_limit, rtol=1e-5)
-        # One value doubles the variance, at most.
-        assert far_off[1] < 4.0 * (1.0 + min(1.0, 100.0**2 / count)) * 1.001
+@pytest.mark.parametrize("value", [1e8, -1e15])
+def test_a_value_far_off_counts_like_one_at_the_limit(count, deviations, value):
+    at_limit = moments_after(count, np.sign(value) * 2.0 * deviations)
+    far_off = moments_after(count, value)
+    np.testing.assert_allclose(far_off, at_limit, rtol=1e-5)
+    # One value doubles the variance, at most.
+    assert far_off[1] < 4.0 * (1.0 + min(1.0, 100.0**2 / count)) * 1.001
 
 
 @pytest.mark.parametrize("arguments", [{"max_deviations": None}, {}])

@@ -170,15 +170,18 @@ def test_statistics_of_vec_normalize_come_first():
     assert [float(layer.count) for layer in layers] == [99.0] * 5
 
 
-def test_an_env_that_does_not_fit_is_refused():
-    path = sb3_parity.FOLDER / "ppo_discrete.zip"
-    for observations, actions in [
+@pytest.mark.parametrize(
+    ("observations", "actions"),
+    [
         (sb3_parity.FOUR_NUMBERS, gymnasium.spaces.Discrete(2)),
         (sb3_parity.FOUR_NUMBERS, sb3_parity.ARM),
         (sb3_parity.ARM, gymnasium.spaces.Discrete(3)),
-    ]:
-        with pytest.raises(ValueError, match="for the environment"):
-            rl.migrate.from_sb3(path, AnySpaceEnv(observations, actions))
+    ],
+)
+def test_an_env_that_does_not_fit_is_refused(observations, actions):
+    path = sb3_parity.FOLDER / "ppo_discrete.zip"
+    with pytest.raises(ValueError, match="for the environment"):
+        rl.migrate.from_sb3(path, AnySpaceEnv(observations, actions))
 
 
 def rewritten(tmp_path, name, change=None, **members):
@@ -229,8 +232,9 @@ def assert_refused(path, reason):
     assert len(message.splitlines()) == 1
 
 
-def test_models_that_would_be_another_agent_are_refused(tmp_path):
-    for change, reason in [
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
         (
             kwargs(activation_fn="<class '__main__.ReLU'>"),
             "an activation <class '__main__.ReLU'>",
@@ -244,8 +248,12 @@ def test_models_that_would_be_another_agent_are_refused(tmp_path):
         (settings(num_timesteps=float("nan")), "num_timesteps=nan"),
         (settings(gamma=7.0), "Expected `gamma`"),
         (lambda data: data.clear(), "settings of no algorithm"),
-    ]:
-        assert_refused(rewritten(tmp_path, "ppo_box_relu", change), reason)
+    ],
+)
+def test_models_that_would_be_another_agent_are_refused(
+    tmp_path, change, reason
+):
+    assert_refused(rewritten(tmp_path, "ppo_box_relu", change), reason)
 
 
 def weights(**changes):

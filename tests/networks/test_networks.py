@@ -222,15 +222,15 @@ def test_streams_share_all_but_the_last_hidden_layer(hidden, shared, own):
     assert (kernels(model)[-2][:, 0] != kernels(model)[-1][:, 0]).any()
 
 
-def test_streams_of_images():
+@pytest.mark.parametrize(("hidden", "own"), [(None, 512), ((4,), 4)])
+def test_streams_of_images(hidden, own):
     """Wang et al., 2016: convolutions are shared, 512 units are not."""
     space = Box(0, 255, (36, 36, 4), "uint8")
-    for hidden, own in ((None, 512), ((4,), 4)):
-        model = networks.network_for(space, [1, 6], hidden=hidden, seed=0)
-        dense = [x for x in model.layers if isinstance(x, keras.layers.Dense)]
-        widths = sorted(layer.units for layer in dense)
-        assert widths == sorted([1, 6, own, own])
-        assert model.output_shape == (None, 7)
+    model = networks.network_for(space, [1, 6], hidden=hidden, seed=0)
+    dense = [x for x in model.layers if isinstance(x, keras.layers.Dense)]
+    widths = sorted(layer.units for layer in dense)
+    assert widths == sorted([1, 6, own, own])
+    assert model.output_shape == (None, 7)
 
 
 BUILDERS = {
@@ -344,10 +344,10 @@ def test_hidden_weights_have_a_largest_singular_value_of_1():
     assert all("output" in each.name for each in last)
 
 
-def test_a_normalization_is_one_that_is_known():
-    for make in BUILDERS.values():
-        with pytest.raises(ValueError, match=r"`normalization`.*Received"):
-            make(normalization="group")
+@pytest.mark.parametrize("make", BUILDERS.values())
+def test_a_normalization_is_one_that_is_known(make):
+    with pytest.raises(ValueError, match=r"`normalization`.*Received"):
+        make(normalization="group")
 
 
 def test_one_hot_rows_are_not_scaled_as_bytes():

@@ -50,12 +50,12 @@ def test_trees_of_arrays():
     np.testing.assert_array_equal(second, -first)
 
 
-def test_objects_are_not_loaded(tmp_path):
+@pytest.mark.parametrize("save", [save_npz, save_compressed])
+def test_objects_are_not_loaded(tmp_path, save):
     objects = np.array([{"a": 1}] * 20, dtype=object)
-    for save in (save_npz, save_compressed):
-        path = save(tmp_path, record() | {"rewards": objects})
-        with pytest.raises(ValueError, match="allow_pickle=False"):
-            rl.OfflineDataset(path)
+    path = save(tmp_path, record() | {"rewards": objects})
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        rl.OfflineDataset(path)
 
 
 def test_files_that_are_cut_off(tmp_path):

@@ -211,11 +211,11 @@ def test_a_file_that_is_cut_off(folder):
         rl.OfflineDataset(folder)
 
 
-def test_bad_metadata(folder):
-    for text in ("{", "[]", '{"observation_space": "{}"}'):
-        (folder / "data/metadata.json").write_text(text)
-        with pytest.raises(ValueError, match="a whole Minari dataset"):
-            rl.OfflineDataset(folder)
+@pytest.mark.parametrize("text", ["{", "[]", '{"observation_space": "{}"}'])
+def test_bad_metadata(folder, text):
+    (folder / "data/metadata.json").write_text(text)
+    with pytest.raises(ValueError, match="a whole Minari dataset"):
+        rl.OfflineDataset(folder)
 
 
 def test_an_empty_folder_and_no_episodes(tmp_path, folder):

@@ -213,9 +213,9 @@ def test_an_unknown_setting_names_the_nearest(key, near):
     assert f"Received: {key!r}" in said, key
 
 
-def test_a_value_of_a_wrong_type_is_refused():
-    preset = ppo(optimizer={"name": "Adam"})
-    for key, value in (
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
         ("total_steps", 0),
         ("total_steps", 1e5),
         ("total_steps", True),
@@ -225,14 +225,17 @@ def test_a_value_of_a_wrong_type_is_refused():
         ("networks", 64),
         ("optimizer.name", "Adm"),
         ("agent", {"tau": 0.1}),
-    ):
-        said = refusal(preset.with_settings, {key: value})
-        assert re.search(r"Expected .* Received: ", said), (key, value)
+    ],
+)
+def test_a_value_of_a_wrong_type_is_refused(key, value):
+    preset = ppo(optimizer={"name": "Adam"})
+    said = refusal(preset.with_settings, {key: value})
+    assert re.search(r"Expected .* Received: ", said), (key, value)
 
 
-def test_a_value_that_an_agent_refuses():
-    preset = ppo(networks={"hidden": [4]})
-    for key, value in (
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
         ("agent.gamma", "0.9"),
         ("agent.gamma", float("nan")),
         ("agent.gamma", SCHEDULE),
@@ -240,10 +243,13 @@ def test_a_value_that_an_agent_refuses():
         ("agent.clip_ratio", {**SCHEDULE, "schedule": "cosine"}),
         ("agent.clip_ratio", {**SCHEDULE, "fractoin": 0.5}),
         ("agent.clip_ratio", {"schedule": "linear", "initial": 0.2}),
-    ):
-        changed = preset.with_settings({key: value})
-        said = refusal(rl.PPO.from_preset, changed)
-        assert key.removeprefix("agent.") in said, (key, value)
+    ],
+)
+def test_a_value_that_an_agent_refuses(key, value):
+    preset = ppo(networks={"hidden": [4]})
+    changed = preset.with_settings({key: value})
+    said = refusal(rl.PPO.from_preset, changed)
+    assert key.removeprefix("agent.") in said, (key, value)
 
 
 def test_values_of_the_right_type_are_taken():

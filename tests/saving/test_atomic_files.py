@@ -139,23 +139,25 @@ class TestOnTheDisk:
         own = [each.stat().st_ino for each in whole]
         assert waited == [*own, "renamed", tmp_path.stat().st_ino]
 
-    def test_a_disk_that_waits_for_files_only(self, tmp_path, monkeypatch):
+    @pytest.mark.parametrize("number", [errno.EIO, errno.EINVAL, errno.ENOTSUP])
+    def test_a_disk_that_waits_for_files_only(
+        self, tmp_path, monkeypatch, number
+    ):
         path = tmp_path / "file"
-        for number in (errno.EIO, errno.EINVAL, errno.ENOTSUP):
 
-            def refuse(descriptor, number=number):
-                raise OSError(number, os.strerror(number))
+        def refuse(descriptor, number=number):
+            raise OSError(number, os.strerror(number))
 
-            monkeypatch.setattr(os, "fsync", refuse)
-            told = (
-                pytest.raises(OSError, match=os.strerror(number))
-                if number == errno.EIO
-                else contextlib.nullcontext()
-            )
-            with told:
-                write(path)
-            assert path.exists() == (number != errno.EIO)
-            path.unlink(missing_ok=True)
+        monkeypatch.setattr(os, "fsync", refuse)
+        told = (
+            pytest.raises(OSError, match=os.strerror(number))
+            if number == errno.EIO
+            else contextlib.nullcontext()
+        )
+        with told:
+            write(path)
+        assert path.exists() == (number != errno.EIO)
+        path.unlink(missing_ok=True)
 
 
 def test_nothing_written_is_nothing_replaced(file):

@@ -26,17 +26,20 @@ def round_trip(value):
     return plain_data.from_json(json.loads(json.dumps(taken)), arrays)
 
 
-def test_values_and_their_kinds():
-    for value in (
+@pytest.mark.parametrize(
+    "value",
+    [
         *(None, True, -(2**80), 0.1, -0.0, math.inf, "", "é\ud800\x00"),
         *([], [1, [2.5, None]], (), (1, (2,), [3])),
         *({}, {"a": {"b": (1,)}}, {1: "a", (2, "b"): None, None: 3}),
         *({"$array": "0"}, {"$tuple": [1], "b": 2}, {"0": 1}),
-    ):
-        again = round_trip(value)
-        assert again == value
-        assert type(again) is type(value), value
-        assert repr(again) == repr(value)
+    ],
+)
+def test_values_and_their_kinds(value):
+    again = round_trip(value)
+    assert again == value
+    assert type(again) is type(value), value
+    assert repr(again) == repr(value)
 
 
 def test_not_a_number():
@@ -71,8 +74,9 @@ def test_deques(maxlen):
     assert again.maxlen == maxlen
 
 
-def test_arrays():
-    for array in (
+@pytest.mark.parametrize(
+    "array",
+    [
         np.zeros((0, 3), np.float16),
         np.array(2, np.int8),
         np.array([True, False]),
@@ -81,11 +85,13 @@ def test_arrays():
         np.array([b"a"]),
         np.arange(6, dtype=">u4").reshape(2, 3),
         np.array([math.nan, -0.0]),
-    ):
-        again = round_trip({"inner": [array]})["inner"][0]
-        assert again.dtype == array.dtype
-        assert again.shape == array.shape
-        assert again.tobytes() == array.tobytes()
+    ],
+)
+def test_arrays(array):
+    again = round_trip({"inner": [array]})["inner"][0]
+    assert again.dtype == array.dtype
+    assert again.shape == array.shape
+    assert again.tobytes() == array.tobytes()
 
 
 @pytest.mark.parametrize(
@@ -97,29 +103,32 @@ def test_numbers_of_numpy(scalar):
     assert type(again) is type(scalar)
 
 
-def test_generators_go_on():
-    for bits in GENERATORS:
-        generator = np.random.Generator(bits(3))
-        # Half of a 64-bit number is kept for the next one of 32 bits.
-        generator.integers(9, size=3, dtype=np.uint32)
-        again = round_trip({"random": generator})["random"]
-        pair = (generator, again)
-        for dtype in (np.uint32, np.float64):
-            numbers = [each.random(5).astype(dtype) for each in pair]
-            np.testing.assert_array_equal(*numbers)
-        integers = [each.integers(9, size=5, dtype=np.uint32) for each in pair]
-        np.testing.assert_array_equal(*integers)
+@pytest.mark.parametrize("bits", GENERATORS)
+def test_generators_go_on(bits):
+    generator = np.random.Generator(bits(3))
+    # Half of a 64-bit number is kept for the next one of 32 bits.
+    generator.integers(9, size=3, dtype=np.uint32)
+    again = round_trip({"random": generator})["random"]
+    pair = (generator, again)
+    for dtype in (np.uint32, np.float64):
+        numbers = [each.random(5).astype(dtype) for each in pair]
+        np.testing.assert_array_equal(*numbers)
+    integers = [each.integers(9, size=5, dtype=np.uint32) for each in pair]
+    np.testing.assert_array_equal(*integers)
 
 
-def test_objects_other_than_plain_data_are_refused():
-    for value in (
+@pytest.mark.parametrize(
+    "value",
+    [
         *(object(), len, b"bytes", 1j, Counter("aab"), OrderedDict(a=1)),
         *(np.array([object()]), np.zeros(1, "M8[s]"), np.ma.array([1])),
         *(np.zeros(1, [("a", int)]), np.random.RandomState(0)),
         *({"a": [(object(),)]}, {object(): 1}),
-    ):
-        with pytest.raises(TypeError, match="Received"):
-            plain_data.to_json(value)
+    ],
+)
+def test_objects_other_than_plain_data_are_refused(value):
+    with pytest.raises(TypeError, match="Received"):
+        plain_data.to_json(value)
 
 
 @pytest.mark.parametrize("name", ["os.system", "RandomState"])

@@ -60,21 +60,21 @@ TREES = [
 ]
 
 
-def test_a_config_gives_the_space_back_through_json():
-    for space in (*SPACES, *TREES):
-        # allow_nan=False refuses Infinity, which is not JSON.
-        text = json.dumps(space_to_config(space), allow_nan=False)
-        again = space_from_config(json.loads(text))
-        assert type(again) is type(space), space
-        assert (again.shape, again.dtype) == (space.shape, space.dtype), space
-        assert again == space, space
-        assert same_space(again, space), space
-        assert as_space(json.loads(text)) == space, space
-        assert as_space(space) is space, space
-        if isinstance(space, spaces.Box):
-            np.testing.assert_array_equal(again.low, space.low)
-            np.testing.assert_array_equal(again.high, space.high)
-        assert space_to_config(again) == json.loads(text), space
+@pytest.mark.parametrize("space", [*SPACES, *TREES])
+def test_a_config_gives_the_space_back_through_json(space):
+    # allow_nan=False refuses Infinity, which is not JSON.
+    text = json.dumps(space_to_config(space), allow_nan=False)
+    again = space_from_config(json.loads(text))
+    assert type(again) is type(space), space
+    assert (again.shape, again.dtype) == (space.shape, space.dtype), space
+    assert again == space, space
+    assert same_space(again, space), space
+    assert as_space(json.loads(text)) == space, space
+    assert as_space(space) is space, space
+    if isinstance(space, spaces.Box):
+        np.testing.assert_array_equal(again.low, space.low)
+        np.testing.assert_array_equal(again.high, space.high)
+    assert space_to_config(again) == json.loads(text), space
 
 
 def test_configs_hold_bounds_shapes_and_dtypes():

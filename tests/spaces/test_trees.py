@@ -12,14 +12,14 @@ from keras_rl2.spaces.array_spec import ArraySpec
 TREE = {"b": 1, "a": (2, {"d": 4, "c": 3}), "e": {"f": (5,)}}
 
 
-def test_objects_other_than_dict_and_tuple_are_leaves():
-    for leaf in (3, np.zeros(2), ArraySpec((), "int32"), [1]):
-        assert trees.is_leaf(leaf)
-        assert trees.leaves(leaf) == [leaf]
-        assert trees.with_leaves(leaf, ["other"]) == "other"
-        assert trees.map_leaves(lambda each: (each,), leaf) == (leaf,)
-        [(path, found)] = trees.named_leaves(leaf)
-        assert (path, found is leaf) == ("", True)
+@pytest.mark.parametrize("leaf", [3, np.zeros(2), ArraySpec((), "int32"), [1]])
+def test_objects_other_than_dict_and_tuple_are_leaves(leaf):
+    assert trees.is_leaf(leaf)
+    assert trees.leaves(leaf) == [leaf]
+    assert trees.with_leaves(leaf, ["other"]) == "other"
+    assert trees.map_leaves(lambda each: (each,), leaf) == (leaf,)
+    [(path, found)] = trees.named_leaves(leaf)
+    assert (path, found is leaf) == ("", True)
 
 
 def test_leaves_are_in_the_order_of_their_keys():

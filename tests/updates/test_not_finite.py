@@ -115,15 +115,15 @@ def test_a_first_observation_that_is_not_finite():
         agent.fit(case.make_dataset(env), verbose=0)
 
 
-def test_evaluation_refuses_non_finite_observations_and_rewards():
+@pytest.mark.parametrize("key", ["observation", "reward"])
+def test_evaluation_refuses_non_finite_observations_and_rewards(key):
     case = EITHER_DATASET["PPO"]
-    for key in ("observation", "reward"):
-        env = as_vector_env(
-            for_actions(case, lambda key=key: NonFiniteEnv(3, key))()
-        )
-        agent = make_eager_agent(case, env)
-        with raises(f"a finite {key}", "nan.* from environment 0"):
-            agent.evaluate(env, episodes=1)
+    env = as_vector_env(
+        for_actions(case, lambda key=key: NonFiniteEnv(3, key))()
+    )
+    agent = make_eager_agent(case, env)
+    with raises(f"a finite {key}", "nan.* from environment 0"):
+        agent.evaluate(env, episodes=1)
 
 
 # Weights that are not finite: no action, no file, no training.
