@@ -77,53 +77,53 @@ def test_sampled_and_random_actions_are_in_the_space(name):
         assert all(space.contains(one.astype(space.dtype)) for one in taken)
 
 
-@pytest.mark.parametrize(("name", "head"), HEADS.items())
-def test_changes_action_tells_the_truth(name, head):
-    assert head.changes_action is (name not in UNCHANGED), name
-    if not head.changes_action:
-        scale = 1 if name == "box_squashed" else 5
-        action = scale * distribution(head).mode().numpy()
-        np.testing.assert_array_equal(head.to_environment(action), action)
+def test_changes_action_tells_the_truth():
+    for name, head in HEADS.items():
+        assert head.changes_action is (name not in UNCHANGED), name
+        if not head.changes_action:
+            scale = 1 if name == "box_squashed" else 5
+            action = scale * distribution(head).mode().numpy()
+            np.testing.assert_array_equal(head.to_environment(action), action)
 
 
-@pytest.mark.parametrize(("name", "head"), HEADS.items())
-def test_config_is_plain_json_and_makes_the_same_head(name, head):
-    config = keras.saving.serialize_keras_object(head)
-    text = json.dumps(config, allow_nan=False)
-    assert '"registered_name": "keras_rl2>' in text
-    again = keras.saving.deserialize_keras_object(json.loads(text))
-    assert type(again) is type(head)
-    assert again.get_config() == head.get_config()
-    action = 2 * distribution(head).mode().numpy()
-    np.testing.assert_array_equal(
-        again.to_environment(action), head.to_environment(action), name
-    )
+def test_config_is_plain_json_and_makes_the_same_head():
+    for name, head in HEADS.items():
+        config = keras.saving.serialize_keras_object(head)
+        text = json.dumps(config, allow_nan=False)
+        assert '"registered_name": "keras_rl2>' in text
+        again = keras.saving.deserialize_keras_object(json.loads(text))
+        assert type(again) is type(head)
+        assert again.get_config() == head.get_config()
+        action = 2 * distribution(head).mode().numpy()
+        np.testing.assert_array_equal(
+            again.to_environment(action), head.to_environment(action), name
+        )
 
 
-@pytest.mark.parametrize(("name", "head"), HEADS.items())
-def test_noise_and_random_actions_repeat_with_the_seed(name, head):
-    one, other = (
-        head.draw_noise(np.random.default_rng(3), (5, 2)) for _ in range(2)
-    )
-    assert one.shape == (5, 2, *head.noise_shape)
-    assert one.dtype == "float32"
-    assert np.all(np.isfinite(one))
-    np.testing.assert_array_equal(one, other, err_msg=name)
-    one, other, third = (
-        head.random_action(np.random.default_rng(seed), (200,))
-        for seed in (3, 3, 4)
-    )
-    np.testing.assert_array_equal(one, other, err_msg=name)
-    assert not np.array_equal(one, third), name
+def test_noise_and_random_actions_repeat_with_the_seed():
+    for name, head in HEADS.items():
+        one, other = (
+            head.draw_noise(np.random.default_rng(3), (5, 2)) for _ in range(2)
+        )
+        assert one.shape == (5, 2, *head.noise_shape)
+        assert one.dtype == "float32"
+        assert np.all(np.isfinite(one))
+        np.testing.assert_array_equal(one, other, err_msg=name)
+        one, other, third = (
+            head.random_action(np.random.default_rng(seed), (200,))
+            for seed in (3, 3, 4)
+        )
+        np.testing.assert_array_equal(one, other, err_msg=name)
+        assert not np.array_equal(one, third), name
 
 
-@pytest.mark.parametrize("head", HEADS.values())
-def test_wrong_width_is_refused(head):
-    width = head.parameter_sizes[-1] + 1
-    with pytest.raises(ValueError, match=f"Received: width {width}"):
-        head(np.zeros((2, width)))
-    with pytest.raises(ValueError, match="Expected rank 2"):
-        head(np.zeros(head.parameter_sizes[-1]))
+def test_wrong_width_is_refused():
+    for head in HEADS.values():
+        width = head.parameter_sizes[-1] + 1
+        with pytest.raises(ValueError, match=f"Received: width {width}"):
+            head(np.zeros((2, width)))
+        with pytest.raises(ValueError, match="Expected rank 2"):
+            head(np.zeros(head.parameter_sizes[-1]))
 
 
 @pytest.mark.parametrize(
@@ -274,12 +274,12 @@ def test_random_discrete_actions_are_uniform_and_count_from_0(head, counts):
         assert np.all(abs(difference) <= 5 * np.sqrt(share))
 
 
-@pytest.mark.parametrize("name", SQUASHED)
-def test_random_squashed_actions_are_uniform_in_the_unit_box(name):
-    head = HEADS[f"{name}_squashed"]
-    action = head.random_action(np.random.default_rng(0), (10_000,))
-    for column in action.T:
-        assert_uniform(column, -1.0, 1.0)
+def test_random_squashed_actions_are_uniform_in_the_unit_box():
+    for name in SQUASHED:
+        head = HEADS[f"{name}_squashed"]
+        action = head.random_action(np.random.default_rng(0), (10_000,))
+        for column in action.T:
+            assert_uniform(column, -1.0, 1.0)
 
 
 def test_random_box_actions_are_drawn_by_how_each_dimension_is_bounded():
