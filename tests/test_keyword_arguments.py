@@ -158,7 +158,7 @@ def public():
                 )
 
 
-def test_nothing_is_hidden():
+def test_signatures_hide_no_argument():
     hidden = set()
     for thing in filter(callable, public()):
         try:

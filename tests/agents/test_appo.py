@@ -128,7 +128,7 @@ def test_targets_by_hand():
     )
 
 
-def test_a_rollout_of_another_policy_is_learned_otherwise():
+def test_a_rollout_of_another_policy_is_corrected_by_vtrace():
     rollouts = rl.RolloutDataset(ENV, seed=0, **SETTINGS)
     agent = rl.APPO.for_env(rollouts.env, hidden=(8,), seed=0)
     agent.compile()

@@ -98,7 +98,7 @@ def teacher(space, observation, seed=0):
         *(pytest.param(n, marks=pytest.mark.slow) for n in ACTION_SPACES),
     ],
 )
-def test_it_learns_every_kind_of_action(name):
+def test_behavior_cloning_learns_every_kind_of_action(name):
     space = {**ACTION_SPACES, "hybrid": HYBRID}[name]
     observation = np.random.default_rng(0).uniform(-1, 1, (512, 3))
     observation = observation.astype("float32")

@@ -229,7 +229,7 @@ def test_weights_file_round_trip(name, trained, tmp_path):
         ),
     ],
 )
-def test_fit_goes_on_after_loading(name, critic_optimizer, tmp_path):
+def test_fit_continues_after_loading(name, critic_optimizer, tmp_path):
     case, env = case_of(name), make_env(case_of(name).pair)
     agent = make(
         name,
@@ -307,7 +307,7 @@ def test_unbound_config_round_trip(name):
 
 
 @pytest.mark.parametrize("name", ["PPO", "SAC", *slow(RECURRENT)])
-def test_nothing_keeps_an_agent_that_nobody_has(name):
+def test_an_unreferenced_agent_is_collected(name):
     """Not even TensorFlow, which keeps every generator of a dataset."""
     case, env = case_of(name), make_env(case_of(name).pair)
     agent = make(name, env, make_agent if name == "PPO" else make_eager_agent)

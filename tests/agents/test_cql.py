@@ -142,7 +142,7 @@ def test_the_penalty_is_over_allowed_actions():
     assert float(logs["cql_penalty"]) == pytest.approx(each.mean(), rel=1e-5)
 
 
-def test_actions_are_drawn_as_it_says():
+def test_cql_samples_uniform_and_policy_actions_with_their_log_probs():
     agent = rl.CQL.for_env(
         make_env("act_box_matrix"), hidden=(8,), seed=0, num_samples=500
     )

@@ -228,7 +228,7 @@ def test_every_third_update_is_one_of_the_policy(how):
     assert losses[2] == losses[3] == losses[4] != losses[5]
 
 
-def test_it_has_no_targets():
+def test_crossq_has_no_target_networks():
     agent = small_agent(rl.CrossQ)
     assert agent.target_pairs == []
     assert agent.target_critics == []

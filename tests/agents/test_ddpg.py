@@ -65,7 +65,7 @@ def test_update_by_hand():
     assert_linear(target, 1.003125, 1.9953125, 0.5)
 
 
-def test_no_noise_at_all_is_possible():
+def test_ddpg_without_noise_acts_greedily():
     agent = small_agent(rl.DDPG, exploration=None)
     observation = np.zeros((4, 3))
     np.testing.assert_array_equal(

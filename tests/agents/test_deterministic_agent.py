@@ -76,7 +76,7 @@ def test_exploration_adds_noise_in_the_unit_box():
     assert actions.min() < 0.0
 
 
-def test_noise_has_the_shape_that_is_asked_for():
+def test_noise_has_the_requested_shape():
     noisy, certain = (linear_agent(exploration=x) for x in (0.1, None))
     for shape in ((5, 3), (3,), (1,)):
         noise, state = noisy.draw_noise(np.random.default_rng(0), shape)

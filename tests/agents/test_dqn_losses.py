@@ -55,7 +55,7 @@ def test_double_chooses_by_the_network_that_learns():
 
 
 @pytest.mark.parametrize("double", [False, True])
-def test_nothing_follows_the_end(double):
+def test_terminated_transitions_have_no_next_value(double):
     table = [[1, 2], [3, 4]], [[0, 0], [1e9, 1e9]]
     agent = linear_agent(*table, double=double)
     terms, td_error, _ = update(agent, (1, 0.5, 0.0))

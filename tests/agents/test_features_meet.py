@@ -227,7 +227,7 @@ def test_weights_are_equal_eagerly_and_in_a_graph(name, feature):
 
 
 @each_pair
-def test_a_loaded_agent_acts_alike(name, feature, tmp_path):
+def test_a_loaded_agent_acts_equally(name, feature, tmp_path):
     agent, _ = train(name, feature, epochs=1)
     agent.save(tmp_path / "agent.keras")
     loaded = keras.models.load_model(tmp_path / "agent.keras")

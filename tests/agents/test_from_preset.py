@@ -6,7 +6,7 @@ import keras_rl2 as rl
 from support.agents import assert_equal_weights
 
 
-def test_it_is_the_agent_of_the_training():
+def test_from_preset_makes_the_agent_of_the_training():
     preset = rl.presets.find("PPO", "CartPole-v1")
     agent = rl.PPO.from_preset("CartPole-v1", seed=3)
     other = rl.Training.from_preset(preset, seed=3).agent

@@ -248,7 +248,7 @@ def test_fit_refuses_arguments_without_meaning():
 # What is frozen.
 
 
-def test_nothing_to_train_is_said():
+def test_training_a_frozen_agent_is_refused():
     agent, batch = small_agent(EVERY_AGENT["PPO"])
     agent.trainable = False
     for use, given in (
@@ -366,7 +366,7 @@ _ROWS = np.zeros((4, 3), "float32")
 _BATCH = {"observation": _ROWS, "action": np.zeros(4, int)}
 
 
-def test_an_agent_of_no_environment_says_so():
+def test_an_agent_without_spaces_refuses_to_act_and_train():
     agent = unbound()
     for use, given in (
         *((agent.act, [_ROWS]), (agent, [_ROWS]), (agent.value, [_ROWS])),

@@ -33,7 +33,7 @@ def case(name):
         *slow(("TD3", "observation", 1e30), ("DQN", "reward", 1e38)),
     ],
 )
-def test_a_number_whose_square_is_not_finite(case, key, value):
+def test_numbers_without_a_finite_square_are_skipped(case, key, value):
     """It is learned from, or updates are skipped; or no action is finite."""
     env = numbers_env(case, key, value)
     agent, dataset = make_eager_agent(case, env), case.make_dataset(env)
@@ -216,7 +216,7 @@ def test_weights_that_a_forward_pass_changes_are_put_back(
     assert_same(all_variables(agent), before)
 
 
-def test_no_part_of_an_update_is_made_alone():
+def test_a_refused_update_of_the_actor_skips_the_critics():
     """The actor's rate is infinite: neither it nor the critics move."""
     case = EVERY_AGENT["TD3"]
     optimizer = keras.optimizers.SGD(0.1)

@@ -21,7 +21,7 @@ def honest(tmp_path_factory):
     return path
 
 
-def test_an_agent_comes_back(tmp_path):
+def test_a_loaded_agent_has_the_saved_weights_and_steps(tmp_path):
     path = tmp_path / "agent.keras"
     agent = rl.SAC.for_env("Pendulum-v1", hidden=(8,), seed=0)
     agent.optimizer.build(agent.trainable_variables)
@@ -40,9 +40,7 @@ def same_weights(one, other):
 @pytest.mark.parametrize(
     "count", [20, pytest.param(1000, marks=pytest.mark.slow)]
 )
-def test_no_bit_flips_and_no_byte_is_missing_in_silence(
-    count, honest, tmp_path
-):
+def test_flipped_bits_and_missing_bytes_are_refused(count, honest, tmp_path):
     content = honest.read_bytes()
     path = tmp_path / "agent.keras"
     generator = np.random.default_rng(count)

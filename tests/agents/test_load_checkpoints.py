@@ -55,7 +55,7 @@ def test_the_agent_of_every_kind(case, tmp_path):
     same(rl.load(tmp_path), trained)
 
 
-def test_it_is_the_agent_is_saved_and_trains_on(run, tmp_path):
+def test_the_loaded_agent_equals_the_trained_one_and_trains_on(run, tmp_path):
     trained, folder = run
     loaded = rl.load(folder)
     assert type(loaded) is type(trained)
@@ -113,7 +113,7 @@ class TestRefused:
     def refusal(self, words):
         return pytest.raises(ValueError, match=f"a saved agent.*{words}")
 
-    def test_no_checkpoint(self, tmp_path):
+    def test_a_folder_without_a_checkpoint_is_refused(self, tmp_path):
         with self.refusal("a folder without a checkpoint"):
             rl.load(tmp_path)
 
@@ -129,7 +129,7 @@ class TestRefused:
         with self.refusal("which is no agent"):
             rl.load(tmp_path)
 
-    def test_another_agent_than_it_says(self, run, tmp_path):
+    def test_a_checkpoint_with_other_shapes_is_refused(self, run, tmp_path):
         train(tmp_path / "other", *a2c(seed=0, hidden=(5,)))
         other = CheckpointFolder(tmp_path / "other").newest().state
         one = CheckpointFolder(run[1])

@@ -81,7 +81,7 @@ def assert_allowed(space, batch, actions):
         ),
     ],
 )
-def test_nothing_forbidden_in_training(name, mode):
+def test_training_takes_no_forbidden_action(name, mode):
     env = vector(MaskedEnv, mode, num_envs=3)
     agent, case = take(name, env)
     arguments = {} if case.on_policy else {"warm_up": 48, "n_step": 2}
@@ -107,7 +107,7 @@ def test_nothing_forbidden_in_training(name, mode):
         *slow(AutoresetMode.SAME_STEP, AutoresetMode.DISABLED),
     ],
 )
-def test_environments_that_wait_for_others_go_on_as_they_may(mode):
+def test_environments_that_wait_for_others_take_allowed_actions(mode):
     """Whole episodes of different lengths: one environment waits for another.
 
     Steps of the waiting environment are discarded. They take place in an
@@ -138,7 +138,7 @@ def test_environments_that_wait_for_others_go_on_as_they_may(mode):
 
 
 @pytest.mark.parametrize("name", ["SAC", *slow(*sorted({*TAKERS} - {"SAC"}))])
-def test_nothing_forbidden_in_act(name):
+def test_act_takes_no_forbidden_action(name):
     env = vector(MaskedEnv)
     agent, _ = take(name, env)
     batch = masked_batch()

@@ -124,7 +124,7 @@ def test_training_sees_the_policy_that_acted():
     assert np.abs(difference[counted]).max() < 1e-5
 
 
-def test_the_tensorflow_actor_remembers_alike(monkeypatch):
+def test_the_tensorflow_actor_has_the_memory_of_the_litert_actor(monkeypatch):
     agent, _ = acting()
     snapshot = rl.data.ActorSnapshot(agent, 3, deterministic=True)
     assert snapshot.backend == "litert"
@@ -174,7 +174,7 @@ def cut_off(mode):
         ("SameStep", [0, 3, 6, 9]),
     ],
 )
-def test_an_episode_begins_where_it_does(mode, after_truncations):
+def test_begins_marks_the_first_step_of_each_episode(mode, after_truncations):
     _, rollouts = cut_off(mode)
     expected = np.isin(np.arange(11), after_truncations)
     np.testing.assert_array_equal(
@@ -473,7 +473,7 @@ def test_a_loss_over_sequences_is_that_of_their_steps(burn_in, double):
     np.testing.assert_allclose(found["td_error"], counted, rtol=1e-3)
 
 
-def test_nothing_is_learned_through_the_burn_in():
+def test_no_gradient_flows_through_the_burn_in():
     # The target is still a copy, for which the network's memory will do.
     agent, replay = from_replay(burn_in=3)
     batch = replay.sample(4)

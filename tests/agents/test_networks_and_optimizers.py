@@ -120,7 +120,7 @@ def test_two_optimizers_refuse_shared_variables():
 
 
 @pytest.mark.parametrize("name", ["PPO", *slow("TD3")])
-def test_two_optimizers_equal_to_one_when_alike(name):
+def test_two_equal_optimizers_train_as_one_does(name):
     """One Adam for each half gives the weights of one Adam for all.
 
     The two may round differently. With Adam's usual epsilon, whether a

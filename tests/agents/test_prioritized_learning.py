@@ -80,7 +80,7 @@ def scaled_rewards(step, scale):
     return scaled
 
 
-def test_minibatches_that_nobody_trained_on_change_nothing():
+def test_untrained_minibatches_change_no_priority():
     env = make_env(DQN.pair)
     agent, replay = make_eager_agent(DQN, env), prioritized(env)
     batches = iter(replay.as_dataset(agent))

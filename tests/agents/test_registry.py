@@ -41,7 +41,7 @@ def test_tests_run_over_all_of_them():
         assert case.make is ALGORITHMS[name]
 
 
-def test_they_are_found_at_the_top():
+def test_every_agent_is_a_name_of_keras_rl2():
     assert set(rl.__all__) >= NAMES
 
 

@@ -205,7 +205,7 @@ def test_targets_move_with_the_policy():
 # Counts, in `fit`.
 
 
-def test_training_goes_on_after_loading(tmp_path):
+def test_training_continues_after_loading(tmp_path):
     agent = small_agent(rl.TD3, policy_delay=2)
     agent.compile(run_eagerly=True)
     agent.fit(small_replay(updates_per_round=1), verbose=0)
@@ -303,7 +303,7 @@ def test_update_of_the_policy_by_hand():
     assert_linear(agent.actor, 0.0, 5.0)
 
 
-def test_without_values_it_clones_as_weights_say():
+def test_alpha_of_zero_clones_the_weighted_actions():
     for wrong in (-1.0, float("nan")):
         with raises("alpha", str(wrong)):
             small_agent(rl.TD3BC, alpha=wrong)

@@ -213,7 +213,7 @@ def test_only_these_layers_depend_on_the_mode():
         assert found == (layer in {*BY_MODE, *drawing})
 
 
-def test_a_round_that_target_kl_skips_is_told_once():
+def test_rounds_that_target_kl_skips_warn_once():
     agent, rollouts = ppo_of("Dropout", target_kl=1e-9)
     with pytest.warns(UserWarning, match="target_kl=1e-09") as told:
         agent.fit(rollouts, epochs=3, verbose=0)

@@ -218,7 +218,7 @@ class TestDamage:
 
 
 class TestFullDisk:
-    def test_training_goes_on(self, tmp_path, whole):
+    def test_training_continues_after_a_failed_write(self, tmp_path, whole):
         """Some checkpoints fail; those after them are whole."""
 
         class Full(keras.callbacks.Callback):

@@ -126,7 +126,9 @@ class TestOneWriter:
 
 
 class TestNoFolderToWriteTo:
-    def test_it_is_said_before_training(self, program, tmp_path):
+    def test_a_file_in_place_of_the_folder_raises_before_training(
+        self, program, tmp_path
+    ):
         path = tmp_path / "file"
         path.touch()
         with pytest.raises(OSError, match="file"):

@@ -30,7 +30,7 @@ def fit(agent, rollouts, *callbacks, epochs=2, **kwargs):
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_it_adds_to_the_logs(agent, rollouts):
+def test_diagnostics_add_their_values_to_the_logs(agent, rollouts):
     seen = []
     before = keras.callbacks.LambdaCallback(
         on_epoch_end=lambda epoch, logs: seen.append(set(logs))

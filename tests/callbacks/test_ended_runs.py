@@ -101,7 +101,7 @@ def test_the_same_callback_used_again(tmp_path):
     assert train(tmp_path, stop)[0] == [0, 1]
 
 
-def test_all_that_was_asked_for(tmp_path, caplog):
+def test_a_complete_run_trains_further_epochs_only(tmp_path, caplog):
     assert train(tmp_path, epochs=3)[0] == [0, 1, 2]
     assert end_of(tmp_path) == "complete (epochs=3)"
     with caplog.at_level(logging.INFO, "keras_rl2"):

@@ -67,7 +67,7 @@ def test_images_texts_and_a_graph(tmp_path):
     assert "x" in {node.name for node in events.Graph().node}
 
 
-def test_there_is_no_file_before_there_is_anything_to_write(tmp_path):
+def test_the_first_event_makes_the_file(tmp_path):
     writer = EventWriter(tmp_path / "logs")
     assert not (tmp_path / "logs").exists()
     writer.write(0, scalars={"a": 1.0})

@@ -70,7 +70,9 @@ def fit(agent, rollouts, *callbacks, epochs=1):
     agent.fit(rollouts, epochs=epochs, callbacks=list(callbacks), verbose=0)
 
 
-def test_a_video_comes_every_so_many_steps(agent, rollouts, tmp_path):
+def test_a_video_is_recorded_every_given_number_of_steps(
+    agent, rollouts, tmp_path
+):
     logs = tmp_path / "logs"
     video = RecordVideo(Drawn, tmp_path / "videos", every=100, log_dir=logs)
     # Epochs of 64 steps: 100 and 200 lie in the second and the fourth.
@@ -103,7 +105,7 @@ def test_frames_are_those_of_the_episodes(agent, rollouts, tmp_path):
     assert shades(tmp_path / "step-00000128.gif") == once * 2
 
 
-def test_nothing_is_drawn_from_the_agent(reused, tmp_path):
+def test_recording_leaves_the_random_state_of_the_agent(reused, tmp_path):
     drawn, weights = [], []
     videos = [
         RecordVideo(Drawn, tmp_path),

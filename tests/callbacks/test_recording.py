@@ -155,7 +155,9 @@ def test_errors_of_the_environment_are_raised_here(agent, registered, tmp_path):
     assert caught.value.degrees == 90.0
 
 
-def test_a_crash_is_told(agent, registered, tmp_path):
+def test_a_crash_of_the_recording_process_raises_with_its_exit_code(
+    agent, registered, tmp_path
+):
     def crash(action):
         os.kill(os.getpid(), signal.SIGKILL)
 

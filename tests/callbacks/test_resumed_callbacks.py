@@ -179,7 +179,7 @@ def whole(tmp_path_factory):
 
 
 class TestStock:
-    def test_they_have_something_to_lose(self, whole):
+    def test_the_callbacks_have_state_that_a_restart_would_lose(self, whole):
         """A run that was killed could otherwise not tell."""
         outcome, left = whole
         # The second `EarlyStopping` has.
@@ -203,7 +203,9 @@ class TestStock:
             pytest.param(3, interrupt, marks=pytest.mark.slow),
         ],
     )
-    def test_all_is_that_of_the_whole_run(self, rounds, by, whole, tmp_path):
+    def test_a_resumed_run_equals_the_whole_run(
+        self, rounds, by, whole, tmp_path
+    ):
         with pytest.raises((RuntimeError, KeyboardInterrupt)):
             trained(tmp_path, Hook(rounds, by))
         for part, expected in zip(trained(tmp_path), whole, strict=True):

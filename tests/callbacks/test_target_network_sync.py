@@ -218,7 +218,7 @@ def test_the_first_fit_begins_with_a_copy():
 # Several fits.
 
 
-def test_nothing_is_traced_again():
+def test_later_updates_trace_nothing():
     model = compiled(Counter(), **MODES["graph"])
     TRACES.clear()
     for callbacks in (

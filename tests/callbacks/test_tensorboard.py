@@ -137,7 +137,7 @@ def test_deviation_of_a_gaussian_policy(tmp_path):
     assert action.histogram_value.num == 32
 
 
-def test_a_second_fit_goes_on(agent, rollouts, tmp_path):
+def test_a_second_fit_continues_the_curves(agent, rollouts, tmp_path):
     callback = TensorBoard(logs := tmp_path / "logs")
     fit(agent, rollouts, logs, epochs=2, callback=callback)
     fit(agent, rollouts, logs, epochs=1, callback=callback)

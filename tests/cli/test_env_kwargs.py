@@ -57,7 +57,7 @@ def test_a_run_folder_merges_env_kwargs_of_preset_and_command(tmp_path):
     assert found() == ("A-v0", {})
 
 
-def test_a_training_does_not_go_on_with_others(folder, refused):
+def test_a_resumed_training_refuses_other_env_kwargs(folder, refused):
     logdir = ["--logdir", folder.parents[1]]
     command = ["train", "reinforce", "CartPole-v1", "--resume", *logdir]
     line = refused(*command, *SUTTON)

@@ -32,7 +32,7 @@ NAMES = {
         ),
     ],
 )
-def test_it_is_written_beside_the_agent(run_folder, form, capsys):
+def test_an_export_is_written_beside_the_agent(run_folder, form, capsys):
     path = run_folder / NAMES[form]
     assert main(["export", str(run_folder), "--format", form]) == 0
     printed = capsys.readouterr().out

@@ -26,7 +26,7 @@ COMMANDS = (
 @pytest.mark.parametrize(
     "arguments", [["--help"], ["train", "--help"], ["presets"]]
 )
-def test_nothing_heavy_is_imported_for_it(arguments, tmp_path):
+def test_help_and_presets_import_no_heavy_package(arguments, tmp_path):
     code = (
         "import sys; from keras_rl2.cli.main import main;"
         f"main({arguments});"

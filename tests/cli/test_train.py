@@ -157,7 +157,7 @@ def test_a_training_is_not_written_over(run_folder, refused, asked):
 
 @pytest.mark.usefixtures("eagerly")
 class TestResume:
-    def test_goes_on_to_the_total_steps(self, run_folder):
+    def test_a_resumed_training_ends_at_the_total_steps(self, run_folder):
         first = rows_of(run_folder)
         logdir = run_folder.parents[1]
         more = ["--resume", "--steps", "4000", "--evaluate", "0"]

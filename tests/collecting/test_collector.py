@@ -93,7 +93,7 @@ def prepared():
 
 
 @pytest.mark.parametrize("mode", [*MODES, None])
-def test_modes_prepare_alike(mode, prepared):
+def test_samples_are_equal_in_all_autoreset_modes(mode, prepared):
     """The samples of whole episodes do not depend on the mode.
 
     Observations and rewards of this environment do not depend on the actions.

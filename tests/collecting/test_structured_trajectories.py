@@ -159,7 +159,7 @@ def test_masks_equal_those_of_a_plain_loop(mode):
     )
 
 
-def test_rounds_go_on_where_the_last_one_ended():
+def test_a_round_continues_at_the_last_observation_of_the_round_before():
     make = functools.partial(StructuredEnv, OBSERVATIONS["nested"])
     first, rollouts, _ = collected(vector(make), horizon=7)
     second = rollouts.collect()

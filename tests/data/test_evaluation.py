@@ -23,7 +23,7 @@ def counted_return(index, episode, length):
     return float(np.sum(100.0 * index + 10.0 * episode + steps))
 
 
-def test_as_many_episodes_as_asked_for():
+def test_evaluation_plays_the_requested_number_of_episodes():
     agent = make_agent(PPO, CountingEnv())
 
     def make():
@@ -118,7 +118,7 @@ def test_a_reused_dataset_evaluates_the_present_weights():
     assert after == agent.evaluate(make())
 
 
-def test_episodes_that_do_not_end_are_told_of(monkeypatch):
+def test_episodes_that_do_not_end_warn(monkeypatch):
     monkeypatch.setattr("keras_rl2.data.evaluation._MANY_STEPS", 20)
     agent = make_agent(PPO, CountingEnv())
     with pytest.warns(UserWarning, match="No episode of .* in 20 steps"):

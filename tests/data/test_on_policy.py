@@ -142,7 +142,7 @@ def stateless_action(agent, weights, observation, noise):
         return agent.sample_action(observation, noise).numpy()
 
 
-def test_nothing_is_read_ahead_of_a_refresh():
+def test_no_minibatch_is_read_ahead_of_a_refresh():
     env = make_env()
     agent = make_agent(PPO, env)
     rollouts = make_rollouts(env)

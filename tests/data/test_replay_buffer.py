@@ -63,7 +63,7 @@ def test_hand_computed_windows():
     assert int(items[4]["next_observation"]) == 7
 
 
-def test_the_largest_return_is_that_of_the_steps_held():
+def test_the_largest_return_is_that_of_the_stored_steps():
     buffer = make(10, gamma=0.5)
     add_chain(buffer, [9, 0, 0, 0, 2, -2, 2], terminated=[3, 6])
     # Nine for each of four steps.
@@ -295,7 +295,7 @@ def test_wrong_arguments(match, arguments):
         make(**arguments)
 
 
-def test_nothing_to_draw():
+def test_sampling_from_an_empty_buffer_is_refused():
     buffer = make(n_step=2)
     add_chain(buffer, [1.0])
     with pytest.raises(ValueError, match="0 transitions, of windows of n_step"):

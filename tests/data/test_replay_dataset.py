@@ -45,7 +45,9 @@ def stored(replay, key):
 @pytest.mark.parametrize(
     ("case", "batch_size", "updates"), [(DQN, 64, 33), (SAC, 256, 66)]
 )
-def test_numbers_are_the_algorithms_unless_given(case, batch_size, updates):
+def test_the_algorithm_chooses_batch_size_and_updates(
+    case, batch_size, updates
+):
     env = make_env(case.pair, num_envs=3)
     agent = make_eager_agent(case, env)
     replay = rl.ReplayDataset(env, capacity=3000)

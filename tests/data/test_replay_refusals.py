@@ -66,7 +66,7 @@ def test_numbers_that_do_not_fit():
     assert env.resets == 0
 
 
-def test_nothing_is_drawn_before_anything_is_stored():
+def test_sampling_before_the_first_round_is_refused():
     env = make_env("act_discrete")
     replay = make_replay(env)
     with raises("a ReplayDataset bound to an agent", "no agent"):

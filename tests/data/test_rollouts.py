@@ -242,7 +242,7 @@ def test_arguments_and_wrappers_of_environments(make):
         assert isinstance(each, gymnasium.wrappers.ClipAction)
 
 
-def test_a_refused_agent_leaves_a_dataset_as_it_was():
+def test_a_refused_agent_leaves_the_dataset_unchanged():
     rollouts = rl.RolloutDataset("CartPole-v1", num_envs=2, seed=0)
     agent = rl.PPO.for_env(rollouts.env, hidden=(4,), seed=0)
     rollouts.bind(agent)

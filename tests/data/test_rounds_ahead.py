@@ -78,6 +78,6 @@ def test_a_restored_state_continues_the_rounds_under_way():
     assert_equal_weights(one, other)
 
 
-def test_rounds_ahead_that_cannot_be():
+def test_a_negative_rounds_ahead_is_refused():
     with pytest.raises(ValueError, match="Expected `rounds_ahead`"):
         made(rl.LocalWorkers(2), rounds_ahead=-1)

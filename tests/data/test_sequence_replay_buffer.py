@@ -149,7 +149,7 @@ def test_the_oldest_are_overwritten(kept, oldest):
     assert len(made) == ENVS * len(starts)
 
 
-def test_a_saved_one_goes_on():
+def test_a_restored_buffer_draws_the_same_sequences():
     made, _ = filled(True)
     other = buffer(seed=5)
     other.set_state(made.get_state())

@@ -87,7 +87,7 @@ def test_samples_are_stratified_and_repeat():
     np.testing.assert_array_equal(one, other)
 
 
-def test_there_is_an_item_to_find():
+def test_an_empty_tree_refuses_to_draw():
     with pytest.raises(ValueError, match="capacity=0"):
         SumTree(0)
     for function, *arguments in (

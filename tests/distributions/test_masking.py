@@ -206,7 +206,7 @@ def test_switches_that_are_forbidden_stay_off():
     assert sample[:, 0].max() == sample[:, 2].max() == 1
 
 
-def test_nothing_of_several_switches_is_finite():
+def test_several_forbidden_switches_have_finite_results():
     logits = LOGITS.astype("float32")
     policy = Bernoulli(forbid(logits, np.zeros_like(MASK)))
     for each in (

@@ -77,7 +77,7 @@ def test_sampled_and_random_actions_are_in_the_space(name):
         assert all(space.contains(one.astype(space.dtype)) for one in taken)
 
 
-def test_changes_action_tells_the_truth():
+def test_changes_action_is_true_for_heads_that_convert():
     for name, head in HEADS.items():
         assert head.changes_action is (name not in UNCHANGED), name
         if not head.changes_action:

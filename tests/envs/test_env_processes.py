@@ -60,7 +60,7 @@ def play(env, steps=30):
         ),
     ],
 )
-def test_another_one_goes_on_where_it_was(
+def test_another_vector_environment_continues_from_a_saved_state(
     mode, shared_memory, steps, context, made
 ):
     make = functools.partial(
@@ -111,7 +111,7 @@ class TestAsking:
             worker_processes.ask(env, fails, [(0,), (1,)])
         assert worker_processes.ask(env, kind_and, [(1,), (2,)]) == answers
 
-    def test_a_worker_of_a_user_is_not_asked(self, made):
+    def test_a_worker_function_of_the_user_cannot_save_its_state(self, made):
         env = made([pendulum], worker=gymnasium_worker)
         with pytest.raises(ValueError, match="Gymnasium's own `worker`"):
             worker_processes.ask(env.env, process_of)

@@ -132,7 +132,7 @@ def test_atari():
     assert "repeat_action_probability=0" in refusal(make())
 
 
-def test_methods_of_its_own():
+def test_an_environment_with_its_own_state_methods_resumes():
     assert_goes_on(lambda: wrappers.TimeLimit(Walk(), 7), 8)
 
 
@@ -200,7 +200,7 @@ def test_wrappers_are_saved_among_unknown_wrappers(make):
     other.close()
 
 
-def test_nothing_is_guessed():
+def test_environments_without_state_methods_are_refused():
     class Faster(type(pendulum().unwrapped)):
         """May have more than its base."""
 

@@ -78,7 +78,7 @@ def test_environments_that_raise_are_named():
     assert note == "In a reset after 0 steps of environment 0 of FailingEnv."
 
 
-def test_a_native_vector_environment_does_not_say_which_it_was():
+def test_an_error_of_a_native_vector_environment_names_no_index():
     inner = SyncVectorEnv(makers(failing_envs.raises))
 
     class Native(gymnasium.vector.VectorEnv):

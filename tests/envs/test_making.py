@@ -194,7 +194,7 @@ class TestAtari:
         assert any(map(any, expected[2]))
         np.testing.assert_equal(played(single, 60), expected)
 
-    def test_a_mode_that_there_is_not(self):
+    def test_an_unsupported_render_mode_is_refused(self):
         with pytest.raises(ValueError, match="render_mode='human'"):
             make_env("ALE/Pong-v5", render_mode="human")
 

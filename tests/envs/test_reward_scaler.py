@@ -255,7 +255,7 @@ def test_rewards_just_beyond_the_limit_are_counted(num_envs, factor, expected):
     assert scaler.outliers.count == expected
 
 
-def test_the_sum_goes_on_without_a_reward_far_off():
+def test_outlying_rewards_are_left_out_of_the_sum():
     """Else it would be far off for 1000 steps, and each of them count."""
     scaler = RewardScaler(0.99, 2)
     rewards, ended, _ = rollout(0, 4000, 2, np.float64)
@@ -300,7 +300,7 @@ def test_rewards_that_have_grown_for_good_are_followed():
     assert scaler.outliers.count == outliers
 
 
-def test_the_number_of_rewards_far_off_goes_on():
+def test_the_number_of_outlying_rewards_is_saved():
     scaler, resumed = (warm_scaler(2000) for _ in range(2))
     scaler(np.array([1e6]), np.array([False]))
     state = scaler.get_state()

@@ -50,7 +50,7 @@ def test_draws_are_float32_and_repeat_with_the_seed(noise):
     assert not np.array_equal(one, other)
 
 
-def test_draws_go_on_from_a_state_that_they_leave_alone(noise):
+def test_draws_continue_from_a_state_without_changing_it(noise):
     whole, last = noise.draw(generator(), (20, 3, 2))
     parts = generator()
     first, state = noise.draw(parts, (10, 3, 2))
@@ -144,7 +144,7 @@ def test_ornstein_uhlenbeck_noise_by_hand():
     np.testing.assert_allclose(state, [[-0.6]])
 
 
-def test_a_row_of_zeros_begins_anew_in_that_environment():
+def test_a_state_of_zeros_restarts_the_noise_of_its_environment():
     noise = OrnsteinUhlenbeckNoise(0.2, theta=0.5, dt=0.25)
     _, state = noise.draw(Ones(), (3, 2, 1))
     state[0] = 0.0

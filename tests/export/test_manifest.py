@@ -173,7 +173,7 @@ assert "keras" not in sys.modules
 
 
 @pytest.mark.slow
-def test_it_acts_where_there_is_no_tensorflow(agent, files):
+def test_a_policy_file_acts_without_tensorflow(agent, files):
     paths = [str(files["onnx"]), str(files["litert"])]
     done = subprocess.run(
         [sys.executable, "-c", _ACTING, *paths],

@@ -64,7 +64,7 @@ def test_export_acts_as_its_agent(
 @pytest.mark.parametrize(
     "name", [each for each in EVERY_AGENT if each not in KINDS]
 )
-def test_export_of_every_agent_acts_as_it_does(name, agents, tmp_path):
+def test_an_export_of_every_agent_acts_equally(name, agents, tmp_path):
     agent = agents("plain", name)
     assert_alike(agent, export(agent, tmp_path, "litert"))
 

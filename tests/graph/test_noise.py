@@ -124,7 +124,7 @@ def actions_of(kind: Any, **given: Any) -> tuple[np.ndarray, np.ndarray]:
     ],
     ids=["constant", "schedule"],
 )
-def test_rounds_explore_as_epsilon_says(epsilon, expected, tolerance):
+def test_rounds_explore_with_probability_epsilon(epsilon, expected, tolerance):
     taken, greedy = actions_of(rl.DQN, epsilon=epsilon)
     assert (taken != greedy).mean() == pytest.approx(expected, abs=tolerance)
 

@@ -206,7 +206,7 @@ def test_moments_tell_of_each_value_far_off():
         assert not layer.are_ordinary(layer.moments_with(x, weight)), seed
 
 
-def test_a_limit_that_lets_nothing_in_is_refused():
+def test_a_limit_of_zero_deviations_is_refused():
     with pytest.raises(ValueError, match="max_deviations"):
         ObservationNormalization(max_deviations=0.0)
 

@@ -18,7 +18,7 @@ KINDS |= {"sac": rl.SAC, "td3": rl.TD3}
 
 
 @pytest.mark.parametrize("name", sb3_parity.SPACES)
-def test_it_answers_as_the_other_did(name):
+def test_a_migrated_agent_has_the_outputs_of_the_original(name):
     agent = sb3_parity.load(name)
     assert type(agent) is KINDS[name.split("_")[0]]
     given = sb3_parity.expected(name)
@@ -132,7 +132,7 @@ def test_a_temperature_that_is_not_learned_stays(tmp_path, fixed):
     assert not agent.learn_temperature
 
 
-def test_it_goes_on_training_and_is_saved(tmp_path):
+def test_a_migrated_agent_trains_on_and_is_saved(tmp_path):
     agent = sb3_parity.load("ppo_box_relu")
     given = sb3_parity.expected("ppo_box_relu")
     env = gymnasium.vector.SyncVectorEnv(

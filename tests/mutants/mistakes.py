@@ -216,7 +216,7 @@ LOSSES = [
         "losses/statistics.py",
         "ops.where(several, centred / (deviation + epsilon), values)",
         "centred / (deviation + epsilon)",
-        "losses/test_statistics.py::test_a_single_value_is_left_as_it_is",
+        "losses/test_statistics.py::test_a_single_value_is_not_normalised",
     ),
 ]
 
@@ -476,7 +476,7 @@ AGENTS = [
         "updates/rollout_samples.py",
         "known[num_envs : steps + num_envs]",
         "known[:steps]",
-        "collecting/test_collector.py::test_modes_prepare_alike",
+        "collecting/test_collector.py::test_samples_are_equal_in_all_autoreset_modes",
     ),
     Mutant(
         "sign_of_the_entropy_bonus",

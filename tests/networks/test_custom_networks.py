@@ -76,7 +76,7 @@ def test_a_network_without_a_config_trains():
     assert agent.act(np.zeros((4, 3)), deterministic=True).shape[0] == 4
 
 
-def test_targets_are_copies_of_the_network_that_there_is():
+def test_targets_are_copies_of_the_given_network():
     agent, dataset = make("TD3")
     agent.bind(dataset.env.observation_space, dataset.env.action_space)
     observation = np.random.default_rng(0).normal(size=(5, 3)).astype("f")

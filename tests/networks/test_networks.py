@@ -19,7 +19,7 @@ def kernels(model):
     return [w.numpy() for w in model.weights if w.path.endswith("kernel")]
 
 
-def test_mlp_is_orthogonal_with_the_gains_asked_for():
+def test_mlp_is_orthogonal_with_the_requested_gains():
     model = networks.mlp((4,), 2, hidden=(8, 8), output_gain=0.01, seed=0)
     first, second, last = kernels(model)
     np.testing.assert_allclose(first @ first.T, 2 * np.eye(4), atol=1e-5)
@@ -345,7 +345,7 @@ def test_hidden_weights_have_a_largest_singular_value_of_1():
 
 
 @pytest.mark.parametrize("make", BUILDERS.values())
-def test_a_normalization_is_one_that_is_known(make):
+def test_unknown_normalizations_are_refused(make):
     with pytest.raises(ValueError, match=r"`normalization`.*Received"):
         make(normalization="group")
 

@@ -77,7 +77,7 @@ def test_without_next_observations_the_last_of_a_truncated_episode_is_none():
     assert found[3][2] == 0.0
 
 
-def test_a_record_that_goes_on_elsewhere_is_cut_there():
+def test_a_gap_in_a_record_truncates_the_episode():
     data = record(ends={})
     data["next_observations"][4] = 55.0
     offline = bound(data, n_step=3)
@@ -145,7 +145,7 @@ def test_an_agent_learns_from_it():
     assert agent.env_steps == 0
 
 
-def test_values_that_the_data_does_not_allow_are_said_once(recwarn):
+def test_values_beyond_the_data_warn_once(recwarn):
     data = record() | {"rewards": np.full(20, 0.25)}
     agent = dqn()
     offline = rl.OfflineDataset(data, 16, updates_per_epoch=1)
@@ -176,7 +176,7 @@ def test_an_epoch_is_a_number_of_updates():
     assert rl.OfflineDataset(record(), updates_per_epoch=7).steps_per_epoch == 7
 
 
-def test_steps_cannot_be_counted():
+def test_offline_training_refuses_total_steps():
     with pytest.raises(ValueError, match=r"Expected `epochs` .*total_steps=9"):
         dqn().fit(rl.OfflineDataset(record()), total_steps=9)
 
@@ -236,14 +236,14 @@ def test_invalid_arrays_are_refused():
             rl.OfflineDataset(data)
 
 
-def test_nothing_that_could_be_data():
+def test_other_objects_and_missing_paths_are_refused():
     with pytest.raises(ValueError, match=r"Expected a dict of arrays.*: 5"):
         rl.OfflineDataset(5)
     with pytest.raises(ValueError, match="which does not exist"):
         rl.OfflineDataset("/nowhere/at/all")
 
 
-def test_asking_before_there_is_an_agent():
+def test_sampling_before_binding_is_refused():
     with pytest.raises(ValueError, match=r"bound to an agent.*no agent"):
         rl.OfflineDataset(record()).sample(3)
 

@@ -60,7 +60,7 @@ def worth(right):
 
 
 @pytest.mark.slow
-def test_a_policy_that_wanders_is_valued_as_it_is():
+def test_a_stochastic_policy_has_its_known_value():
     found = policy(0.9).evaluate(
         recorded(), updates=1500, deterministic=False, seed=1
     )
@@ -69,7 +69,7 @@ def test_a_policy_that_wanders_is_valued_as_it_is():
 
 
 @pytest.mark.slow
-def test_a_greedy_policy_is_valued_as_it_is():
+def test_a_greedy_policy_has_its_known_value():
     agent = policy(0.6)
     # Right at the first place, where the hidden units are 0, then left: worth
     # one step, not what repeating it brings, nor what the data did next.

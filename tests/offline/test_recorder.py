@@ -143,7 +143,7 @@ def test_an_offline_dataset_holds_the_transitions_of_a_replay(
     )
 
 
-def test_replay_that_cannot_be_taken():
+def test_an_empty_or_multi_step_replay_is_refused():
     with pytest.raises(ValueError, match="with stored transitions"):
         rl.OfflineDataset(rl.ReplayDataset("CartPole-v1", 100, 8))
     replay, _ = filled(60, n_step=3)

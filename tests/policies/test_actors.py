@@ -143,7 +143,7 @@ def test_weights_change_only_at_sync():
     assert_acts_alike(actor, agent, 3)
 
 
-def test_actions_that_are_not_finite_reach_nobody():
+def test_non_finite_actions_reach_no_environment():
     env = make_env("act_box_unbounded", num_envs=3)
     agent = rl.PPO.for_env(env, hidden=(4,), activation="relu", seed=0)
     for variable in agent.actor.trainable_variables:
@@ -266,7 +266,7 @@ def test_policies_of_other_float_types_are_not_converted(
     assert_acts_alike(actor, agent, 2, tolerance=tolerance)
 
 
-def test_a_conversion_that_acts_otherwise_is_not_used(monkeypatch, caplog):
+def test_a_conversion_that_acts_differently_is_not_used(monkeypatch, caplog):
     make = actors.LiteRTRunner
 
     def wrong(*arguments):

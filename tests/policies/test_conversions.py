@@ -113,7 +113,7 @@ def test_a_conversion_that_acts_differently_is_not_kept(converted, monkeypatch):
     assert len(converted) == 2
 
 
-def test_only_so_many_are_kept(monkeypatch):
+def test_the_number_of_kept_conversions_is_limited(monkeypatch):
     monkeypatch.setattr(conversions, "_MOST_KEPT", 2)
     for num_envs in (2, 3, 4):
         ActorSnapshot(ppo(), num_envs)

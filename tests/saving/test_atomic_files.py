@@ -160,7 +160,7 @@ class TestOnTheDisk:
         path.unlink(missing_ok=True)
 
 
-def test_nothing_written_is_nothing_replaced(file):
+def test_an_unwritten_file_replaces_nothing(file):
     with replacing(file):
         pass
     assert file.read_text() == "old"
@@ -185,7 +185,7 @@ class TestKinds:
         assert path.read_text() == "new"
         assert file.read_text() == "old"
 
-    def test_who_may_read_stays(self, file):
+    def test_permissions_of_the_old_file_are_kept(self, file):
         file.chmod(0o600)
         write(file)
         assert file.stat().st_mode & 0o777 == 0o600

@@ -45,7 +45,7 @@ def own_files(directory):
     return folder, [folder.paths()[-1], segment]
 
 
-def test_nothing_is_made_before_there_is_something(tmp_path):
+def test_the_first_checkpoint_makes_the_folder(tmp_path):
     folder = CheckpointFolder(tmp_path / "deep" / "folder")
     assert folder.newest() is None
     assert folder.paths() == []
@@ -62,7 +62,7 @@ def test_write_and_read(tmp_path):
     assert saved.path == folder.paths()[-1]
 
 
-def test_only_the_newest_are_kept(tmp_path):
+def test_the_newest_checkpoints_are_kept(tmp_path):
     folder = fill(tmp_path, 5, keep=2)
     assert [each.stem[-1] for each in folder.paths()] == ["3", "4"]
     # All rows are needed still.
@@ -74,7 +74,9 @@ def test_only_the_newest_are_kept(tmp_path):
     assert [each[-5] for each in names] == ["3", "4", "5", "6"]
 
 
-def test_an_old_one_that_cannot_be_removed(tmp_path, monkeypatch):
+def test_a_checkpoint_that_cannot_be_removed_is_removed_later(
+    tmp_path, monkeypatch
+):
     fill(tmp_path, 2, keep=1)
 
     def refuse(path, **_):
@@ -105,7 +107,7 @@ def test_numbers_of_more_digits_are_newer(tmp_path):
     assert folder.newest().path.stem == "checkpoint-100000000"
 
 
-def test_numbers_go_on_in_another_process(tmp_path):
+def test_numbers_of_checkpoints_continue_in_another_process(tmp_path):
     fill(tmp_path, 2)
     folder = CheckpointFolder(tmp_path)
     folder.log = folder.newest().log

@@ -115,7 +115,7 @@ def newest_of(directory):
     return CheckpointFolder(directory).newest().state["number"]
 
 
-def test_no_room_for_so_many_bytes(tmp_path):
+def test_a_full_disk_leaves_the_old_checkpoint(tmp_path):
     folder = CheckpointFolder(tmp_path)
     save(folder, 0)
     before = content(tmp_path)

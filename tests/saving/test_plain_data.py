@@ -42,7 +42,7 @@ def test_values_and_their_kinds(value):
     assert repr(again) == repr(value)
 
 
-def test_not_a_number():
+def test_nan_comes_back():
     assert math.isnan(round_trip([math.nan])[0])
 
 
@@ -104,7 +104,7 @@ def test_numbers_of_numpy(scalar):
 
 
 @pytest.mark.parametrize("bits", GENERATORS)
-def test_generators_go_on(bits):
+def test_generators_continue_their_random_numbers(bits):
     generator = np.random.Generator(bits(3))
     # Half of a 64-bit number is kept for the next one of 32 bits.
     generator.integers(9, size=3, dtype=np.uint32)

@@ -31,11 +31,11 @@ def test_rows_are_added(log):
     log.check()
 
 
-def test_a_log_that_nobody_knows():
+def test_a_log_without_segments_is_empty():
     assert SegmentLog("nowhere").stop("rows") == 0
 
 
-def test_another_process_goes_on(log):
+def test_another_process_continues_the_log(log):
     again = SegmentLog(log.directory, log.segments)
     add(again, 10, 12)
     again.segments = again.write("2")

@@ -155,7 +155,7 @@ def test_action_spaces():
         assert f"action_space={space}" in str(caught.value)
 
 
-def test_same_space_tells_all_of_them_apart():
+def test_same_space_distinguishes_all_spaces():
     for i, one in enumerate(SPACES):
         for j, other in enumerate(SPACES):
             # Discrete(4) with int64 and int32 is the same to an agent.

@@ -34,7 +34,7 @@ def test_rounds_have_the_shapes_and_dtypes_of_their_element_spec(name):
     }
 
 
-def test_a_loop_of_ones_own_trains_as_fit_does():
+def test_a_loop_of_the_user_trains_as_fit_does():
     trained, dataset = made("PPO")
     trained.fit(dataset, epochs=2, verbose=0)
 
@@ -73,7 +73,7 @@ class Kept(keras.callbacks.Callback):
     ("eagerly", "verbose"),
     [(True, 1), pytest.param(False, 0, marks=pytest.mark.slow)],
 )
-def test_callbacks_are_told_numbers(eagerly, verbose, capsys):
+def test_callbacks_receive_python_numbers(eagerly, verbose, capsys):
     agent, dataset = made("PPO", run_eagerly=eagerly)
     kept = Kept()
     history = agent.fit(dataset, epochs=2, callbacks=[kept], verbose=verbose)

@@ -104,7 +104,7 @@ def test_another_seed_begins_other_episodes():
     assert (observations[0][0] != observations[1][0]).all()
 
 
-def test_a_run_goes_on_to_the_steps_asked_for():
+def test_a_run_ends_at_the_requested_steps():
     preset = preset_of("DQN", "CartPole-v1", REPLAY)
     training = rl.Training.from_preset(preset, seed=0)
     training.run(total_steps=100)
@@ -186,7 +186,7 @@ def test_rounds_are_longer_until_all_environments_take_as_many_steps():
     assert training.dataset.updates_per_round == 129
 
 
-def test_an_environment_may_be_given():
+def test_the_environment_of_a_preset_can_be_replaced():
     preset = presets.find("PPO", "Pendulum-v1")
     env = gymnasium.make_vec(
         "Pendulum-v1", num_envs=3, vectorization_mode="sync"
@@ -222,7 +222,7 @@ def recorded(tmp_path, env_id="CartPole-v1"):
     return tmp_path / "data"
 
 
-def test_a_run_on_recorded_data_goes_on_to_its_updates(tmp_path):
+def test_a_run_on_recorded_data_ends_at_its_updates(tmp_path):
     settings = {
         **SMALL,
         "updates": 40,

@@ -69,7 +69,9 @@ SAME_STEP, NEXT_STEP, DISABLED = (
         ("SAC", "reward", np.nan, SAME_STEP),
     ],
 )
-def test_not_finite(name, key, value, mode):
+def test_non_finite_values_of_training_environments_are_refused(
+    name, key, value, mode
+):
     case = EITHER_DATASET[name]
     env = second_of_three(case, lambda: NonFiniteEnv(13, key, value), mode)
     agent = make_eager_agent(case, env)

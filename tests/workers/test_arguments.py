@@ -45,7 +45,7 @@ LOCK = threading.Lock()
 
 
 @pytest.mark.usefixtures("no_process")
-def test_environments_that_cannot_be_shared_or_sent():
+def test_environments_that_cannot_be_divided_or_pickled_are_refused():
     two, six = rl.LocalWorkers(2), rl.LocalWorkers(2, 3)
     lock = "cannot pickle '_thread.lock'"
     for env, arguments, text in [

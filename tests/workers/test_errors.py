@@ -47,7 +47,7 @@ ERRORS = {
 }
 
 
-def test_errors_keep_their_type_and_training_goes_on(closing, tmp_path):
+def test_errors_keep_their_type_and_training_continues(closing, tmp_path):
     fails = [
         Once(tmp_path / name, how, step)
         for name, (how, step, *_) in ERRORS.items()

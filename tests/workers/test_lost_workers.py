@@ -122,7 +122,7 @@ def test_a_loss_while_the_state_is_taken_is_survived():
 @pytest.mark.parametrize(
     ("error", "left"), [(KeyboardInterrupt, 0), (TypeError, 2)]
 )
-def test_a_rollout_that_is_not_asked_of_all_is_asked_of_none(error, left):
+def test_a_rollout_is_requested_of_all_workers_or_none(error, left):
     """Ctrl-C, say, between two workers leaves none a rollout ahead."""
 
     def fails(*_):
@@ -149,7 +149,7 @@ def test_environments_of_workers_are_not_stepped():
         agent.evaluate(data.env, episodes=1)
 
 
-def test_one_that_cannot_be_replaced_is_an_error():
+def test_a_worker_that_cannot_be_replaced_raises():
     workers = WorkersHere(2)
     agent, data = made(workers=workers)
     data.bind(agent)

@@ -235,7 +235,7 @@ def test_environments_of_a_script(program):
 
 
 @pytest.mark.slow
-def test_workers_end_with_who_started_them(program):
+def test_workers_end_with_the_process_that_started_them(program):
     process, told = program("is_broken_off")
     said = told()
     assert told() == {"hangs": True}

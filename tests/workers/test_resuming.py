@@ -104,7 +104,7 @@ def test_it_goes_on_bit_for_bit(tmp_path):
         pytest.param("DQN", marks=pytest.mark.slow),
     ],
 )
-def test_agents_of_all_kinds_go_on(case, tmp_path):
+def test_agents_of_all_kinds_resume(case, tmp_path):
     assert_goes_on(case, lambda: WorkersHere(2), tmp_path)
 
 
