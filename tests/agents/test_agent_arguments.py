@@ -302,7 +302,7 @@ def test_a_stateful_layer_is_refused():
 
 
 def test_total_steps_and_the_warm_up():
-    """They are never doubled, and refused where nothing would be learned."""
+    """`total_steps` includes the warm-up, and has to exceed it."""
     env = make_env()
     agent = make_eager_agent(EVERY_AGENT["DQN"], env)
     with pytest.raises(ValueError, match=r"more than the 128 steps"):

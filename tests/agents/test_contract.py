@@ -308,7 +308,7 @@ def test_unbound_config_round_trip(name):
 
 @pytest.mark.parametrize("name", ["PPO", "SAC", *slow(RECURRENT)])
 def test_an_unreferenced_agent_is_collected(name):
-    """Not even TensorFlow, which keeps every generator of a dataset."""
+    """TensorFlow keeps every generator of a dataset, which must not hold it."""
     case, env = case_of(name), make_env(case_of(name).pair)
     agent = make(name, env, make_agent if name == "PPO" else make_eager_agent)
     agent.fit(

@@ -171,7 +171,7 @@ def test_cql_samples_uniform_and_policy_actions_with_their_log_probs():
 
 
 def test_the_penalty_of_numbers_by_hand():
-    """Of critics that are linear in the action: its integral is known."""
+    """The integral is known of critics that are linear in the action."""
     actor = keras.Sequential([keras.Input((1,)), keras.layers.Dense(2)])
     actor.build((None, 1))
     actor.set_weights([np.zeros((1, 2)), np.array([0.25, -0.5])])

@@ -116,7 +116,7 @@ def test_act_explores_unless_it_is_deterministic():
 
 
 def test_environment_never_sees_more_than_its_bounds():
-    """It raises if it does. The nearest float32 of 0.3 is outside of them."""
+    """The environment raises outside. The float32 nearest to 0.3 is outside."""
     agent = small_agent(rl.TD3, "act_box_matrix", exploration=2.0)
     agent.compile(run_eagerly=True)
     replay = small_replay(

@@ -186,7 +186,7 @@ def test_the_gradient_is_that_of_training_mode(name):
     [("PPO", {"normalize_advantages": True}), *slow(("APPO", {}))],
 )
 def test_no_gradient_flows_through_prepared_samples(name, settings):
-    """Not through advantages, nor old log-probabilities, values, returns."""
+    """Advantages, old log-probabilities, values and returns are constants."""
     agent, batch = small_plain_agent(ACTOR_CRITICS[name], **settings)
     held = [batch[key] for key in ("advantage", "log_prob", "value", "returns")]
     assert all(np.any(each) for each in held)

@@ -70,7 +70,7 @@ def test_an_own_train_step_is_called():
 
 
 def test_a_round_of_one_update_is_made_by_methods_of_the_user():
-    """And not from the trajectory, where A2C needs neither of them."""
+    """A2C would otherwise learn from the trajectory, without these methods."""
     case = EVERY_AGENT["A2C"]
 
     def train_step(self, data):
@@ -125,7 +125,7 @@ def test_an_own_train_function_is_called_with_minibatches(name):
 
 
 def test_methods_that_are_never_called_are_refused():
-    """By a message that names methods that it has."""
+    """The message names methods that the agent has."""
     case, plain = EVERY_AGENT["PPO"], agent_of(EVERY_AGENT["PPO"])
     for method in ("test_step", "make_test_function", "compute_loss", "call"):
         with pytest.raises(TypeError) as caught:

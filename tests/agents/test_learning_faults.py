@@ -33,8 +33,8 @@ def case(name):
         *slow(("TD3", "observation", 1e30), ("DQN", "reward", 1e38)),
     ],
 )
-def test_numbers_without_a_finite_square_are_skipped(case, key, value):
-    """It is learned from, or updates are skipped; or no action is finite."""
+def test_numbers_without_a_finite_square_leave_finite_weights(case, key, value):
+    """`fit` learns, skips updates, or refuses the actions of the policy."""
     env = numbers_env(case, key, value)
     agent, dataset = make_eager_agent(case, env), case.make_dataset(env)
     refused, history = "", {"gradient_norm": [], "skipped_updates": []}

@@ -40,7 +40,9 @@ def same_weights(one, other):
 @pytest.mark.parametrize(
     "count", [20, pytest.param(1000, marks=pytest.mark.slow)]
 )
-def test_flipped_bits_and_missing_bytes_are_refused(count, honest, tmp_path):
+def test_flipped_bits_and_missing_bytes_never_load_other_weights(
+    count, honest, tmp_path
+):
     content = honest.read_bytes()
     path = tmp_path / "agent.keras"
     generator = np.random.default_rng(count)
@@ -64,7 +66,7 @@ def rewritten(honest, path, old=b"", new=b""):
 
 
 def test_code_is_not_run(tmp_path):
-    """That of a `Lambda` layer, which Keras' safe mode refuses."""
+    """Keras' safe mode refuses the code of a `Lambda` layer."""
     path = tmp_path / "model.keras"
     double = keras.layers.Lambda(lambda x: 2.0 * x)
     keras.Sequential([keras.Input((4,)), double]).save(path)

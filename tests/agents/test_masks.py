@@ -430,7 +430,7 @@ def test_where_nothing_is_allowed(name, mode):
 
 
 def test_where_nothing_is_allowed_outside_of_rounds():
-    """In random warm-up, in an evaluation, and in arguments of `act`."""
+    """Warm-up, evaluation and `act` refuse a mask without an allowed action."""
     agent, case = take("DQN", vector(Stuck))
     replay = case.make_dataset(vector(Stuck), warm_up=32)
     with raises("allows at least one action", "environment 0 of .* at step 2"):

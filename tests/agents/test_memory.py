@@ -594,7 +594,7 @@ def test_a_cue_is_remembered(kind, steps, cell, seed):
     ],
 )
 def test_cartpole_without_velocities(cell, rate, steps):
-    """With nothing but a cell of 64 units, and a rate that many would try."""
+    """A cell of 64 units and a usual learning rate are enough."""
     hidden = {"wrappers": [PositionsOnly], "num_envs": 8}
     rollouts = rl.RolloutDataset("CartPole-v1", seed=0, **hidden)
     agent = rl.PPO.for_env(rollouts.env, memory=cell and cell(64), seed=0)

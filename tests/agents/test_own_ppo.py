@@ -19,7 +19,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "from_your_ppo.md"
 
 @pytest.mark.slow
 def test_the_loop_of_the_page_learns():
-    """From episodes of about 20 steps to more than 100, in ten rounds."""
+    """Episodes grow from about 20 steps to more than 100 in ten rounds."""
     blocks = re.findall(r"(?ms)^```python\n(.*?)^```", PAGE.read_text("utf-8"))
     steps = [node for block in blocks[:4] for node in ast.parse(block).body]
     # What is made once; the rollout, its targets and its passes are a round.

@@ -88,7 +88,7 @@ def probability(agent, observations, actions):
 
 
 def near(agent, actual, *expected):
-    """As near as is asked of Stable-Baselines3's agents of the same kind."""
+    """The tolerance is that for Stable-Baselines3's agents of the same kind."""
     tolerance = 0.1 if agent.on_policy else 0.05
     return np.abs(actual - np.array(expected)).max() < tolerance
 

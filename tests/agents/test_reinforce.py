@@ -115,7 +115,7 @@ def test_returns_are_those_of_whole_episodes(baseline, mode):
 def test_returns_of_truncated_episodes_continue_with_the_baseline(
     baseline, mode
 ):
-    """By a time limit after 2 steps, or by the horizon after 4."""
+    """A time limit truncates after 2 steps, or the horizon after 4."""
     env = unequal_env(mode, lengths=(2, 100), truncates=(True,))
     rollouts = collected(valuing(env, baseline), env, horizon=4)
     # The baseline of an observation made after so many steps.
@@ -205,7 +205,7 @@ class PoisonedAfterwards(CountingEnv):
     ],
 )
 def test_steps_after_an_episode_have_no_effect(mode):
-    """Not even if it is not finite, which within an episode is refused."""
+    """Non-finite values after an episode are allowed, but not within one."""
     weights = []
     for poison in (0.0, np.inf):
         makers = [
@@ -278,7 +278,7 @@ def test_an_update_is_the_gradient_worked_out_by_hand():
 
 @pytest.mark.parametrize("action", ["box", *slow("discrete")])
 def test_without_a_critic(action, tmp_path):
-    """It learns, is saved and loaded, and its baseline is 0."""
+    """The agent learns, is saved and loaded, and its baseline is 0."""
     env = make_env(f"act_{action}")
     agent = without_critic(env, {"discrete": 3, "box": 1}[action])
     history = agent.fit(make_rollouts(env), epochs=2, verbose=0).history

@@ -234,7 +234,7 @@ def test_a_graph_reads_variables_before_it_changes_them():
     ],
 )
 def test_the_published_target_entropy(pair, expected):
-    """At which the temperature does not move."""
+    """The temperature is constant at the target entropy."""
     agent = small_agent(rl.SAC, pair)
     assert agent._target_entropy(None) == pytest.approx(expected), pair
 

@@ -329,7 +329,7 @@ def test_an_input_gets_the_array_that_it_is_named_after():
 
 
 def test_an_only_array_needs_no_name():
-    """Nor is the mask beside it in the way."""
+    """A mask beside the array changes nothing."""
 
     class Own(keras.Model):
         def __init__(self, units):
@@ -400,7 +400,7 @@ def test_networks_get_the_mask_only_if_they_ask_for_it():
 
 
 def test_targets_of_networks_that_configs_cannot_describe():
-    """They are run by the code of the network, with inputs by their names."""
+    """The code of the network runs them, with inputs by their names."""
     one = keras.Input((3,), name="gear")
     other = keras.Input((3,), name="arm.angle")
     x = keras.layers.Lambda(lambda both: both[0] - 2.0 * both[1])([one, other])

@@ -119,7 +119,7 @@ def test_a_delayed_write_saves_the_state_of_its_epoch(
         return write(*args, **kwargs)
 
     class GoOn(keras.callbacks.Callback):
-        """In the third epoch, of the one before which is written."""
+        """Waits in the third epoch while the last checkpoint is written."""
 
         def on_epoch_begin(self, epoch, logs=None):
             if epoch == 2:
@@ -222,7 +222,7 @@ class TestFullDisk:
         """Some checkpoints fail; those after them are whole."""
 
         class Full(keras.callbacks.Callback):
-            """In the second epoch, and the third."""
+            """Fills the disk in the second epoch and the third."""
 
             def on_epoch_begin(self, epoch, logs=None):
                 # After the checkpoint of this epoch.
@@ -279,7 +279,7 @@ def test_bad_arguments(tmp_path):
 
 @pytest.mark.usefixtures("in_the_foreground")
 class TestSignals:
-    """In the midst of an epoch, of two rounds each."""
+    """Signals arrive within an epoch of two rounds."""
 
     @pytest.mark.parametrize(
         ("number", "error"),

@@ -40,7 +40,7 @@ def never_better(patience=1, **settings):
 
 
 class StopAt(keras.callbacks.Callback):
-    """One of somebody's own."""
+    """A callback of the user that stops the training."""
 
     def __init__(self, epoch):
         super().__init__()

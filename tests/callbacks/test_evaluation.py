@@ -63,7 +63,7 @@ def noting(called):
 def test_callbacks_receive_evaluations_as_from_keras(
     own, agent, rollouts, episodes
 ):
-    """Also of an `Evaluation` among the callbacks."""
+    """The same holds of an `Evaluation` among the callbacks."""
     model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse", run_eagerly=True)
     ones, expected, called, results = np.ones((2, 1)), [], [], []

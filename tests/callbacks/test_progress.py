@@ -198,7 +198,7 @@ def test_a_plain_keras_model_is_shown_by_epochs(agent, rollouts, capsys):
 
 
 def test_the_total_is_constant_and_each_line_appears_once():
-    """Where resets take steps."""
+    """Resets of this vector environment take steps."""
     env = gymnasium.make_vec("CartPole-v1", num_envs=4)
     rollouts = rl.RolloutDataset(
         env, 64, passes=2, rounds_per_epoch=2, batch_size=256, seed=0

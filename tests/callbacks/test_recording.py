@@ -124,7 +124,7 @@ def test_the_process_that_plays_has_no_tensorflow(agent, registered, tmp_path):
 
 
 def test_actions_are_those_of_the_greedy_policy(agent, tmp_path):
-    """In the environment that training sees under the id."""
+    """The environment of the id is that of the training."""
     asked = Recording(tmp_path / "video.gif", 2, seed=5, max_steps=30)
     recorded = recording.record(agent, IdEnv("CartPole-v1"), asked)
     act = functools.partial(agent.act, deterministic=True)
@@ -224,7 +224,7 @@ def test_mujoco_is_drawn_here_only_with_a_gpu(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_mujoco_is_drawn_by_the_process_that_plays(tmp_path):
-    """Where this process drew it, it would end in a segmentation fault."""
+    """Drawing in this process would end in a segmentation fault."""
     pytest.importorskip("mujoco")
     code = (
         "import gymnasium\n"

@@ -265,7 +265,7 @@ class TestTables:
         assert epochs_of(path) == ["epoch", "0", "1", "2"]
 
     def test_columns_are_those_of_the_first_epoch(self, tmp_path):
-        """Of which the next one has not all, or more."""
+        """Later epochs log fewer keys, or more."""
 
         class Extra(CALLBACKS.Callback):
             def on_epoch_end(self, epoch, logs=None):
@@ -352,7 +352,7 @@ class TestOurs:
             np.testing.assert_equal(again[2][key], whole[2][key])
 
     def test_videos_that_were_due(self, tmp_path, monkeypatch):
-        """In the round after which the run was killed."""
+        """The videos were due in the round before the run was killed."""
         films = []
         monkeypatch.setattr(
             rl.callbacks.RecordVideo,

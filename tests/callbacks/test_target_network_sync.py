@@ -218,7 +218,7 @@ def test_the_first_fit_begins_with_a_copy():
 # Several fits.
 
 
-def test_later_updates_trace_nothing():
+def test_a_second_fit_traces_nothing():
     model = compiled(Counter(), **MODES["graph"])
     TRACES.clear()
     for callbacks in (

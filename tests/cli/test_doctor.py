@@ -197,7 +197,7 @@ def test_a_mask_that_agents_do_not_see_is_pointed_to(capsys):
 
 
 def test_the_reading_of_an_image_is_named(doctor):
-    """Where the channels may be first or last."""
+    """The channels of the image may be first or last."""
 
     class Grid(AnySpaceEnv):
         def __init__(self):

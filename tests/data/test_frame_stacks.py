@@ -69,7 +69,7 @@ def pair(monkeypatch, kind=ReplayBuffer, **settings):
 def test_minibatches_are_those_of_whole_observations(
     kind, next_step, tmp_path, monkeypatch
 ):
-    """At any time, before and after saves, cuts and several turns."""
+    """They are equal at any time: after saves, cuts and several turns."""
     monkeypatch.setattr(ring_module, "_PART_BYTES", 5000)
     generator = np.random.default_rng(1)
     trajectory = stacked(stream(generator, 200, NUM_ENVS, next_step)[0])

@@ -288,7 +288,7 @@ def test_marks_are_known_and_few_blocks_are_not_run():
 
 
 def test_commands_are_taken():
-    """Those of `keras-rl2` by its parser; files of others are there."""
+    """The parser takes commands of `keras-rl2`; files of others exist."""
     for place, block in all_blocks():
         for line in commands(block):
             words = shlex.split(line, comments=True)

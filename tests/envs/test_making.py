@@ -1,4 +1,4 @@
-"""One id means one environment, whoever makes it."""
+"""An id makes equal environments in all parts of the library."""
 
 import gymnasium
 import numpy as np
@@ -111,7 +111,7 @@ def test_arguments_that_are_not_taken():
 
 
 def test_the_vector_entry_point_of_an_id_is_used(tmp_path, monkeypatch):
-    """Also when its module is imported by the id."""
+    """The id may import its module."""
     (tmp_path / "a_users_module.py").write_text(
         "import gymnasium\n"
         "gymnasium.register('Mine-v0',\n"

@@ -246,7 +246,7 @@ def test_without_a_limit_or_early_on_each_reward_is_taken_in():
     ],
 )
 def test_rewards_just_beyond_the_limit_are_counted(num_envs, factor, expected):
-    """In the midst of a rollout, of which one number is asked at first."""
+    """The outlier is within a rollout, whose largest number is tested first."""
     scaler = RewardScaler(0.0, num_envs)
     scaler.moments.update(np.resize([-1.0, 1.0], 40_000))
     rewards = np.resize([-1.0, 1.0], (8, num_envs))
@@ -256,7 +256,7 @@ def test_rewards_just_beyond_the_limit_are_counted(num_envs, factor, expected):
 
 
 def test_outlying_rewards_are_left_out_of_the_sum():
-    """Else it would be far off for 1000 steps, and each of them count."""
+    """The sum would be an outlier for 1000 steps, and each would count."""
     scaler = RewardScaler(0.99, 2)
     rewards, ended, _ = rollout(0, 4000, 2, np.float64)
     scaler.scale_rollout(rewards, ended)
@@ -287,7 +287,7 @@ def test_the_first_reward_is_no_outlier_however_late():
 
 
 def test_rewards_that_have_grown_for_good_are_followed():
-    """Those of another level, 1e4 deviations away."""
+    """The new level is 1e4 deviations away."""
     scaler = warm_scaler(20_000)
     rewards = 1e4 + np.resize([-1.0, 1.0], (400, 1))
     scaled = scaler.scale_rollout(rewards, np.zeros((400, 1)))

@@ -98,7 +98,7 @@ def test_another_environment_is_refused(agent, file):
     ("env", "deterministic"), [("masked", False), ("hybrid", True)]
 )
 def test_masks_trees_and_memory(env, deterministic, tmp_path, monkeypatch):
-    """In environments that raise at forbidden actions."""
+    """The environments raise at forbidden actions."""
     make = {
         "masked": MaskedEnv,
         "hybrid": lambda: StructuredEnv(

@@ -35,7 +35,7 @@ def agent():
 
 @pytest.fixture(scope="module")
 def trained():
-    """One that can balance the pole, so that a return says something."""
+    """An agent that balances the pole, so that returns differ."""
     agent = rl.PPO.from_preset("CartPole-v1", seed=0)
     rollouts = rl.RolloutDataset(
         "CartPole-v1", horizon=32, passes=20, batch_size=256, num_envs=8, seed=0
@@ -211,7 +211,7 @@ def test_onnx_and_litert_in_a_browser(query, site, trained, observations):
 
 
 def test_litert_in_the_interpreter_of_microcontrollers(tmp_path):
-    """Of numbers: it has no operation for the best of several choices."""
+    """The actions are numbers: it has no operation for the best choice."""
     pytest.importorskip("tflite_micro")
     agent = rl.SAC.for_env("Pendulum-v1", hidden=(32, 32), seed=0)
     env = as_vector_env("Pendulum-v1", 8)

@@ -61,7 +61,7 @@ def test_the_manifest_describes_the_file(form, agent, files):
 
 
 def test_names_shapes_and_dtypes_are_those_of_the_file(tmp_path):
-    """Of trees, noise and memory at once: all that can be named."""
+    """The file has all kinds of inputs: trees, noise and memory."""
     env = StructuredEnv(OBSERVATIONS["nested"], HYBRID_ACTIONS["dict"])
     cell = keras.layers.GRUCell(4)
     agent = rl.PPO.for_env(env, hidden=(8,), memory=cell, seed=0)

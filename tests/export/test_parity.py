@@ -70,7 +70,7 @@ def test_an_export_of_every_agent_acts_equally(name, agents, tmp_path):
 
 
 def test_noise_of_the_agents_own_seed_gives_its_own_samples(tmp_path):
-    """Those of `act`, whose noise comes from the seed of the constructor."""
+    """The samples are those of `act`, with the seed of the constructor."""
     case = KINDS["PPO"]
     agent = make_agent(case, env_of("plain", case), seed=7)
     path = export(agent, tmp_path, "litert", deterministic=False)

@@ -152,7 +152,7 @@ def test_an_entry_that_was_constant_is_exempt(constant):
 
 
 def test_a_flag_seldom_set_is_not_far_off():
-    """Of n rows with one that differs, it lies sqrt(n) deviations off."""
+    """One different row among n is sqrt(n) deviations off."""
     layer = ObservationNormalization()
     layer.build((None, 1))
     x = (np.arange(9000) == 500).astype("float32")[:, None]
@@ -162,7 +162,7 @@ def test_a_flag_seldom_set_is_not_far_off():
 
 @pytest.mark.parametrize("batch", [1, 500])
 def test_a_lasting_shift_is_followed(batch):
-    """By 1e4 deviations: the limit grows with the accepted rows."""
+    """The shift is 1e4 deviations. The limit grows with the accepted rows."""
     layer = ObservationNormalization()
     layer.build((None, 1))
     generator = np.random.default_rng(0)

@@ -162,7 +162,7 @@ def test_non_finite_actions_reach_no_environment():
 
 
 def test_actions_do_not_change_after_the_next_call():
-    """They are stored: memory of the interpreter would be written to again."""
+    """Datasets store them. Memory of the interpreter would be overwritten."""
     agent = with_loud_policy(make_agent(PPO, make_env("act_box")))
     actor = ActorSnapshot(agent, 3)
     first, for_environment = actor(*inputs(agent, 3, seed=1))

@@ -115,7 +115,7 @@ class PreferringReplay(Preferring):
     ],
 )
 def test_the_classes_have_nothing_more(kind, protocol):
-    """Else they would not show that the protocols are complete."""
+    """Further members would hide a gap in the protocols."""
     agent = kind(3)
     env = make_env()
     agent.bind(env.observation_space, env.action_space)

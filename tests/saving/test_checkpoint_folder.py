@@ -45,7 +45,7 @@ def own_files(directory):
     return folder, [folder.paths()[-1], segment]
 
 
-def test_the_first_checkpoint_makes_the_folder(tmp_path):
+def test_reading_and_clearing_make_no_folder(tmp_path):
     folder = CheckpointFolder(tmp_path / "deep" / "folder")
     assert folder.newest() is None
     assert folder.paths() == []
@@ -92,7 +92,7 @@ def test_a_checkpoint_that_cannot_be_removed_is_removed_later(
 
 
 def test_rows_of_the_one_before_stay(tmp_path):
-    """Which the newest one does not refer to any more."""
+    """The newest checkpoint does not refer to these rows."""
     folder = CheckpointFolder(tmp_path, keep=2)
     first = write(folder, 0)
     folder.log.forget("rows", 6)
@@ -135,7 +135,7 @@ def test_a_state_that_is_no_plain_data_writes_nothing(tmp_path):
 
 
 def test_flipped_bits_are_found_or_change_nothing(tmp_path):
-    """In any file of the newest checkpoint.
+    """The bits are in any file of the newest checkpoint.
 
     The rows of those before are their own, and no flip is in them.
     """

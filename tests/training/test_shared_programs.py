@@ -311,7 +311,7 @@ def test_an_agent_with_other_moves_of_targets_is_another_program():
 
 
 def test_a_second_fit_moves_targets_by_its_own_callback():
-    """Also where the program of the first was that of another agent."""
+    """The program of the first `fit` may be that of another agent."""
     programs = SharedPrograms()
     case, weights = KINDS["DQN"], []
     for using in (programs, programs, SharedPrograms()):

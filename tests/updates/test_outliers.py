@@ -1,4 +1,4 @@
-"""One observation or reward that is far off, in the midst of a run."""
+"""A single outlier among the observations or rewards of a run."""
 
 import types
 

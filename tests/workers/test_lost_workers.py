@@ -22,7 +22,7 @@ from support.workers_here import lose
 
 
 def test_environments_that_replace_others_do_not_repeat_them():
-    """Nor does a training with the same losses do anything else again."""
+    """A training with the same losses repeats bit for bit."""
 
     def first_lengths():
         agent, data = made(workers=WorkersHere(2))

@@ -103,7 +103,7 @@ def test_worker_processes_end_with_garbage_collection():
 
 
 def test_an_interrupted_rollout_can_be_repeated(tmp_path):
-    """As Ctrl-C does: a signal of this process, in the midst of a rollout."""
+    """Ctrl-C interrupts this process within a rollout."""
 
     pid = os.getpid()
 
