@@ -88,6 +88,18 @@ def _never(agent):
     return False
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call():
+    """Names the case of the loop in which a test failed."""
+    try:
+        return (yield)
+    except (Exception, pytest.fail.Exception) as error:
+        from support.cases import name_case
+
+        name_case(error)
+        raise
+
+
 def pytest_collection_finish():
     """Keeps imported modules out of garbage collection: a seventh less time."""
     gc.collect()

@@ -1,4 +1,4 @@
-"""Docstrings and messages speak with one voice: what ruff cannot check."""
+"""Docstrings and messages have one form, which ruff cannot check."""
 
 import ast
 import functools
@@ -28,7 +28,7 @@ _SHAPE = re.compile(r"`\[.*?\]`|scalar")
 
 @functools.cache
 def documented():
-    """Returns what has a docstring: place, node, text, whose arguments."""
+    """Returns the documented objects: place, node, text, owner of arguments."""
     return [
         (f"{path.relative_to(ROOT)}: {node.name}", node, text, called(node))
         for path in MODULES
@@ -47,7 +47,7 @@ def called(node):
 
 
 def is_noun(node):
-    """Says whether something is named by what it is, not by what it does."""
+    """Returns whether a text names an object, and not an action."""
     return isinstance(node, ast.ClassDef) or any(
         re.search("property|setter", ast.unparse(each))
         for each in node.decorator_list
@@ -55,13 +55,13 @@ def is_noun(node):
 
 
 def sections(text):
-    """Returns what stands under each heading of a docstring."""
+    """Returns the text under each heading of a docstring."""
     parts = _SECTION.split(text)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
 def entries(text):
-    """Returns what `Args` says of each argument."""
+    """Returns the text of `Args` for each argument."""
     parts = _ENTRY.split(sections(text).get("Args", ""))
     names = [name.lstrip("*") for name in parts[1::2]]
     return dict(zip(names, parts[2::2], strict=True))

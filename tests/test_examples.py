@@ -44,7 +44,7 @@ def holds_events(folder):
     return any(folder.glob("events.out.tfevents.*"))
 
 
-def test_examples_are_short_and_say_what_to_expect():
+def test_examples_are_short_and_state_the_expected_result():
     assert len(EXAMPLES) > 10
     for path in EXAMPLES:
         lines = path.read_text().splitlines()

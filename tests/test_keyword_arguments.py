@@ -1,4 +1,4 @@
-"""Every argument of what is public is seen: by name, default and type."""
+"""Signatures of public names show each argument, its default and type."""
 
 import inspect
 import types
@@ -38,7 +38,7 @@ def parameters(function, *but):
     }
 
 
-def test_a_constructor_takes_what_its_bases_take():
+def test_a_constructor_takes_the_arguments_of_its_bases():
     dqn, sac = ({*kind.argument_names()} for kind in (rl.DQN, rl.SAC))
     missing = {
         "BehaviorCloning": {"tau", "target_every"},
@@ -89,7 +89,7 @@ def test_for_env_passes_on_arguments_of_a_subclass():
         Mine(None, clip_range=5)
 
 
-def test_for_env_takes_what_the_constructor_takes():
+def test_for_env_takes_the_arguments_of_the_constructor():
     for name in AGENTS:
         kind = getattr(rl.agents, name)
         constructor = parameters(kind, *MADE)
@@ -158,7 +158,7 @@ def public():
                 )
 
 
-def test_nothing_is_hidden():
+def test_signatures_hide_no_argument():
     hidden = set()
     for thing in filter(callable, public()):
         try:

@@ -31,7 +31,7 @@ def links(text):
 
 
 def anchors(text):
-    """Returns what a link may name after its #, as GitHub makes it."""
+    """Returns the anchors that a link may name after its #, as on GitHub."""
     blocks = re.sub(r"(?ms)^ *```.*?^ *```", "", text)
     names = []
     for heading in _HEADING.findall(blocks):

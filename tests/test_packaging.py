@@ -77,7 +77,7 @@ def test_importing_the_package_leaves_tensorflow_out(tmp_path):
 
 
 def _requirements(lines):
-    """Returns the names of what is required, without extras and versions."""
+    """Returns the names of requirements, without extras and versions."""
     return {re.split(r"[\[<>=~!]", line)[0] for line in lines.split()}
 
 
@@ -96,7 +96,7 @@ def _imports(statements):
 
 
 def test_imports_are_declared():
-    """At once: what is always installed. Later: that, or an extra."""
+    """Imports at the top are requirements; later ones may be extras."""
     config = _config()
     required = _requirements(config["options"]["install_requires"])
     extras = set()
@@ -137,7 +137,7 @@ def test_public_names_resolve():
 
 @pytest.fixture
 def build():
-    """What setup.py defines, which setuptools alone runs."""
+    """The definitions of setup.py, which setuptools alone runs."""
     pytest.importorskip("setuptools")
     return runpy.run_path(str(ROOT / "setup.py"))
 

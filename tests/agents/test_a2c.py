@@ -181,7 +181,7 @@ def test_one_pass_equals_two(mode, jit_compile, settings):
         *slow(AutoresetMode.SAME_STEP, AutoresetMode.DISABLED),
     ],
 )
-def test_what_is_not_finite_changes_no_weight(mode):
+def test_non_finite_values_change_no_weight(mode):
     # Step 10 is the last of an episode: its observation is a final one.
     makers = [lambda: NonFiniteEnv(-1), lambda: NonFiniteEnv(10, "observation")]
     env = as_vector_env(SyncVectorEnv(makers, autoreset_mode=mode))
@@ -215,10 +215,10 @@ def published(case_id):
 
 
 def test_loss_and_update_are_those_of_trfl():
-    """By its own example.
+    """The numbers are those of trfl's own example.
 
-    trfl adds up what we take the mean of, over 2 steps, and halves the square
-    of the error.
+    trfl sums the losses of 2 steps, where `A2C` takes their mean, and halves
+    the square of the error.
     """
     inputs, expected = published("a2c_loss/trfl_sequence")
     agent = tabular(

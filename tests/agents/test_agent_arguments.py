@@ -1,6 +1,6 @@
-"""Each argument does what it asks for, or is refused early with what to do.
+"""Each argument has its effect, or is refused early with a remedy.
 
-Single arguments that cannot be meant are in `test_bad_calls.py`.
+`test_bad_calls.py` tests invalid values of single arguments.
 """
 
 import re
@@ -57,7 +57,7 @@ def env(case):
 
 @pytest.fixture(scope="module")
 def agents():
-    """Agents by name: what is refused leaves them as new."""
+    """Agents by name. Refused calls leave them unchanged."""
     return {
         name: make_agent(case, make_env(case.pair))
         for name, case in EITHER_DATASET.items()
@@ -212,7 +212,9 @@ def test_total_steps_are_those_of_this_call():
 
 
 @over_datasets
-def test_what_is_no_dataset_or_one_of_another_kind(case, env, agent):
+def test_fit_refuses_other_objects_and_datasets_of_another_kind(
+    case, env, agent
+):
     other = make_replay(env) if case.on_policy else make_rollouts(env)
     wanted = type(case.make_dataset(env)).__name__
     for given, named in (
@@ -261,25 +263,28 @@ def test_an_unknown_argument_names_the_nearest():
     )
 
 
-def test_what_an_algorithm_settles_itself_is_not_taken():
-    for name, argument in (
+@pytest.mark.parametrize(
+    ("name", "argument"),
+    [
         *(("PPO", "tau"), ("A2C", "tau"), ("DDPG", "policy_delay")),
         ("REINFORCE", "gae_lambda"),
-    ):
-        case = EVERY_AGENT[name]
-        with pytest.raises(TypeError, match=f"Received: {argument}=1"):
-            case.make.for_env(make_env(case.pair), **{argument: 1})
+    ],
+)
+def test_for_env_refuses_arguments_that_the_algorithm_fixes(name, argument):
+    case = EVERY_AGENT[name]
+    with pytest.raises(TypeError, match=f"Received: {argument}=1"):
+        case.make.for_env(make_env(case.pair), **{argument: 1})
 
 
-def test_a_dtype_is_that_of_the_networks():
-    for dtype in ("mixed_bfloat16", "mixed_float16"):
-        agent = make_eager_agent(EVERY_AGENT["PPO"], make_env(), dtype=dtype)
-        (network,) = agent.acting_networks
-        hidden = network.get_layer("hidden_0")
-        assert hidden.compute_dtype == dtype.removeprefix("mixed_")
-        assert {w.dtype for w in agent.acting_variables} == {"float32"}
-        assert keras.config.dtype_policy().name == "float32"
-        assert agent.act(np.zeros((4, 3))).shape[0] == 4
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+def test_a_dtype_is_that_of_the_networks(dtype):
+    agent = make_eager_agent(EVERY_AGENT["PPO"], make_env(), dtype=dtype)
+    (network,) = agent.acting_networks
+    hidden = network.get_layer("hidden_0")
+    assert hidden.compute_dtype == dtype.removeprefix("mixed_")
+    assert {w.dtype for w in agent.acting_variables} == {"float32"}
+    assert keras.config.dtype_policy().name == "float32"
+    assert agent.act(np.zeros((4, 3))).shape[0] == 4
 
 
 def test_a_stateful_layer_is_refused():
@@ -297,7 +302,7 @@ def test_a_stateful_layer_is_refused():
 
 
 def test_total_steps_and_the_warm_up():
-    """They are never doubled, and refused where nothing would be learned."""
+    """`total_steps` includes the warm-up, and has to exceed it."""
     env = make_env()
     agent = make_eager_agent(EVERY_AGENT["DQN"], env)
     with pytest.raises(ValueError, match=r"more than the 128 steps"):
@@ -343,29 +348,32 @@ def test_the_log_prob_is_that_of_the_action_that_is_returned(name, pair):
     assert np.shape(log_prob) == ()
 
 
-def test_a_policy_without_probabilities_gives_none():
-    for name in ("DQN", "TD3"):
-        case = EVERY_AGENT[name]
-        agent = make_agent(case, make_env(case.pair))
-        with pytest.raises(ValueError, match="have no log-probability"):
-            agent.act(np.zeros(3), return_log_prob=True)
+@pytest.mark.parametrize("name", ["DQN", "TD3"])
+def test_a_policy_without_probabilities_gives_none(name):
+    case = EVERY_AGENT[name]
+    agent = make_agent(case, make_env(case.pair))
+    with pytest.raises(ValueError, match="have no log-probability"):
+        agent.act(np.zeros(3), return_log_prob=True)
 
 
 # Observations and files.
 
 
-def test_a_box_of_one_number_and_a_stack_of_colour_images():
-    for space in (
+@pytest.mark.parametrize(
+    "space",
+    [
         spaces.Box(-1.0, 1.0, (), np.float32),
         spaces.Box(0, 255, (2, 36, 36, 3), np.uint8),
-    ):
-        env = AnySpaceEnv(space, spaces.Discrete(3))
-        agent = make_eager_agent(EVERY_AGENT["PPO"], env)
-        batch = np.stack([space.sample() for _ in range(3)])
-        assert agent.act(batch).shape == (3,)
-        assert np.shape(agent.act(batch[0])) == ()
-        kinds = {type(layer) for layer in agent.acting_networks[0].layers}
-        assert (keras.layers.Conv2D in kinds) == (len(space.shape) == 4)
+    ],
+)
+def test_a_box_of_one_number_and_a_stack_of_colour_images(space):
+    env = AnySpaceEnv(space, spaces.Discrete(3))
+    agent = make_eager_agent(EVERY_AGENT["PPO"], env)
+    batch = np.stack([space.sample() for _ in range(3)])
+    assert agent.act(batch).shape == (3,)
+    assert np.shape(agent.act(batch[0])) == ()
+    kinds = {type(layer) for layer in agent.acting_networks[0].layers}
+    assert (keras.layers.Conv2D in kinds) == (len(space.shape) == 4)
 
 
 @pytest.mark.parametrize("name", ["PPO", *slow("SAC")])

@@ -1,4 +1,4 @@
-"""APPO: what lags, what V-trace makes of it, and that nothing else differs."""
+"""APPO: lagging rollouts, their V-trace targets, and equality with PPO."""
 
 import dataclasses
 
@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
+from support.errors import raises
 from support.workers_here import WorkersHere
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -127,7 +128,7 @@ def test_targets_by_hand():
     )
 
 
-def test_a_rollout_of_another_policy_is_learned_otherwise():
+def test_a_rollout_of_another_policy_is_corrected_by_vtrace():
     rollouts = rl.RolloutDataset(ENV, seed=0, **SETTINGS)
     agent = rl.APPO.for_env(rollouts.env, hidden=(8,), seed=0)
     agent.compile()
@@ -153,7 +154,15 @@ def test_a_rollout_of_another_policy_is_learned_otherwise():
     np.testing.assert_array_equal(lagging["log_prob"], other.log_prob.ravel())
 
 
-def test_lags_that_are_none():
-    for max_lag in (-1, 1.5, "all", True):
-        with pytest.raises(ValueError, match="Expected `max_lag`"):
-            rl.APPO.for_env("CartPole-v1", max_lag=max_lag)
+@pytest.mark.parametrize("max_lag", [-1, 1.5, "all", True])
+def test_invalid_values_of_max_lag_are_refused(max_lag):
+    with raises(
+        "`max_lag` to be an integer of at least 0", f"max_lag={max_lag!r}"
+    ):
+        rl.APPO.for_env("CartPole-v1", max_lag=max_lag)
+
+
+@pytest.mark.parametrize("max_lag", [None, 0, 3])
+def test_valid_values_of_max_lag_are_kept(max_lag):
+    agent = rl.APPO.for_env("CartPole-v1", max_lag=max_lag)
+    assert agent.max_lag == agent.get_config()["max_lag"] == max_lag

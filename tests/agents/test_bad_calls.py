@@ -281,7 +281,7 @@ CALLS = {
 
 @pytest.fixture
 def things(tmp_path):
-    """What calls are made on, and good arguments of theirs."""
+    """The objects whose methods are called, with valid arguments."""
     env = make_env()
     agent = make_eager_agent(EVERY_AGENT["PPO"], env)
     exported = tmp_path / "policy.tflite"
@@ -353,7 +353,7 @@ OURS = {
 
 
 def complaint(call, arguments):
-    """Returns what is wrong with how a call is refused, or None."""
+    """Returns the fault in the refusal of a call, or None."""
     try:
         call(**arguments)
     except (TypeError, ValueError) as error:
@@ -369,7 +369,7 @@ def complaint(call, arguments):
     return "said nothing"
 
 
-def test_what_cannot_be_meant_is_refused(things, tmp_path, monkeypatch):
+def test_invalid_arguments_are_refused(things, tmp_path, monkeypatch):
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
@@ -386,7 +386,7 @@ def test_what_cannot_be_meant_is_refused(things, tmp_path, monkeypatch):
     assert list(here.iterdir()) == []
 
 
-def test_nothing_is_changed_by_what_is_refused():
+def test_refused_calls_leave_the_agent_unchanged():
     agent = make_eager_agent(EVERY_AGENT["PPO"], make_env())
     rollouts = make_rollouts(make_env())
     before, optimizer = weights_of(agent), agent.optimizer

@@ -1,4 +1,4 @@
-"""BehaviorCloning: its update by hand, and what can be done with its actor."""
+"""BehaviorCloning: its update by hand, and the uses of its actor."""
 
 import gymnasium
 import keras
@@ -98,7 +98,7 @@ def teacher(space, observation, seed=0):
         *(pytest.param(n, marks=pytest.mark.slow) for n in ACTION_SPACES),
     ],
 )
-def test_it_learns_every_kind_of_action(name):
+def test_behavior_cloning_learns_every_kind_of_action(name):
     space = {**ACTION_SPACES, "hybrid": HYBRID}[name]
     observation = np.random.default_rng(0).uniform(-1, 1, (512, 3))
     observation = observation.astype("float32")
@@ -158,7 +158,7 @@ def test_standard_deviations_of_the_network():
     assert len(agent.trainable_variables) == 2
 
 
-def test_what_it_does_not_take():
+def test_invalid_arguments_and_networks_are_refused():
     env = make_env()
     for name in ("tau", "target_every"):
         with pytest.raises(TypeError, match=name):

@@ -111,7 +111,7 @@ def test_saved_recorded_and_exported_it_does_the_same(trained, tmp_path):
 
 @pytest.mark.learning
 @pytest.mark.parametrize("seed", range(5))
-def test_it_is_learned(seed):
+def test_ppo_with_memory_learns_the_combined_task(seed):
     env = gym.vector.SyncVectorEnv([Workshop] * 16)
     rollouts = rl.RolloutDataset(
         env,

@@ -1,7 +1,7 @@
 """Training as it is compiled by default: by XLA, or with optimized graphs.
 
-Other tests run graphs as they were traced, which takes less time. Here agents
-have to learn what they learn without any graph.
+Other tests run graphs without optimization, which takes less time. Here the
+weights have to equal those of eager training.
 """
 
 import functools
@@ -60,7 +60,7 @@ def assert_close(weights, expected):
     "family",
     ["on-policy", *slow(*(each for each in FAMILIES if each != "on-policy"))],
 )
-def test_by_default_it_learns_what_it_learns_without_a_graph(
+def test_default_compilation_trains_the_weights_of_eager_training(
     family, expected, monkeypatch
 ):
     monkeypatch.setattr(rounds, "_PAYING_UPDATES", 2)

@@ -1,6 +1,6 @@
-"""What every agent of the registry promises, and what one of each kind does.
+"""The contract of every agent of the registry, and of one of each kind.
 
-That an exported agent acts as it does is in `tests/export`.
+`tests/export` compares exported agents with their originals.
 """
 
 import functools
@@ -68,7 +68,7 @@ def make(name, env, how=make_eager_agent, **settings):
 
 @pytest.fixture(scope="module")
 def trained():
-    """Makes agents of two rounds, each once; returns what came of them."""
+    """Trains each agent for two rounds, once; returns the results."""
 
     @functools.cache
     def train(name, pair):
@@ -229,7 +229,7 @@ def test_weights_file_round_trip(name, trained, tmp_path):
         ),
     ],
 )
-def test_fit_goes_on_after_loading(name, critic_optimizer, tmp_path):
+def test_fit_continues_after_loading(name, critic_optimizer, tmp_path):
     case, env = case_of(name), make_env(case_of(name).pair)
     agent = make(
         name,
@@ -307,8 +307,8 @@ def test_unbound_config_round_trip(name):
 
 
 @pytest.mark.parametrize("name", ["PPO", "SAC", *slow(RECURRENT)])
-def test_nothing_keeps_an_agent_that_nobody_has(name):
-    """Not even TensorFlow, which keeps every generator of a dataset."""
+def test_an_unreferenced_agent_is_collected(name):
+    """TensorFlow keeps every generator of a dataset, which must not hold it."""
     case, env = case_of(name), make_env(case_of(name).pair)
     agent = make(name, env, make_agent if name == "PPO" else make_eager_agent)
     agent.fit(

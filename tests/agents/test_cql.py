@@ -51,15 +51,17 @@ def trained(make, kind, updates=3, **settings):
 # One name for both.
 
 
-def test_for_env_makes_what_the_actions_ask_for():
-    for kind, make in (("discrete", DiscreteCQL), ("box", BoxCQL)):
-        agent = rl.CQL.for_env(make_env(PAIRS[kind]), hidden=(4,), seed=0)
-        assert type(agent) is make
-        assert isinstance(agent, rl.CQL)
-        assert isinstance(agent, PLAIN[kind])
+@pytest.mark.parametrize(
+    ("kind", "make"), [("discrete", DiscreteCQL), ("box", BoxCQL)]
+)
+def test_for_env_makes_the_class_of_the_action_space(kind, make):
+    agent = rl.CQL.for_env(make_env(PAIRS[kind]), hidden=(4,), seed=0)
+    assert type(agent) is make
+    assert isinstance(agent, rl.CQL)
+    assert isinstance(agent, PLAIN[kind])
 
 
-def test_what_does_not_fit():
+def test_invalid_spaces_and_arguments_are_refused():
     with raises("an action space that CQL can act in", "MultiBinary"):
         rl.CQL.for_env(make_env("act_multi_binary"))
     # Arguments of the other kind, and of none.
@@ -80,19 +82,22 @@ def test_what_does_not_fit():
 # The update.
 
 
-def test_without_its_penalty_it_is_what_it_is_made_of():
-    for kind, settings in (
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
         ("box", {}),
         ("discrete", {"loss": "huber", "double": True, "dueling": True}),
+    ],
+)
+def test_alpha_of_zero_trains_the_plain_algorithm(kind, settings):
+    plain, expected = trained(PLAIN[kind], kind, 1, **settings)
+    agent, logs = trained(rl.CQL, kind, 1, alpha=0.0, **settings)
+    for one, other in zip(
+        agent.get_weights(), plain.get_weights(), strict=True
     ):
-        plain, expected = trained(PLAIN[kind], kind, 1, **settings)
-        agent, logs = trained(rl.CQL, kind, 1, alpha=0.0, **settings)
-        for one, other in zip(
-            agent.get_weights(), plain.get_weights(), strict=True
-        ):
-            np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
-        for key, value in expected.items():
-            assert logs[key] == pytest.approx(value, abs=1e-6), key
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
+    for key, value in expected.items():
+        assert logs[key] == pytest.approx(value, abs=1e-6), key
 
 
 def test_the_penalty_of_choices_by_hand():
@@ -110,7 +115,7 @@ def test_the_penalty_of_choices_by_hand():
     assert logs["loss"] == pytest.approx(expected, rel=1e-5)
 
 
-def test_the_penalty_is_over_what_is_allowed():
+def test_the_penalty_is_over_allowed_actions():
     observation = spaces.Dict(
         {"place": VECTOR, "action_mask": spaces.MultiBinary(3)}
     )
@@ -137,7 +142,7 @@ def test_the_penalty_is_over_what_is_allowed():
     assert float(logs["cql_penalty"]) == pytest.approx(each.mean(), rel=1e-5)
 
 
-def test_actions_are_drawn_as_it_says():
+def test_cql_samples_uniform_and_policy_actions_with_their_log_probs():
     agent = rl.CQL.for_env(
         make_env("act_box_matrix"), hidden=(8,), seed=0, num_samples=500
     )
@@ -166,7 +171,7 @@ def test_actions_are_drawn_as_it_says():
 
 
 def test_the_penalty_of_numbers_by_hand():
-    """Of critics that are linear in the action: its integral is known."""
+    """The integral is known of critics that are linear in the action."""
     actor = keras.Sequential([keras.Input((1,)), keras.layers.Dense(2)])
     actor.build((None, 1))
     actor.set_weights([np.zeros((1, 2)), np.array([0.25, -0.5])])

@@ -99,7 +99,7 @@ class Network:
 
 
 class Reference:
-    """What one update should give, all from the weights before it."""
+    """The expected result of one update, from the weights before it."""
 
     def __init__(self, agent):
         self.actor = Network(agent.actor)
@@ -149,7 +149,7 @@ class Reference:
         return -np.mean(BATCH["weight"] * self.of_policy()[0])
 
     def lacking(self):
-        """What the entropy exceeds its target by, as samples count."""
+        """The weighted excess of the entropy over its target."""
         return np.mean(BATCH["weight"] * (self.of_policy()[1] - TARGET_ENTROPY))
 
 
@@ -228,7 +228,7 @@ def test_every_third_update_is_one_of_the_policy(how):
     assert losses[2] == losses[3] == losses[4] != losses[5]
 
 
-def test_it_has_no_targets():
+def test_crossq_has_no_target_networks():
     agent = small_agent(rl.CrossQ)
     assert agent.target_pairs == []
     assert agent.target_critics == []

@@ -65,7 +65,7 @@ def test_update_by_hand():
     assert_linear(target, 1.003125, 1.9953125, 0.5)
 
 
-def test_no_noise_at_all_is_possible():
+def test_ddpg_without_noise_acts_greedily():
     agent = small_agent(rl.DDPG, exploration=None)
     observation = np.zeros((4, 3))
     np.testing.assert_array_equal(
@@ -76,7 +76,7 @@ def test_no_noise_at_all_is_possible():
     assert len(again.critics) == 1
 
 
-def test_what_it_cannot_do_is_refused():
+def test_invalid_spaces_networks_and_noise_are_refused():
     with pytest.raises(ValueError, match="DDPG can act in, Box"):
         rl.DDPG.for_env("CartPole-v1")
     unbounded = PROBES[1](spaces.Box(-np.inf, 1.0, (1,), np.float32))

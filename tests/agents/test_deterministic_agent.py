@@ -1,4 +1,4 @@
-"""What deterministic agents share: optimizers, noise, bounds of actions."""
+"""Optimizers, noise and bounds of actions of deterministic agents."""
 
 import keras
 import numpy as np
@@ -38,19 +38,19 @@ def test_default_optimizers():
         agent.compile(adam, critic_optimizer=adam)
 
 
-def test_one_optimizer_is_copied_for_the_critics():
-    for critic_optimizer in ("auto", None):
-        agent = small_agent(rl.TD3)
-        schedule = keras.optimizers.schedules.PolynomialDecay(0.1, 10, 0.2)
-        given = keras.optimizers.RMSprop(schedule, rho=0.8)
-        agent.compile(given, critic_optimizer=critic_optimizer)
-        arguments = agent.compile_arguments
-        assert arguments.optimizer is given
-        copy = arguments.critic_optimizer
-        assert type(copy) is keras.optimizers.RMSprop
-        assert copy is not given
-        assert copy.rho == 0.8
-        assert rates(agent) == pytest.approx([0.1, 0.1])
+@pytest.mark.parametrize("critic_optimizer", ["auto", None])
+def test_one_optimizer_is_copied_for_the_critics(critic_optimizer):
+    agent = small_agent(rl.TD3)
+    schedule = keras.optimizers.schedules.PolynomialDecay(0.1, 10, 0.2)
+    given = keras.optimizers.RMSprop(schedule, rho=0.8)
+    agent.compile(given, critic_optimizer=critic_optimizer)
+    arguments = agent.compile_arguments
+    assert arguments.optimizer is given
+    copy = arguments.critic_optimizer
+    assert type(copy) is keras.optimizers.RMSprop
+    assert copy is not given
+    assert copy.rho == 0.8
+    assert rates(agent) == pytest.approx([0.1, 0.1])
 
 
 # Acting.
@@ -76,7 +76,7 @@ def test_exploration_adds_noise_in_the_unit_box():
     assert actions.min() < 0.0
 
 
-def test_noise_has_the_shape_that_is_asked_for():
+def test_noise_has_the_requested_shape():
     noisy, certain = (linear_agent(exploration=x) for x in (0.1, None))
     for shape in ((5, 3), (3,), (1,)):
         noise, state = noisy.draw_noise(np.random.default_rng(0), shape)
@@ -116,7 +116,7 @@ def test_act_explores_unless_it_is_deterministic():
 
 
 def test_environment_never_sees_more_than_its_bounds():
-    """It raises if it does. The nearest float32 of 0.3 is outside of them."""
+    """The environment raises outside. The float32 nearest to 0.3 is outside."""
     agent = small_agent(rl.TD3, "act_box_matrix", exploration=2.0)
     agent.compile(run_eagerly=True)
     replay = small_replay(

@@ -62,20 +62,20 @@ def test_flags_train_together(double, dueling, kind):
     assert (agent.td_errors.numpy() >= 0).all()
 
 
-def test_the_target_begins_as_the_network_that_was_given_weights():
-    for by_fit in (True, False):
-        agent = make_agent(hidden=(4,), target_every=100)
-        replay = make_replay(updates_per_round=1)
-        assert agent.tau == 0.01
-        given = [weight + 1.0 for weight in weights_of(agent.q_network)]
-        agent.q_network.set_weights(given)
-        if by_fit:
-            agent.fit(replay, verbose=0)
-        else:
-            replay.bind(agent)
-            replay.fill(4)
-            agent.train_step(replay.sample(4))
-        assert_equal_weights(agent.target_network, given)
+@pytest.mark.parametrize("by_fit", [True, False])
+def test_the_target_begins_as_the_network_that_was_given_weights(by_fit):
+    agent = make_agent(hidden=(4,), target_every=100)
+    replay = make_replay(updates_per_round=1)
+    assert agent.tau == 0.01
+    given = [weight + 1.0 for weight in weights_of(agent.q_network)]
+    agent.q_network.set_weights(given)
+    if by_fit:
+        agent.fit(replay, verbose=0)
+    else:
+        replay.bind(agent)
+        replay.fill(4)
+        agent.train_step(replay.sample(4))
+    assert_equal_weights(agent.target_network, given)
 
 
 # Exploration.
@@ -85,18 +85,18 @@ def actions_of(agent, count=20_000, **arguments):
     return agent.act(np.tile([[1.0, 0.0]], (count, 1)), **arguments)
 
 
-def test_a_share_of_actions_is_random():
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
+def test_a_share_of_actions_is_random(epsilon):
     table = [[0.0, 9.0, 1.0, 2.0], [0.0] * 4]
-    for epsilon in (0.0, 0.3, 1.0):
-        agent = linear_agent(table, actions=4, epsilon=epsilon, seed=0)
-        shares = np.bincount(actions_of(agent), minlength=4) / 20_000
-        expected = np.full(4, epsilon / 4)
-        expected[1] += 1 - epsilon
-        # Four standard deviations of a share of 20 000 draws.
-        np.testing.assert_allclose(
-            shares, expected, atol=2 / np.sqrt(20_000) * (epsilon > 0)
-        )
-        assert set(actions_of(agent, deterministic=True)) == {1}
+    agent = linear_agent(table, actions=4, epsilon=epsilon, seed=0)
+    shares = np.bincount(actions_of(agent), minlength=4) / 20_000
+    expected = np.full(4, epsilon / 4)
+    expected[1] += 1 - epsilon
+    # Four standard deviations of a share of 20 000 draws.
+    np.testing.assert_allclose(
+        shares, expected, atol=2 / np.sqrt(20_000) * (epsilon > 0)
+    )
+    assert set(actions_of(agent, deterministic=True)) == {1}
 
 
 def test_noise_forces_one_action_in_rows_that_explore_only():

@@ -26,19 +26,23 @@ def update(agent, *rows):
 # The losses, by hand.
 
 
-def test_loss_is_of_the_td_error_to_the_best_value_of_the_target():
-    for loss, expected, slope in (("huber", 2.0, 1.0), ("mse", 3.125, 2.5)):
-        # 0.5 + 0.5 * max(4, 6) - 1 = 2.5
-        agent = linear_agent([[1, 2], [30, 10]], [[9, 9], [4, 6]], loss=loss)
-        terms, td_error, moved = update(agent, (0, 0.5, 0.5))
-        assert terms["loss"] == pytest.approx(expected), loss
-        assert terms["q_value"] == 1.0
-        assert terms["gradient_norm"] == pytest.approx(slope), loss
-        assert td_error == [2.5]
-        # Only the value of the action taken moves: no gradient by targets.
-        np.testing.assert_allclose(moved, [[0.1 * slope, 0], [0, 0]], rtol=1e-6)
-        target = agent.target_network.get_weights()[0]
-        assert target.tolist() == [[9, 9], [4, 6]]
+@pytest.mark.parametrize(
+    ("loss", "expected", "slope"), [("huber", 2.0, 1.0), ("mse", 3.125, 2.5)]
+)
+def test_loss_is_of_the_td_error_to_the_best_value_of_the_target(
+    loss, expected, slope
+):
+    # 0.5 + 0.5 * max(4, 6) - 1 = 2.5
+    agent = linear_agent([[1, 2], [30, 10]], [[9, 9], [4, 6]], loss=loss)
+    terms, td_error, moved = update(agent, (0, 0.5, 0.5))
+    assert terms["loss"] == pytest.approx(expected), loss
+    assert terms["q_value"] == 1.0
+    assert terms["gradient_norm"] == pytest.approx(slope), loss
+    assert td_error == [2.5]
+    # Only the value of the action taken moves: no gradient by targets.
+    np.testing.assert_allclose(moved, [[0.1 * slope, 0], [0, 0]], rtol=1e-6)
+    target = agent.target_network.get_weights()[0]
+    assert target.tolist() == [[9, 9], [4, 6]]
 
 
 def test_double_chooses_by_the_network_that_learns():
@@ -50,16 +54,17 @@ def test_double_chooses_by_the_network_that_learns():
     np.testing.assert_allclose(moved, [[0.15, 0], [0, 0]], rtol=1e-6)
 
 
-def test_nothing_follows_the_end():
+@pytest.mark.parametrize("double", [False, True])
+def test_terminated_transitions_have_no_next_value(double):
     table = [[1, 2], [3, 4]], [[0, 0], [1e9, 1e9]]
-    for double in (False, True):
-        agent = linear_agent(*table, double=double)
-        terms, td_error, _ = update(agent, (1, 0.5, 0.0))
-        assert td_error == [1.5]
-        assert terms["loss"] == 1.125
+    agent = linear_agent(*table, double=double)
+    terms, td_error, _ = update(agent, (1, 0.5, 0.0))
+    assert td_error == [1.5]
+    assert terms["loss"] == 1.125
 
 
-def test_weights_multiply_the_loss_of_each_transition():
+@pytest.mark.parametrize("kind", [None, "categorical"])
+def test_weights_multiply_the_loss_of_each_transition(kind):
     def run(*rows, kind):
         size = 2 if kind is None else 4
         table = np.linspace(0, 1, 2 * size).reshape(2, size)
@@ -67,13 +72,12 @@ def test_weights_multiply_the_loss_of_each_transition():
         return update(agent, *rows)
 
     first, second = (0, 3.0, 0.5), (1, -5.0, 0.5)
-    for kind in (None, "categorical"):
-        alone = [run(row, kind=kind)[0]["loss"] for row in (first, second)]
-        terms, td_error, _ = run((*first, 3.0), (*second, 0.25), kind=kind)
-        expected = (3 * alone[0] + alone[1] / 4) / 2
-        assert terms["loss"] == pytest.approx(expected), kind
-        # Priorities are of the transition itself, however often it is drawn.
-        assert td_error == run(first, second, kind=kind)[1]
+    alone = [run(row, kind=kind)[0]["loss"] for row in (first, second)]
+    terms, td_error, _ = run((*first, 3.0), (*second, 0.25), kind=kind)
+    expected = (3 * alone[0] + alone[1] / 4) / 2
+    assert terms["loss"] == pytest.approx(expected), kind
+    # Priorities are of the transition itself, however often it is drawn.
+    assert td_error == run(first, second, kind=kind)[1]
 
 
 def test_gradients_are_clipped_to_their_global_norm():
@@ -215,26 +219,29 @@ def test_quantiles_are_fitted_by_the_quantile_huber_loss():
     )
 
 
-def test_a_target_beyond_the_support_is_the_last_atom():
-    probabilities = np.array([0.125, 0.25, 0.625])
-    for reward, discount, atom in (
+@pytest.mark.parametrize(
+    ("reward", "discount", "atom"),
+    [
         (100.0, 0.0, 2),
         (2.5, 0.5, 2),
         (-0.5, 0.0, 0),
         (-1e6, 0.5, 0),
-    ):
-        agent = linear_agent(
-            [[*np.log(probabilities), 0, 0, 0], [0] * 6],
-            [[0] * 6, [99.0, 0, 0] * 2],
-            distributional="categorical",
-            atoms=3,
-            support=(0, 2),
-        )
-        terms, _, moved = update(agent, (0, reward, discount))
-        assert terms["loss"] == pytest.approx(-math.log(probabilities[atom]))
-        # All mass, 1, is on that atom: there the gradient is p - 1.
-        expected = -0.1 * (probabilities - (np.arange(3) == atom))
-        np.testing.assert_allclose(moved[0, :3], expected, atol=1e-6)
+    ],
+)
+def test_a_target_beyond_the_support_is_the_last_atom(reward, discount, atom):
+    probabilities = np.array([0.125, 0.25, 0.625])
+    agent = linear_agent(
+        [[*np.log(probabilities), 0, 0, 0], [0] * 6],
+        [[0] * 6, [99.0, 0, 0] * 2],
+        distributional="categorical",
+        atoms=3,
+        support=(0, 2),
+    )
+    terms, _, moved = update(agent, (0, reward, discount))
+    assert terms["loss"] == pytest.approx(-math.log(probabilities[atom]))
+    # All mass, 1, is on that atom: there the gradient is p - 1.
+    expected = -0.1 * (probabilities - (np.arange(3) == atom))
+    np.testing.assert_allclose(moved[0, :3], expected, atol=1e-6)
 
 
 def test_fit_ends_with_averaged_weights_by_default():

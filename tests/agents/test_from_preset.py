@@ -6,7 +6,7 @@ import keras_rl2 as rl
 from support.agents import assert_equal_weights
 
 
-def test_it_is_the_agent_of_the_training():
+def test_from_preset_makes_the_agent_of_the_training():
     preset = rl.presets.find("PPO", "CartPole-v1")
     agent = rl.PPO.from_preset("CartPole-v1", seed=3)
     other = rl.Training.from_preset(preset, seed=3).agent
@@ -45,7 +45,7 @@ def test_a_subclass_has_the_presets_of_its_algorithm():
     assert type(Mine.from_preset("CartPole-v1")) is Mine
 
 
-def test_what_is_no_preset_of_the_algorithm_is_refused():
+def test_presets_of_other_algorithms_are_refused():
     other = rl.presets.find("DQN", "CartPole-v1")
     for kind, given, message in (
         (rl.PPO, other, "preset for PPO"),

@@ -1,7 +1,7 @@
-"""What an update differentiates: networks in training mode, and nothing else.
+"""An update differentiates networks in training mode, and nothing else.
 
-Dropout and BatchNormalization depend on that mode: in a network that is trained
-they act, in a target that others are compared with they rest.
+Dropout and BatchNormalization depend on that mode: they are active in trained
+networks, and inactive in target networks.
 """
 
 import keras
@@ -114,7 +114,7 @@ def modes_of_calls(agent, function):
 
 
 @by_losses
-def test_an_update_calls_what_it_trains_in_training_mode(name):
+def test_an_update_calls_trained_networks_in_training_mode(name):
     agent, batch = agent_with(name, Recording)
     # Before the first one, targets are made equal to what they follow.
     update(agent, batch)
@@ -135,7 +135,7 @@ def test_an_update_calls_what_it_trains_in_training_mode(name):
 
 @pytest.mark.parametrize("name", ["A2C", *slow("REINFORCE")])
 def test_a_round_of_one_update_trains_in_training_mode(name):
-    """Where values of the same pass may also be what targets are made of."""
+    """The values of the same pass may also become the targets."""
     agent, _ = agent_with(name, Recording)
     agent.compile(keras.optimizers.SGD(0.1), jit_compile=False)
     env = make_env(AGENTS[name].pair)
@@ -150,10 +150,10 @@ def test_a_round_of_one_update_trains_in_training_mode(name):
 # The penalty of BoxCQL is of actions that its actor gives in inference mode.
 @by_losses
 def test_the_gradient_is_that_of_training_mode(name):
-    """Of the pass that what is minimised is made of, and of no other.
+    """The gradient is that of the pass of the loss, and of no other pass.
 
-    A layer that lets a ninth through outside of training mode makes the
-    gradient of what comes after it nine times smaller there.
+    A layer that passes a ninth outside of training mode makes the gradient
+    of the layers after it nine times smaller there.
     """
     agent, batch = agent_with(name, OpenInTraining)
     always, _ = agent_with(name, lambda: keras.layers.Activation("linear"))
@@ -185,8 +185,8 @@ def test_the_gradient_is_that_of_training_mode(name):
     ("name", "settings"),
     [("PPO", {"normalize_advantages": True}), *slow(("APPO", {}))],
 )
-def test_no_gradient_through_what_was_prepared(name, settings):
-    """Not through advantages, nor old log-probabilities, values, returns."""
+def test_no_gradient_flows_through_prepared_samples(name, settings):
+    """Advantages, old log-probabilities, values and returns are constants."""
     agent, batch = small_plain_agent(ACTOR_CRITICS[name], **settings)
     held = [batch[key] for key in ("advantage", "log_prob", "value", "returns")]
     assert all(np.any(each) for each in held)

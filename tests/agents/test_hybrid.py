@@ -173,24 +173,24 @@ def test_action_spaces_that_are_refused():
             rl.PPO.for_env(env)
 
 
-def test_heads_of_trees_convert_actions_and_come_back_from_configs():
-    for space in HYBRID_ACTIONS.values():
-        head = rl.distributions.policy_head(space)
-        again = CompositeHead.from_config(head.get_config())
-        assert again.get_config() == head.get_config()
-        assert again.parameter_sizes == head.parameter_sizes
-        generator = np.random.default_rng(0)
-        own = head.random_action(generator, (5,))
-        assert_trees_equal(
-            map_leaves(np.array, again.to_environment(own)),
-            map_leaves(np.array, head.to_environment(own)),
-        )
-        batch = batch_of(space, 20)
-        own = head.from_environment(batch)
-        assert own.shape == (20, *head.action_shape)
-        assert_trees_equal(
-            map_leaves(np.array, head.to_environment(own)), batch, rtol=1e-6
-        )
+@pytest.mark.parametrize("space", HYBRID_ACTIONS.values())
+def test_heads_of_trees_convert_actions_and_come_back_from_configs(space):
+    head = rl.distributions.policy_head(space)
+    again = CompositeHead.from_config(head.get_config())
+    assert again.get_config() == head.get_config()
+    assert again.parameter_sizes == head.parameter_sizes
+    generator = np.random.default_rng(0)
+    own = head.random_action(generator, (5,))
+    assert_trees_equal(
+        map_leaves(np.array, again.to_environment(own)),
+        map_leaves(np.array, head.to_environment(own)),
+    )
+    batch = batch_of(space, 20)
+    own = head.from_environment(batch)
+    assert own.shape == (20, *head.action_shape)
+    assert_trees_equal(
+        map_leaves(np.array, head.to_environment(own)), batch, rtol=1e-6
+    )
 
 
 # Masks within.

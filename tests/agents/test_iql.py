@@ -1,4 +1,4 @@
-"""IQL: an update against NumPy, from the paper; and what it refuses."""
+"""IQL: an update against NumPy, from the paper; and refused arguments."""
 
 import keras
 import numpy as np
@@ -85,7 +85,7 @@ def log_prob(weights, log_std, discrete):
 
 
 def reckoned(agent, discrete):
-    """Losses of NumPy, each a function of what learns by it."""
+    """Losses in NumPy, each a function of the network that minimises it."""
     critics = [c.get_weights() for c in agent.critics]
     targets = [c.get_weights() for c in agent.target_critics]
     value = agent.value_network.get_weights()
@@ -212,7 +212,7 @@ def test_a_second_optimizer_owns_critics_and_values():
         assert (network.get_weights()[0] != old[0]).any()
 
 
-def test_what_does_not_fit():
+def test_invalid_arguments_and_networks_are_refused():
     for name, value in (
         ("expectile", 1.5),
         ("inverse_temperature", -1.0),

@@ -1,4 +1,4 @@
-"""What Keras promises of a model, kept by every agent or refused by name."""
+"""Every agent fulfils the contract of `keras.Model`, or refuses by name."""
 
 import re
 
@@ -71,7 +71,7 @@ def test_an_own_train_step_is_called():
 
 
 def test_a_round_of_one_update_is_made_by_methods_of_the_user():
-    """And not from the trajectory, where A2C needs neither of them."""
+    """A2C would otherwise learn from the trajectory, without these methods."""
     case = EVERY_AGENT["A2C"]
 
     def train_step(self, data):
@@ -126,7 +126,7 @@ def test_an_own_train_function_is_called_with_minibatches(name):
 
 
 def test_methods_that_are_never_called_are_refused():
-    """By a message that names methods that it has."""
+    """The message names methods that the agent has."""
     case, plain = EVERY_AGENT["PPO"], agent_of(EVERY_AGENT["PPO"])
     for method in ("test_step", "make_test_function", "compute_loss", "call"):
         with pytest.raises(TypeError) as caught:
@@ -138,7 +138,7 @@ def test_methods_that_are_never_called_are_refused():
         assert all(hasattr(plain, each) for each in named)
 
 
-def test_an_own_train_step_may_call_what_keras_calls():
+def test_a_train_step_of_a_subclass_may_call_compute_loss():
     def train_step(self, data):
         return {"own": self.compute_loss(data)}
 
@@ -154,7 +154,7 @@ def test_an_own_train_step_may_call_what_keras_calls():
         agent.fit(make_rollouts(make_env()), verbose=0)
 
 
-def test_what_is_predicted_is_what_call_gives():
+def test_predictions_equal_the_outputs_of_call():
     def predict_step(self, data):
         return -super(type(self), self).predict_step(data)
 
@@ -214,7 +214,7 @@ def test_sample_weights_are_weights_of_the_minibatch(name):
     assert differ(one, whole)
 
 
-def test_what_means_nothing_beside_a_minibatch_is_refused():
+def test_train_on_batch_refuses_arguments_without_meaning():
     agent, batch = small_agent(EVERY_AGENT["PPO"])
     before = weights_of(agent)
     for arguments, message in (
@@ -229,7 +229,7 @@ def test_what_means_nothing_beside_a_minibatch_is_refused():
     assert_equal_weights(agent, before)
 
 
-def test_fit_refuses_what_means_nothing():
+def test_fit_refuses_arguments_without_meaning():
     agent = make_eager_agent(EVERY_AGENT["PPO"], make_env())
     rollouts = make_rollouts(make_env())
     for name in ("steps_per_epoch", "class_weight", "batch_size", "y"):
@@ -249,7 +249,7 @@ def test_fit_refuses_what_means_nothing():
 # What is frozen.
 
 
-def test_nothing_to_train_is_said():
+def test_training_a_frozen_agent_is_refused():
     agent, batch = small_agent(EVERY_AGENT["PPO"])
     agent.trainable = False
     for use, given in (
@@ -299,7 +299,7 @@ def test_a_layer_frozen_between_two_fits_stays():
 
 
 @pytest.mark.parametrize("name", ["PPO", *slow("SAC", "TD3", "CrossQ")])
-def test_what_is_thawed_is_compiled_anew(name):
+def test_unfrozen_layers_require_a_new_compile(name):
     case = EVERY_AGENT[name]
     agent = make_eager_agent(case, make_env(case.pair))
     layer = agent.acting_networks[0].layers[-1]
@@ -367,7 +367,7 @@ _ROWS = np.zeros((4, 3), "float32")
 _BATCH = {"observation": _ROWS, "action": np.zeros(4, int)}
 
 
-def test_an_agent_of_no_environment_says_so():
+def test_an_agent_without_spaces_refuses_to_act_and_train():
     agent = unbound()
     for use, given in (
         *((agent.act, [_ROWS]), (agent, [_ROWS]), (agent.value, [_ROWS])),
@@ -390,7 +390,7 @@ def test_an_update_wants_an_optimizer():
 # Keras' other verbs.
 
 
-def test_what_is_refused_of_keras():
+def test_unsupported_methods_of_keras_are_refused():
     agent = make_agent(EVERY_AGENT["PPO"], make_env())
     message = r"`evaluate.env.`.*`test_on_batch` of PPO"
     with pytest.raises(NotImplementedError, match=message):
@@ -428,21 +428,24 @@ def test_weights_of_other_networks_change_nothing_or_are_skipped(tmp_path):
 # Layers.
 
 
-def test_an_actor_that_scales_its_tanh_is_warned_of():
-    for scaled in (
+@pytest.mark.parametrize(
+    "scaled",
+    [
         lambda x: 2.0 * x,
         layers.Rescaling(2.0, offset=0.5),
         lambda x: x * np.array([2.0], "float32"),
-    ):
-        inputs = keras.Input((3,))
-        outputs = scaled(layers.Dense(1, "tanh")(inputs))
-        with pytest.warns(UserWarning, match="leave the scaling out"):
-            rl.TD3(
-                keras.Model(inputs, outputs),
-                dense_of_both((3,), 1),
-                observation_space=gymnasium.spaces.Box(-1.0, 1.0, (3,)),
-                action_space=gymnasium.spaces.Box(-2.0, 2.0, (1,)),
-            )
+    ],
+)
+def test_an_actor_that_scales_its_tanh_is_warned_of(scaled):
+    inputs = keras.Input((3,))
+    outputs = scaled(layers.Dense(1, "tanh")(inputs))
+    with pytest.warns(UserWarning, match="leave the scaling out"):
+        rl.TD3(
+            keras.Model(inputs, outputs),
+            dense_of_both((3,), 1),
+            observation_space=gymnasium.spaces.Box(-1.0, 1.0, (3,)),
+            action_space=gymnasium.spaces.Box(-2.0, 2.0, (1,)),
+        )
 
 
 DRAWING = {

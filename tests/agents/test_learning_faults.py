@@ -33,8 +33,8 @@ def case(name):
         *slow(("TD3", "observation", 1e30), ("DQN", "reward", 1e38)),
     ],
 )
-def test_a_number_whose_square_is_not_finite(case, key, value):
-    """It is learned from, or updates are skipped; or no action is finite."""
+def test_numbers_without_a_finite_square_leave_finite_weights(case, key, value):
+    """`fit` learns, skips updates, or refuses the actions of the policy."""
     env = numbers_env(case, key, value)
     agent, dataset = make_eager_agent(case, env), case.make_dataset(env)
     refused, history = "", {"gradient_norm": [], "skipped_updates": []}
@@ -216,7 +216,7 @@ def test_weights_that_a_forward_pass_changes_are_put_back(
     assert_same(all_variables(agent), before)
 
 
-def test_no_part_of_an_update_is_made_alone():
+def test_a_refused_update_of_the_actor_skips_the_critics():
     """The actor's rate is infinite: neither it nor the critics move."""
     case = EVERY_AGENT["TD3"]
     optimizer = keras.optimizers.SGD(0.1)
@@ -232,7 +232,7 @@ def test_no_part_of_an_update_is_made_alone():
 
 
 def test_a_gradient_that_is_finite_and_its_square_is_not():
-    """Slots hold squares: the norm is what decides, not each number."""
+    """Optimizers store squares: the norm decides, not each number."""
     case = EVERY_AGENT["PPO"]
     agent, step, good, _ = one_update(case, "eager", optimizer="adam")
     before = all_variables(agent)
@@ -272,7 +272,7 @@ def test_a_loss_scale_falls_and_is_no_fault_of_the_data(case):
         assert int(agent.skipped.in_a_row) == in_a_row
 
 
-def test_priorities_of_a_skipped_update_stay_what_they_are():
+def test_td_errors_of_a_skipped_update_are_nan():
     case = EVERY_AGENT["DQN"]
     env = numbers_env(case)
     agent = make_eager_agent(case, env, loss="mse")

@@ -1,7 +1,7 @@
-"""No agent ever takes a forbidden action, whatever it does.
+"""No agent takes a forbidden action, in any of its methods.
 
-`MaskedEnv` raises where one does, so that each of these tests would fail by
-itself; what is asserted beside that says that something was at stake.
+`MaskedEnv` raises at a forbidden action, which fails the test. The assertions
+beside that check that forbidden actions were possible.
 """
 
 import functools
@@ -81,7 +81,7 @@ def assert_allowed(space, batch, actions):
         ),
     ],
 )
-def test_nothing_forbidden_in_training(name, mode):
+def test_training_takes_no_forbidden_action(name, mode):
     env = vector(MaskedEnv, mode, num_envs=3)
     agent, case = take(name, env)
     arguments = {} if case.on_policy else {"warm_up": 48, "n_step": 2}
@@ -107,11 +107,11 @@ def test_nothing_forbidden_in_training(name, mode):
         *slow(AutoresetMode.SAME_STEP, AutoresetMode.DISABLED),
     ],
 )
-def test_environments_that_wait_for_others_go_on_as_they_may(mode):
-    """Whole episodes of different lengths: one waits for the others.
+def test_environments_that_wait_for_others_take_allowed_actions(mode):
+    """Whole episodes of different lengths: one environment waits for another.
 
-    What is done meanwhile is thrown away, but it is done, in an environment
-    that has been reset and allows other things than when its game was over.
+    Steps of the waiting environment are discarded. They take place in an
+    environment that has been reset and that allows other actions again.
     """
 
     def make(index):
@@ -138,7 +138,7 @@ def test_environments_that_wait_for_others_go_on_as_they_may(mode):
 
 
 @pytest.mark.parametrize("name", ["SAC", *slow(*sorted({*TAKERS} - {"SAC"}))])
-def test_nothing_forbidden_in_act(name):
+def test_act_takes_no_forbidden_action(name):
     env = vector(MaskedEnv)
     agent, _ = take(name, env)
     batch = masked_batch()
@@ -157,7 +157,7 @@ def test_nothing_forbidden_in_act(name):
     assert (actions - 1 != free).mean() > 0.3
 
 
-def test_log_probs_and_entropies_are_of_what_is_allowed():
+def test_log_probs_and_entropies_are_over_allowed_actions():
     agent, _ = take("SAC", vector(MaskedEnv))
     batch = masked_batch(count=50)
     actions, log_prob = agent.act(batch, return_log_prob=True)
@@ -250,25 +250,28 @@ def bind(agent, actions=3):
     return agent
 
 
-def test_the_target_of_dqn_is_the_best_of_what_is_allowed():
-    # Q' = (1, 5, 3) values, γ = 1/2; Q = (0, 1, 2) chooses if it is double.
-    # The end of a game allows nothing and is worth nothing.
-    for double, targets in (
+@pytest.mark.parametrize(
+    ("double", "targets"),
+    [
         (False, {(1, 1, 1): 3.5, (1, 0, 1): 2.5, (1, 0, 0): 1.5}),
         (True, {(1, 1, 1): 2.5, (1, 1, 0): 3.5, (1, 0, 0): 1.5}),
-    ):
-        agent = bind(rl.DQN(linear_q([0, 1, 2]), double=double, loss="mse"))
-        agent.target_network.set_weights(linear_q([1, 5, 3]).get_weights())
-        for mask, target in {**targets, (0, 0, 0): 1.0}.items():
-            batch = transition(mask, discount=0.5 * any(mask))
-            terms = agent.objectives()["q"].terms(
-                tf.nest.map_structure(tf.constant, batch)
-            )
-            # Q(s, a) is 0.
-            message = f"{mask}, double={double}"
-            assert terms["td_error"].numpy() == pytest.approx([target]), message
-            loss = float(terms["loss"])
-            assert loss == pytest.approx(0.5 * target**2), message
+    ],
+)
+def test_the_target_of_dqn_is_the_best_allowed_action(double, targets):
+    # Q' = (1, 5, 3) values, γ = 1/2; Q = (0, 1, 2) chooses if it is double.
+    # The end of a game allows nothing and is worth nothing.
+    agent = bind(rl.DQN(linear_q([0, 1, 2]), double=double, loss="mse"))
+    agent.target_network.set_weights(linear_q([1, 5, 3]).get_weights())
+    for mask, target in {**targets, (0, 0, 0): 1.0}.items():
+        batch = transition(mask, discount=0.5 * any(mask))
+        terms = agent.objectives()["q"].terms(
+            tf.nest.map_structure(tf.constant, batch)
+        )
+        # Q(s, a) is 0.
+        message = f"{mask}, double={double}"
+        assert terms["td_error"].numpy() == pytest.approx([target]), message
+        loss = float(terms["loss"])
+        assert loss == pytest.approx(0.5 * target**2), message
 
 
 @pytest.mark.parametrize(
@@ -279,7 +282,7 @@ def test_the_target_of_dqn_is_the_best_of_what_is_allowed():
         *slow(("categorical", True), ("quantile", False)),
     ],
 )
-def test_targets_of_distributions_are_of_what_is_allowed(
+def test_targets_of_distributions_are_over_allowed_actions(
     distributional, double
 ):
     """Two atoms each, at 0 and 10: the third action is best, the first worst.
@@ -308,7 +311,7 @@ def test_targets_of_distributions_are_of_what_is_allowed(
         assert losses["masked"] != pytest.approx(losses["free"], rel=1e-3)
 
 
-def test_values_of_sac_are_those_of_what_is_allowed():
+def test_values_of_sac_are_over_allowed_actions():
     """V = Σ π (min Q - α log π) over two of three actions."""
     critics = [linear_q([1, 5, 3]), linear_q([2, 9, 2])]
     agent = bind(rl.SAC(linear_q([0, 7, np.log(3)]), critics, temperature=0.5))
@@ -427,7 +430,7 @@ def test_where_nothing_is_allowed(name, mode):
 
 
 def test_where_nothing_is_allowed_outside_of_rounds():
-    """In warming up, in an evaluation, and in what `act` is given."""
+    """Warm-up, evaluation and `act` refuse a mask without an allowed action."""
     agent, case = take("DQN", vector(Stuck))
     replay = case.make_dataset(vector(Stuck), warm_up=32)
     with raises("allows at least one action", "environment 0 of .* at step 2"):

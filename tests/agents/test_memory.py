@@ -124,7 +124,7 @@ def test_training_sees_the_policy_that_acted():
     assert np.abs(difference[counted]).max() < 1e-5
 
 
-def test_the_tensorflow_actor_remembers_alike(monkeypatch):
+def test_the_tensorflow_actor_has_the_memory_of_the_litert_actor(monkeypatch):
     agent, _ = acting()
     snapshot = rl.data.ActorSnapshot(agent, 3, deterministic=True)
     assert snapshot.backend == "litert"
@@ -167,16 +167,19 @@ def cut_off(mode):
     return agent, rollouts
 
 
-def test_an_episode_begins_where_it_does():
-    for mode, after_truncations in (
+@pytest.mark.parametrize(
+    ("mode", "after_truncations"),
+    [
         ("NextStep", [0, 4, 8]),
         ("SameStep", [0, 3, 6, 9]),
-    ):
-        _, rollouts = cut_off(mode)
-        expected = np.isin(np.arange(11), after_truncations)
-        np.testing.assert_array_equal(
-            rollouts.collect().begins, np.stack([expected] * 2, axis=1)
-        )
+    ],
+)
+def test_begins_marks_the_first_step_of_each_episode(mode, after_truncations):
+    _, rollouts = cut_off(mode)
+    expected = np.isin(np.arange(11), after_truncations)
+    np.testing.assert_array_equal(
+        rollouts.collect().begins, np.stack([expected] * 2, axis=1)
+    )
 
 
 def assert_memory_begins_anew(cell):
@@ -197,9 +200,9 @@ def assert_memory_begins_anew(cell):
     assert np.abs(values[:, 3:] - alone).min() > 1e-3
 
 
-def test_an_episode_begins_without_a_memory():
-    for cell in ("lstm", "stacked"):
-        assert_memory_begins_anew(CELLS[cell])
+@pytest.mark.parametrize("cell", ["lstm", "stacked"])
+def test_an_episode_begins_without_a_memory(cell):
+    assert_memory_begins_anew(CELLS[cell])
 
 
 @pytest.mark.parametrize(
@@ -238,7 +241,7 @@ def test_resets_within_a_sequence_are_not_learned_from():
     np.testing.assert_array_equal(batch["weight"], expected)
 
 
-def test_what_was_cut_off_is_valued_with_its_memory():
+def test_truncated_episodes_are_valued_with_their_memory():
     agent, rollouts = cut_off("SameStep")
     trajectory = rollouts.collect()
     samples, _ = agent.prepare(trajectory)
@@ -299,7 +302,7 @@ def test_states_and_sequences_have_to_fit():
         rollouts.bind(agent)
 
 
-def test_agents_without_memory_refuse_what_needs_one():
+def test_agents_without_memory_refuse_states_and_sequences():
     for kind in (rl.SAC, rl.TD3):
         with pytest.raises(ValueError, match="memory"):
             kind.for_env("Pendulum-v1", memory=keras.layers.LSTMCell(4))
@@ -362,7 +365,7 @@ def test_a_cell_with_dropout_is_traced_again():
 
 def test_a_network_of_the_user():
     class Averages(keras.Model):
-        """Remembers the mean of what it saw."""
+        """Remembers the mean of its inputs."""
 
         def __init__(self):
             super().__init__()
@@ -470,7 +473,7 @@ def test_a_loss_over_sequences_is_that_of_their_steps(burn_in, double):
     np.testing.assert_allclose(found["td_error"], counted, rtol=1e-3)
 
 
-def test_nothing_is_learned_through_the_burn_in():
+def test_no_gradient_flows_through_the_burn_in():
     # The target is still a copy, for which the network's memory will do.
     agent, replay = from_replay(burn_in=3)
     batch = replay.sample(4)
@@ -526,7 +529,7 @@ def test_dqn_with_memory_trains_in_all_its_forms(
 
 
 def falling(rate, steps, dataset):
-    """Returns Adam whose rate falls to 0: what is learned is not lost again."""
+    """Returns Adam with a rate that falls to 0, so that learning converges."""
     rounds = steps // dataset.steps_per_round
     schedule = keras.optimizers.schedules.PolynomialDecay(
         rate, rounds * dataset.updates_per_round, 0.0
@@ -591,7 +594,7 @@ def test_a_cue_is_remembered(kind, steps, cell, seed):
     ],
 )
 def test_cartpole_without_velocities(cell, rate, steps):
-    """With nothing but a cell of 64 units, and a rate that many would try."""
+    """A cell of 64 units and a usual learning rate are enough."""
     hidden = {"wrappers": [PositionsOnly], "num_envs": 8}
     rollouts = rl.RolloutDataset("CartPole-v1", seed=0, **hidden)
     agent = rl.PPO.for_env(rollouts.env, memory=cell and cell(64), seed=0)

@@ -73,7 +73,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_the_message_says_what_was_expected(agent, call):
+def test_messages_name_the_expected_and_the_received(agent, call):
     wrong, words = CALLS[call]
     with pytest.raises((TypeError, ValueError), match=words) as raised:
         wrong(agent)

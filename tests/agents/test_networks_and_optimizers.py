@@ -120,8 +120,8 @@ def test_two_optimizers_refuse_shared_variables():
 
 
 @pytest.mark.parametrize("name", ["PPO", *slow("TD3")])
-def test_two_optimizers_equal_to_one_when_alike(name):
-    """Adam for each half gives what one Adam for all gives.
+def test_two_equal_optimizers_train_as_one_does(name):
+    """One Adam for each half gives the weights of one Adam for all.
 
     The two may round differently. With Adam's usual epsilon, whether a
     gradient of 1e-9 is positive or negative would make a step of 1e-2.
@@ -149,7 +149,7 @@ def test_two_optimizers_equal_to_one_when_alike(name):
 
 
 def test_minibatches_of_the_users_own_are_traced_once(monkeypatch):
-    """TensorFlow traces twice what makes variables, as those of Adam are."""
+    """TensorFlow traces a function twice that makes variables, as Adam does."""
     case, env = EVERY_AGENT["PPO"], make_env()
     agent = make_agent(case, env)
     batch = bound(case, agent, env)

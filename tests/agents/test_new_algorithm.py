@@ -1,4 +1,4 @@
-"""The page on new algorithms: its code is run, and does what it says."""
+"""The code of the page on new algorithms runs as the page describes."""
 
 import pathlib
 import re

@@ -55,13 +55,13 @@ def layers_of(agent):
 
 
 def outputs_of(agent, observation):
-    """Returns what the network that acts makes of observations."""
+    """Returns the outputs of the acting network for observations."""
     return agent(np.asarray(observation)).numpy()
 
 
 @functools.cache
 def trained(name):
-    """Returns an agent after three rounds, what each observed, and the env."""
+    """Returns an agent after three rounds, their observations, and the env."""
     case = EVERY_AGENT[name]
     env = counting_env(action_space=case.action_space)
     agent = make_eager_agent(case, env, normalize_observations=True)
@@ -96,7 +96,7 @@ def test_statistics_equal_numpys(name):
 
 
 @pytest.mark.parametrize("name", ["TD3", *slow("SAC")])
-def test_targets_have_the_statistics_of_what_they_follow(name):
+def test_target_networks_copy_the_statistics_of_their_sources(name):
     """They are copied and not averaged: a mean of means fits no rows."""
     agent, _, _ = trained(name)
     for target, source in agent.target_pairs:

@@ -1,4 +1,4 @@
-"""What agents that learn from replay have in common."""
+"""The behaviour that all agents that learn from replay share."""
 
 import gymnasium
 import keras
@@ -40,7 +40,7 @@ def env(case):
 
 
 @pytest.mark.parametrize("name", ["DQN", *slow("TD3", "SAC")])
-def test_fit_moves_targets_by_what_the_agent_says(case, env):
+def test_fit_moves_targets_by_tau_and_target_every(case, env):
     agent = make_eager_agent(case, env, tau=0.25, target_every=2)
     seen = []
 
@@ -175,14 +175,14 @@ def bound(name, networks):
     return agent
 
 
-def test_targets_begin_as_copies_that_are_not_trained():
-    for name in ("DQN", "TD3"):
-        agent = bound(name, plain_networks(OFF_POLICY[name]))
-        trained = {id(variable) for variable in agent.trainable_variables}
-        assert agent.target_pairs
-        for target, source in agent.target_pairs:
-            assert_equal_weights(target.get_weights(), source.get_weights())
-            assert not trained & {id(each) for each in target.variables}
+@pytest.mark.parametrize("name", ["DQN", "TD3"])
+def test_targets_begin_as_copies_that_are_not_trained(name):
+    agent = bound(name, plain_networks(OFF_POLICY[name]))
+    trained = {id(variable) for variable in agent.trainable_variables}
+    assert agent.target_pairs
+    for target, source in agent.target_pairs:
+        assert_equal_weights(target.get_weights(), source.get_weights())
+        assert not trained & {id(each) for each in target.variables}
 
 
 def test_a_twin_of_a_network_with_fixed_seeds_has_others():
@@ -197,15 +197,15 @@ def test_a_twin_of_a_network_with_fixed_seeds_has_others():
     assert (kernels[1] != kernels[3]).any()
 
 
-def test_as_many_critics_as_an_agent_has_stay_as_they_are():
-    for name in ("TD3", "DDPG"):
-        case = OFF_POLICY[name]
-        critics = [dense_of_both((3,), 1) for _ in range(3)]
-        with raises("Expected one `critic`", "3"):
-            case.make(**{**plain_networks(case), "critic": critics})
-        critics = critics[: case.make.number_of_critics]
-        agent = bound(name, {**plain_networks(case), "critic": critics})
-        assert all(a is b for a, b in zip(agent.critics, critics, strict=True))
+@pytest.mark.parametrize("name", ["TD3", "DDPG"])
+def test_as_many_critics_as_an_agent_has_stay_as_they_are(name):
+    case = OFF_POLICY[name]
+    critics = [dense_of_both((3,), 1) for _ in range(3)]
+    with raises("Expected one `critic`", "3"):
+        case.make(**{**plain_networks(case), "critic": critics})
+    critics = critics[: case.make.number_of_critics]
+    agent = bound(name, {**plain_networks(case), "critic": critics})
+    assert all(a is b for a, b in zip(agent.critics, critics, strict=True))
 
 
 def test_networks_that_do_not_fit_are_refused():
@@ -233,7 +233,7 @@ def test_critics_of_discrete_actions_value_each_of_them():
         wrong.bind(env.observation_space, env.action_space)
 
 
-def test_state_holds_what_updates_draw_from():
+def test_the_state_holds_the_random_generator_of_updates():
     agents = [rl.SAC.for_env("Pendulum-v1", hidden=(4,)) for _ in range(2)]
     agents[1].set_state(agents[0].get_state())
     one, other = (agent.draw_normal((4,), 0) for agent in agents)

@@ -1,4 +1,4 @@
-"""The TD errors of a round become the priorities of what it was made of."""
+"""The TD errors of a round become the priorities of its transitions."""
 
 import numpy as np
 import pytest
@@ -80,7 +80,7 @@ def scaled_rewards(step, scale):
     return scaled
 
 
-def test_minibatches_that_nobody_trained_on_change_nothing():
+def test_untrained_minibatches_change_no_priority():
     env = make_env(DQN.pair)
     agent, replay = make_eager_agent(DQN, env), prioritized(env)
     batches = iter(replay.as_dataset(agent))

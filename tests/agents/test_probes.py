@@ -1,4 +1,4 @@
-"""Agents learn what is known beforehand, as fast as their peers do.
+"""Agents reach the known optimum of tiny environments, as fast as peers.
 
 The limits are the environment steps that Stable-Baselines3 2.9.2 needs at most
 (gamma 0.5, one layer of 32 units, three seeds) until the criterion has held in
@@ -88,7 +88,7 @@ def probability(agent, observations, actions):
 
 
 def near(agent, actual, *expected):
-    """As near as is asked of Stable-Baselines3's agents of the same kind."""
+    """The tolerance is that for Stable-Baselines3's agents of the same kind."""
     tolerance = 0.1 if agent.on_policy else 0.05
     return np.abs(actual - np.array(expected)).max() < tolerance
 

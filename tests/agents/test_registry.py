@@ -1,7 +1,7 @@
 """A new agent is found by the tests, the presets, the docs and the examples.
 
-Each list that has to name all agents is compared with the classes that
-`keras_rl2.agents` makes public: who adds one is told here what is missing.
+Each list that has to name all agents is compared with the public classes of
+`keras_rl2.agents`. A failure names the lists that lack a new agent.
 """
 
 import inspect
@@ -9,6 +9,7 @@ import pathlib
 import re
 
 import keras
+import pytest
 
 import keras_rl2 as rl
 from keras_rl2 import presets
@@ -39,7 +40,7 @@ def test_tests_run_over_all_of_them():
         assert case.make is ALGORITHMS[name]
 
 
-def test_they_are_found_at_the_top():
+def test_every_agent_is_a_name_of_keras_rl2():
     assert set(rl.__all__) >= NAMES
 
 
@@ -79,11 +80,13 @@ def test_each_has_a_page_and_an_example():
         assert any(map(uses.search, texts)), name
 
 
-def test_each_is_in_the_lists_of_agents():
-    for page, prefix in (("README.md", "docs/"), ("docs/agents.md", "")):
-        text = (ROOT / page).read_text("utf-8")
-        for name in NAMES:
-            assert f"]({prefix}{page_of(name).name})" in text, (page, name)
+@pytest.mark.parametrize(
+    ("page", "prefix"), [("README.md", "docs/"), ("docs/agents.md", "")]
+)
+def test_each_is_in_the_lists_of_agents(page, prefix):
+    text = (ROOT / page).read_text("utf-8")
+    for name in NAMES:
+        assert f"]({prefix}{page_of(name).name})" in text, (page, name)
 
 
 def test_examples_are_listed():

@@ -94,40 +94,42 @@ over_baselines = pytest.mark.parametrize("baseline", [True, *slow(False)])
 
 
 @over_baselines
-def test_returns_are_those_of_whole_episodes(baseline):
-    for mode in MODES:
-        env = unequal_env(mode)
-        agent = valuing(env, baseline)
-        rollouts = collected(agent, env)
-        assert agent.env_steps == len(rollouts.valid_rows) == sum(LENGTHS)
-        for index, expected in RETURNS.items():
-            samples = of_env(rollouts, index)
-            np.testing.assert_allclose(samples["returns"], expected, rtol=1e-6)
-            values = np.arange(len(expected)) * float(baseline)
-            np.testing.assert_allclose(samples["value"], values)
-            np.testing.assert_allclose(
-                samples["advantage"], expected - values, rtol=1e-6
-            )
+@pytest.mark.parametrize("mode", MODES)
+def test_returns_are_those_of_whole_episodes(baseline, mode):
+    env = unequal_env(mode)
+    agent = valuing(env, baseline)
+    rollouts = collected(agent, env)
+    assert agent.env_steps == len(rollouts.valid_rows) == sum(LENGTHS)
+    for index, expected in RETURNS.items():
+        samples = of_env(rollouts, index)
+        np.testing.assert_allclose(samples["returns"], expected, rtol=1e-6)
+        values = np.arange(len(expected)) * float(baseline)
+        np.testing.assert_allclose(samples["value"], values)
+        np.testing.assert_allclose(
+            samples["advantage"], expected - values, rtol=1e-6
+        )
 
 
 @over_baselines
-def test_what_is_cut_off_goes_on_with_the_baseline(baseline):
-    """By a time limit after 2 steps, or by the horizon after 4."""
-    for mode in MODES:
-        env = unequal_env(mode, lengths=(2, 100), truncates=(True,))
-        rollouts = collected(valuing(env, baseline), env, horizon=4)
-        # The baseline of an observation made after so many steps.
-        rest = [2.0, 4.0] if baseline else [0.0, 0.0]
-        limited = [1 + 0.9 * (2 + 0.9 * rest[0]), 2 + 0.9 * rest[0]]
-        cut = [104 + 0.9 * rest[1]]
-        for reward in (103, 102, 101):
-            cut.insert(0, reward + 0.9 * cut[0])
-        for index, expected in enumerate((limited, cut)):
-            np.testing.assert_allclose(
-                of_env(rollouts, index)["returns"], expected, rtol=1e-6
-            )
-        # Both count as episodes.
-        assert rollouts.logs()["episode_length"] == 3.0
+@pytest.mark.parametrize("mode", MODES)
+def test_returns_of_truncated_episodes_continue_with_the_baseline(
+    baseline, mode
+):
+    """A time limit truncates after 2 steps, or the horizon after 4."""
+    env = unequal_env(mode, lengths=(2, 100), truncates=(True,))
+    rollouts = collected(valuing(env, baseline), env, horizon=4)
+    # The baseline of an observation made after so many steps.
+    rest = [2.0, 4.0] if baseline else [0.0, 0.0]
+    limited = [1 + 0.9 * (2 + 0.9 * rest[0]), 2 + 0.9 * rest[0]]
+    cut = [104 + 0.9 * rest[1]]
+    for reward in (103, 102, 101):
+        cut.insert(0, reward + 0.9 * cut[0])
+    for index, expected in enumerate((limited, cut)):
+        np.testing.assert_allclose(
+            of_env(rollouts, index)["returns"], expected, rtol=1e-6
+        )
+    # Both count as episodes.
+    assert rollouts.logs()["episode_length"] == 3.0
 
 
 # Episodes.
@@ -202,8 +204,8 @@ class PoisonedAfterwards(CountingEnv):
         *slow(AutoresetMode.SAME_STEP, AutoresetMode.DISABLED),
     ],
 )
-def test_what_comes_after_an_episode_has_no_effect(mode):
-    """Not even if it is not finite, which within an episode is refused."""
+def test_steps_after_an_episode_have_no_effect(mode):
+    """Non-finite values after an episode are allowed, but not within one."""
     weights = []
     for poison in (0.0, np.inf):
         makers = [
@@ -276,7 +278,7 @@ def test_an_update_is_the_gradient_worked_out_by_hand():
 
 @pytest.mark.parametrize("action", ["box", *slow("discrete")])
 def test_without_a_critic(action, tmp_path):
-    """It learns, is saved and loaded, and its baseline is 0."""
+    """The agent learns, is saved and loaded, and its baseline is 0."""
     env = make_env(f"act_{action}")
     agent = without_critic(env, {"discrete": 3, "box": 1}[action])
     history = agent.fit(make_rollouts(env), epochs=2, verbose=0).history

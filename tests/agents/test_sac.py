@@ -120,7 +120,7 @@ def float64(network):
 
 
 class Reference:
-    """What one update should give, all from the weights before it."""
+    """The expected result of one update, from the weights before it."""
 
     def __init__(self, agent, kind):
         _, self.soft_value, self.taken = KINDS[kind]
@@ -153,7 +153,7 @@ class Reference:
         return entropy.mean()
 
     def lacking(self):
-        """What the entropy exceeds the target by, as samples count."""
+        """The weighted excess of the entropy over the target."""
         _, entropy = self.soft_value(
             self.actor, self.critics, BATCH["observation"], self.noise
         )
@@ -225,15 +225,18 @@ def test_a_graph_reads_variables_before_it_changes_them():
             np.testing.assert_allclose(new, old, rtol=1e-4, atol=1e-6)
 
 
-def test_the_published_target_entropy():
-    """At which the temperature does not move."""
-    for pair, expected in (
+@pytest.mark.parametrize(
+    ("pair", "expected"),
+    [
         ("act_box", -1.0),
         ("act_box_matrix", -4.0),
         ("act_discrete", 0.89 * math.log(3)),
-    ):
-        agent = small_agent(rl.SAC, pair)
-        assert agent._target_entropy(None) == pytest.approx(expected), pair
+    ],
+)
+def test_the_published_target_entropy(pair, expected):
+    """The temperature is constant at the target entropy."""
+    agent = small_agent(rl.SAC, pair)
+    assert agent._target_entropy(None) == pytest.approx(expected), pair
 
 
 # Noise that is added.

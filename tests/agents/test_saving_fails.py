@@ -1,4 +1,4 @@
-"""What was there survives whatever happens while its successor is written."""
+"""A failure while a new file is written leaves the old file unchanged."""
 
 import os
 
@@ -103,7 +103,7 @@ def test_an_export_replaces_no_folder_of_others(agent, tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_what_keras_itself_says(agent, tmp_path):
+def test_errors_of_keras_name_the_file(agent, tmp_path):
     with pytest.raises(ValueError, match=r"filepath=.*/agent\.zip"):
         agent.save(tmp_path / "agent.zip")
     with pytest.raises(ValueError, match=r"filepath=.*/agent\.h5"):

@@ -58,7 +58,7 @@ for name, run in json.loads(runs):
 @pytest.mark.slow
 @pytest.mark.usefixtures("as_users_run")
 def test_new_processes_give_equal_weights(tmp_path):
-    """And what else has happened in this one does not matter."""
+    """Earlier computations of this process do not matter either."""
     running = []
     for hash_seed in ("1", "2"):
         paths = json.dumps([str(TESTS), str(TESTS.parent)])
@@ -110,7 +110,7 @@ def bound_dataset(name, changed=None):
 
 
 def first_rollouts(changed=None):
-    """Returns what a first round is made of, and what of it is learned from."""
+    """Returns the samples of a first round, and the order of its rows."""
     rollouts, state = bound_dataset("PPO", changed)
     if changed in ("noise", "shuffle"):
         state[changed] = OTHER_CHANCE
@@ -122,7 +122,7 @@ def first_rollouts(changed=None):
 
 
 def first_replay(changed=None):
-    """Returns what a first round stores, and what is drawn of it, likewise."""
+    """Returns the stored steps of a first round, and the drawn indices."""
     replay, state = bound_dataset("SAC", changed)
     if changed == "noise":
         state["noise"] = OTHER_CHANCE
@@ -160,7 +160,7 @@ def first_replay(changed=None):
     ],
 )
 def test_each_source_of_chance_is_seeded(first_round, expected):
-    """Each source does matter, and nothing else than what it is for."""
+    """Each source of chance changes its own arrays, and no others."""
     usual = first_round()
     np.testing.assert_equal(first_round(), usual)
     for what, keys in expected.items():

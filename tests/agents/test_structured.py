@@ -329,7 +329,7 @@ def test_an_input_gets_the_array_that_it_is_named_after():
 
 
 def test_an_only_array_needs_no_name():
-    """Nor is the mask beside it in the way."""
+    """A mask beside the array changes nothing."""
 
     class Own(keras.Model):
         def __init__(self, units):
@@ -400,7 +400,7 @@ def test_networks_get_the_mask_only_if_they_ask_for_it():
 
 
 def test_targets_of_networks_that_configs_cannot_describe():
-    """They are run by the code of the network, with inputs by their names."""
+    """The code of the network runs them, with inputs by their names."""
     one = keras.Input((3,), name="gear")
     other = keras.Input((3,), name="arm.angle")
     x = keras.layers.Lambda(lambda both: both[0] - 2.0 * both[1])([one, other])
@@ -507,7 +507,7 @@ def untrained():
     return make_agent(AGENTS["PPO"], structured("dict"))
 
 
-def test_what_does_not_fit_the_tree_of_an_agent(untrained):
+def test_observations_that_do_not_match_the_space_are_refused(untrained):
     batch = batch_of(untrained.observation_space, 4)
     for change, expected, received in BAD.values():
         for observation in (batch, row(batch, 0)):
@@ -535,7 +535,7 @@ def test_what_does_not_fit_the_tree_of_an_agent(untrained):
     ]
 
 
-def test_act_on_what_can_be_cast(untrained):
+def test_act_casts_lists_and_wider_dtypes(untrained):
     """Wider numbers, lists and integers for floats are no mistakes."""
     batch = batch_of(untrained.observation_space, 4)
     expected = untrained.act(batch, deterministic=True)
@@ -554,7 +554,7 @@ class Misfit(StructuredEnv):
     """Observes something else than its space says.
 
     Args:
-        change: Function of an observation to what is given instead.
+        change: Function of an observation to its replacement.
     """
 
     def __init__(self, change):
@@ -566,7 +566,7 @@ class Misfit(StructuredEnv):
         return self._change(observation), info
 
 
-def test_environments_that_give_what_does_not_fit(untrained):
+def test_environments_that_violate_their_space_are_refused(untrained):
     before = weights_of(untrained)
     for what in ("no dict", "dtype"):
         change, expected, received = BAD[what]

@@ -205,7 +205,7 @@ def test_targets_move_with_the_policy():
 # Counts, in `fit`.
 
 
-def test_training_goes_on_after_loading(tmp_path):
+def test_training_continues_after_loading(tmp_path):
     agent = small_agent(rl.TD3, policy_delay=2)
     agent.compile(run_eagerly=True)
     agent.fit(small_replay(updates_per_round=1), verbose=0)
@@ -231,8 +231,9 @@ def test_training_goes_on_after_loading(tmp_path):
 # Making one.
 
 
-def test_settings_out_of_range_are_refused():
-    for name, value in (
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
         ("policy_delay", 0),
         ("policy_delay", 1.5),
         ("target_noise", -0.1),
@@ -240,10 +241,12 @@ def test_settings_out_of_range_are_refused():
         ("exploration", -0.1),
         ("exploration", "loud"),
         ("gamma", 1.5),
-    ):
-        message = f"(?i){name}|scale.*0 or more"
-        with pytest.raises(ValueError, match=message):
-            rl.TD3(linear_actor(), linear_critic(), **{name: value})
+    ],
+)
+def test_settings_out_of_range_are_refused(name, value):
+    message = f"(?i){name}|scale.*0 or more"
+    with pytest.raises(ValueError, match=message):
+        rl.TD3(linear_actor(), linear_critic(), **{name: value})
 
 
 def test_spaces_and_networks_that_do_not_fit_are_refused():
@@ -300,7 +303,7 @@ def test_update_of_the_policy_by_hand():
     assert_linear(agent.actor, 0.0, 5.0)
 
 
-def test_without_values_it_clones_as_weights_say():
+def test_alpha_of_zero_clones_the_weighted_actions():
     for wrong in (-1.0, float("nan")):
         with raises("alpha", str(wrong)):
             small_agent(rl.TD3BC, alpha=wrong)

@@ -197,13 +197,13 @@ def test_ppo_names_layers_with_which_ratios_do_not_begin_at_1(layer):
 
 
 @pytest.mark.filterwarnings("error::UserWarning")
-def test_ratios_begin_at_1_with_other_layers():
-    for layer in ("LayerNormalization", "BatchNormalization"):
-        agent, rollouts = ppo_of(layer)
-        for each in agent.counting_layers:
-            each.trainable = False
-        history = agent.fit(rollouts, verbose=0).history
-        assert history["approx_kl"][0] == pytest.approx(0.0, abs=1e-10)
+@pytest.mark.parametrize("layer", ["LayerNormalization", "BatchNormalization"])
+def test_ratios_begin_at_1_with_other_layers(layer):
+    agent, rollouts = ppo_of(layer)
+    for each in agent.counting_layers:
+        each.trainable = False
+    history = agent.fit(rollouts, verbose=0).history
+    assert history["approx_kl"][0] == pytest.approx(0.0, abs=1e-10)
 
 
 def test_only_these_layers_depend_on_the_mode():
@@ -214,7 +214,7 @@ def test_only_these_layers_depend_on_the_mode():
         assert found == (layer in {*BY_MODE, *drawing})
 
 
-def test_a_round_that_target_kl_skips_is_told_once():
+def test_rounds_that_target_kl_skips_warn_once():
     agent, rollouts = ppo_of("Dropout", target_kl=1e-9)
     with pytest.warns(UserWarning, match="target_kl=1e-09") as told:
         agent.fit(rollouts, epochs=3, verbose=0)

@@ -1,4 +1,4 @@
-"""Without seeds of ours, Keras' global seed repeats a program."""
+"""Keras' global seed repeats a program that passes no seeds."""
 
 import keras
 import numpy as np

@@ -79,7 +79,7 @@ def fit(case, directory, *callbacks, make=begin, epochs=EPOCHS, **settings):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """Returns what a run of a case comes to that nobody stops."""
+    """Returns the outcome of an uninterrupted run of a case."""
     return functools.cache(
         lambda case: fit(case, tmp_path_factory.mktemp(case))
     )
@@ -108,7 +108,9 @@ def test_the_same_without_checkpoints(whole):
     np.testing.assert_equal(outcome_of(agent, data, history), whole("PPO"))
 
 
-def test_what_is_written_late_is_what_was(tmp_path, whole, monkeypatch):
+def test_a_delayed_write_saves_the_state_of_its_epoch(
+    tmp_path, whole, monkeypatch
+):
     """A checkpoint is that of its moment, however far training is by then."""
     is_further, write = threading.Event(), CheckpointFolder.write
 
@@ -117,7 +119,7 @@ def test_what_is_written_late_is_what_was(tmp_path, whole, monkeypatch):
         return write(*args, **kwargs)
 
     class GoOn(keras.callbacks.Callback):
-        """In the third epoch, of the one before which is written."""
+        """Waits in the third epoch while the last checkpoint is written."""
 
         def on_epoch_begin(self, epoch, logs=None):
             if epoch == 2:
@@ -216,11 +218,11 @@ class TestDamage:
 
 
 class TestFullDisk:
-    def test_training_goes_on(self, tmp_path, whole):
+    def test_training_continues_after_a_failed_write(self, tmp_path, whole):
         """Some checkpoints fail; those after them are whole."""
 
         class Full(keras.callbacks.Callback):
-            """In the second epoch, and the third."""
+            """Fills the disk in the second epoch and the third."""
 
             def on_epoch_begin(self, epoch, logs=None):
                 # After the checkpoint of this epoch.
@@ -277,7 +279,7 @@ def test_bad_arguments(tmp_path):
 
 @pytest.mark.usefixtures("in_the_foreground")
 class TestSignals:
-    """In the midst of an epoch, of two rounds each."""
+    """Signals arrive within an epoch of two rounds."""
 
     @pytest.mark.parametrize(
         ("number", "error"),
@@ -311,7 +313,7 @@ class TestSignals:
 
     @pytest.mark.slow
     def test_in_each_round_of_an_epoch(self, tmp_path):
-        """And before each, when what is left of the epoch has just begun."""
+        """The run also stops before each round, within an epoch."""
 
         class Rounds(keras.callbacks.Callback):
             """Counts those of each epoch, that of two processes too."""

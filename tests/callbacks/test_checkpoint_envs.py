@@ -34,7 +34,7 @@ def ends_after(most):
 
 
 def trained(env, folder, *callbacks, epochs=EPOCHS, **settings):
-    """Trains in environments that are made for it, and says what came of it."""
+    """Trains in environments that a function makes; returns the outcome."""
     data = rl.RolloutDataset(
         env() if callable(env) else env,
         horizon=7,
@@ -49,7 +49,7 @@ def trained(env, folder, *callbacks, epochs=EPOCHS, **settings):
 
 
 def stop_and_go_on(env, folder, warning=None, **settings):
-    """Returns what a run comes to, that was stopped, and one that was not."""
+    """Returns the outcomes of a stopped and of an uninterrupted run."""
     told = (
         contextlib.nullcontext
         if warning is None

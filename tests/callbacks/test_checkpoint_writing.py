@@ -126,7 +126,9 @@ class TestOneWriter:
 
 
 class TestNoFolderToWriteTo:
-    def test_it_is_said_before_training(self, program, tmp_path):
+    def test_a_file_in_place_of_the_folder_raises_before_training(
+        self, program, tmp_path
+    ):
         path = tmp_path / "file"
         path.touch()
         with pytest.raises(OSError, match="file"):
@@ -136,7 +138,7 @@ class TestNoFolderToWriteTo:
 
 
 class TestBeside:
-    def test_what_is_written_is_a_copy(self, tmp_path, monkeypatch):
+    def test_a_background_write_saves_a_copy(self, tmp_path, monkeypatch):
         go_on, write = threading.Event(), CheckpointFolder._write
 
         def write_late(*args):

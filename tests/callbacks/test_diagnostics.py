@@ -30,7 +30,7 @@ def fit(agent, rollouts, *callbacks, epochs=2, **kwargs):
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_it_adds_to_the_logs(agent, rollouts):
+def test_diagnostics_add_their_values_to_the_logs(agent, rollouts):
     seen = []
     before = keras.callbacks.LambdaCallback(
         on_epoch_end=lambda epoch, logs: seen.append(set(logs))
@@ -96,7 +96,7 @@ def test_an_interrupted_fit_is_cleaned_up_by_the_next(agent, rollouts):
     assert rollouts.stopwatch is None
 
 
-def test_a_plain_keras_model_has_what_it_can_have(agent, rollouts):
+def test_a_plain_keras_model_logs_norms_of_updates(agent, rollouts):
     diagnostics = Diagnostics()
     fit_plain_critic(agent, rollouts, diagnostics)
     history = diagnostics.model.history.history
@@ -121,7 +121,7 @@ class Says(keras.callbacks.Callback):
 
 
 def messages(agent, rollouts, epochs=3, warn=True, **values):
-    """Returns what a `fit` with such logs is warned of."""
+    """Returns the warnings of a `fit` with such logs."""
     callbacks = Says(**values), Diagnostics(warn=warn)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

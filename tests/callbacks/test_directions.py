@@ -7,8 +7,9 @@ from keras_rl2.training.fitting import give_directions
 CALLBACKS = keras.callbacks
 
 
-def test_which_way_is_better():
-    for name, mode in {
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    {
         "episode_return": "max",
         "val_episode_return": "max",
         "explained_variance": "max",
@@ -19,8 +20,10 @@ def test_which_way_is_better():
         "val_episode_return_std": None,
         "entropy": None,
         "mine": None,
-    }.items():
-        assert better(name) == mode, name
+    }.items(),
+)
+def test_which_way_is_better(name, mode):
+    assert better(name) == mode, name
 
 
 def test_a_mode_that_was_given_stays():

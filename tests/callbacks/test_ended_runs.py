@@ -40,7 +40,7 @@ def never_better(patience=1, **settings):
 
 
 class StopAt(keras.callbacks.Callback):
-    """One of somebody's own."""
+    """A callback of the user that stops the training."""
 
     def __init__(self, epoch):
         super().__init__()
@@ -95,13 +95,13 @@ def test_a_second_fit_counts_its_own_steps(tmp_path):
 
 
 def test_the_same_callback_used_again(tmp_path):
-    """Keras changes what it was given."""
+    """Keras changes its arguments."""
     stop = never_better()
     assert train(tmp_path, stop)[0] == [0, 1]
     assert train(tmp_path, stop)[0] == [0, 1]
 
 
-def test_all_that_was_asked_for(tmp_path, caplog):
+def test_a_complete_run_trains_further_epochs_only(tmp_path, caplog):
     assert train(tmp_path, epochs=3)[0] == [0, 1, 2]
     assert end_of(tmp_path) == "complete (epochs=3)"
     with caplog.at_level(logging.INFO, "keras_rl2"):
@@ -110,7 +110,7 @@ def test_all_that_was_asked_for(tmp_path, caplog):
     assert train(tmp_path, epochs=4)[0] == [0, 1, 2, 3]
 
 
-def test_what_is_said_without_a_log(tmp_path, capsys):
+def test_restoring_and_completion_are_printed_unless_silent(tmp_path, capsys):
     train(tmp_path, epochs=2)
     newest = max(tmp_path.glob("checkpoint-*")).stem
     for verbose in (0, "auto"):
@@ -201,7 +201,7 @@ class TestAnotherRun:
         fit_seeded(directory)
         return directory
 
-    def test_what_differs_is_said(self, directory):
+    def test_the_error_names_the_difference(self, directory):
         files = sorted(directory.rglob("*"))
         for settings, words in (
             ({"algorithm": "PPO"}, "algorithm 'A2C', where this one has 'PPO'"),

@@ -17,7 +17,9 @@ def test_validation_data_adds_its_keys(agent, rollouts, episodes):
     assert history["val_episode_length"] == [expected["episode_length"]]
 
 
-def test_it_is_played_at_its_frequency(agent, rollouts, monkeypatch):
+def test_validation_data_is_played_at_its_frequency(
+    agent, rollouts, monkeypatch
+):
     # An environment is enough.
     history = agent.fit(
         rollouts,
@@ -58,10 +60,10 @@ def noting(called):
 
 
 @pytest.mark.parametrize("own", [False, True])
-def test_callbacks_are_told_of_evaluations_as_by_keras(
+def test_callbacks_receive_evaluations_as_from_keras(
     own, agent, rollouts, episodes
 ):
-    """Also of an `Evaluation` among the callbacks."""
+    """The same holds of an `Evaluation` among the callbacks."""
     model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse", run_eagerly=True)
     ones, expected, called, results = np.ones((2, 1)), [], [], []
@@ -89,7 +91,7 @@ def test_callbacks_are_told_of_evaluations_as_by_keras(
     assert history["val_episode_return"] == [result["episode_return"]]
 
 
-def test_evaluate_tells_its_callbacks(agent, episodes):
+def test_evaluate_calls_its_callbacks(agent, episodes):
     called = []
     agent.evaluate(episodes, callbacks=[noting(called)])
     assert called == ["test_begin", "test_end"]

@@ -25,7 +25,7 @@ def test_curves_lie_at_their_steps(tmp_path):
     assert read(tmp_path / "other").Tags()["scalars"] == ["d"]
 
 
-def test_histograms_count_what_is_finite(tmp_path):
+def test_histograms_count_finite_numbers(tmp_path):
     arrays = {
         "some": np.array([[1.0, np.nan], [3.0, np.inf]], np.float32),
         "integers": np.arange(5),
@@ -67,7 +67,7 @@ def test_images_texts_and_a_graph(tmp_path):
     assert "x" in {node.name for node in events.Graph().node}
 
 
-def test_there_is_no_file_before_there_is_anything_to_write(tmp_path):
+def test_the_first_event_makes_the_file(tmp_path):
     writer = EventWriter(tmp_path / "logs")
     assert not (tmp_path / "logs").exists()
     writer.write(0, scalars={"a": 1.0})

@@ -30,7 +30,7 @@ class Terminal(io.StringIO):
 
 
 class Rollouts:
-    """What is asked of a dataset: rounds of 100 steps and 4 updates."""
+    """The read members of a dataset: rounds of 100 steps and 4 updates."""
 
     steps_per_round = fewest_steps_per_round = 100
     updates_per_round = 4
@@ -57,7 +57,7 @@ def run(stream, epochs=2, seconds_per_round=1.0, agent=None, **arguments):
     """Goes through the rounds of a `fit`, two in each epoch.
 
     Returns:
-        What was written by the end of each round.
+        The text that was written by the end of each round.
     """
     clock, agent = Clock(), agent or Agent()
     progress = Progress(stream=stream, clock=clock, **arguments)
@@ -107,7 +107,7 @@ def test_a_terminal_has_one_line_that_is_rewritten(monkeypatch):
     assert summary == last.rstrip(" \n") + "\n"
 
 
-def test_nothing_is_flooded():
+def test_progress_limits_the_number_of_its_lines():
     stream = Terminal()
     # 4000 rounds in four seconds: a terminal is drawn ten times a second.
     run(stream, epochs=2000, seconds_per_round=0.001)
@@ -118,7 +118,7 @@ def test_nothing_is_flooded():
     assert len(stream.getvalue().splitlines()) == 5
 
 
-def test_the_return_is_shown_once_there_is_one():
+def test_the_return_is_shown_from_the_first_episode_on():
     stream = Terminal()
     agent = Agent()
     agent.rollouts.episode_return = 21.26
@@ -197,8 +197,8 @@ def test_a_plain_keras_model_is_shown_by_epochs(agent, rollouts, capsys):
     assert capsys.readouterr().out.startswith("128 steps in 0:00")
 
 
-def test_the_total_stays_and_no_line_comes_twice():
-    """Where resets take steps."""
+def test_the_total_is_constant_and_each_line_appears_once():
+    """Resets of this vector environment take steps."""
     env = gymnasium.make_vec("CartPole-v1", num_envs=4)
     rollouts = rl.RolloutDataset(
         env, 64, passes=2, rounds_per_epoch=2, batch_size=256, seed=0
@@ -226,7 +226,7 @@ def test_numbers_out_of_range_are_refused():
         Progress(seconds=0.0)
 
 
-def test_fit_shows_it_unless_told_otherwise(
+def test_fit_shows_progress_unless_verbose_is_0(
     agent, rollouts, capsys, monkeypatch
 ):
     # Of the one that `fit` makes. A slow machine would be told of each round.

@@ -70,7 +70,9 @@ def fit(agent, rollouts, *callbacks, epochs=1):
     agent.fit(rollouts, epochs=epochs, callbacks=list(callbacks), verbose=0)
 
 
-def test_a_video_comes_every_so_many_steps(agent, rollouts, tmp_path):
+def test_a_video_is_recorded_every_given_number_of_steps(
+    agent, rollouts, tmp_path
+):
     logs = tmp_path / "logs"
     video = RecordVideo(Drawn, tmp_path / "videos", every=100, log_dir=logs)
     # Epochs of 64 steps: 100 and 200 lie in the second and the fourth.
@@ -103,7 +105,7 @@ def test_frames_are_those_of_the_episodes(agent, rollouts, tmp_path):
     assert shades(tmp_path / "step-00000128.gif") == once * 2
 
 
-def test_nothing_is_drawn_from_the_agent(reused, tmp_path):
+def test_recording_leaves_the_random_state_of_the_agent(reused, tmp_path):
     drawn, weights = [], []
     videos = [
         RecordVideo(Drawn, tmp_path),
@@ -160,15 +162,15 @@ def test_mp4(agent, rollouts, tmp_path):
     np.testing.assert_allclose(means, [0, 40, 80, 120, 160], atol=4)
 
 
-def test_what_is_missing_is_said_at_once(monkeypatch, tmp_path):
-    for missing in ("imageio", "imageio_ffmpeg"):
-        with monkeypatch.context() as patch:
-            patch.setitem(sys.modules, missing, None)
-            with pytest.raises(ImportError, match="pip install imageio"):
-                RecordVideo(Drawn, tmp_path, format="mp4")
+@pytest.mark.parametrize("missing", ["imageio", "imageio_ffmpeg"])
+def test_missing_packages_raise_at_construction(monkeypatch, tmp_path, missing):
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, missing, None)
+        with pytest.raises(ImportError, match="pip install imageio"):
+            RecordVideo(Drawn, tmp_path, format="mp4")
 
 
-def test_what_mujoco_cannot_draw_is_refused_before_training(
+def test_mujoco_beside_tensorflow_is_refused_before_training(
     agent, rollouts, tmp_path, monkeypatch
 ):
     class Robot(Drawn):
@@ -182,8 +184,9 @@ def test_what_mujoco_cannot_draw_is_refused_before_training(
     assert agent.env_steps == 0
 
 
-def test_what_cannot_be_is_refused_at_once(tmp_path):
-    for arguments, expected, received in (
+@pytest.mark.parametrize(
+    ("arguments", "expected", "received"),
+    [
         ({"every": 0}, "`every`", "every=0"),
         ({"episodes": 0}, "`episodes`", "episodes=0"),
         ({"max_steps": 1.5}, "`max_steps`", "max_steps=1.5"),
@@ -199,12 +202,18 @@ def test_what_cannot_be_is_refused_at_once(tmp_path):
             "render_mode='rgb_array'",
             "render_mode=None",
         ),
-    ):
-        with raises(expected, received):
-            RecordVideo(**{"env": Drawn, "directory": tmp_path, **arguments})
+    ],
+)
+def test_invalid_arguments_are_refused_at_construction(
+    tmp_path, arguments, expected, received
+):
+    with raises(expected, received):
+        RecordVideo(**{"env": Drawn, "directory": tmp_path, **arguments})
 
 
-def test_what_cannot_be_played_is_refused(agent, rollouts, tmp_path):
+def test_unplayable_environments_and_models_are_refused(
+    agent, rollouts, tmp_path
+):
     class Grey(Drawn):
         def render(self):
             return super().render()[..., 0]

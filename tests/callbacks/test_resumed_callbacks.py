@@ -98,7 +98,7 @@ def killed(folder, *callbacks, rounds, by=lose_power):
 def stock_callbacks(folder):
     """Makes callbacks of eight classes, two of some of them.
 
-    What they watch goes to and fro, so that all that they count matters.
+    The monitored values rise and fall, so that all counters matter.
     """
     return [
         CALLBACKS.TerminateOnNaN(),
@@ -128,7 +128,7 @@ def stock_callbacks(folder):
 
 
 def left_by(callbacks, folder):
-    """Returns what callbacks have come to, and what is in their files."""
+    """Returns the attributes of callbacks, and the contents of their files."""
     return {
         "counted": [
             {
@@ -179,7 +179,7 @@ def whole(tmp_path_factory):
 
 
 class TestStock:
-    def test_they_have_something_to_lose(self, whole):
+    def test_the_callbacks_have_state_that_a_restart_would_lose(self, whole):
         """A run that was killed could otherwise not tell."""
         outcome, left = whole
         # The second `EarlyStopping` has.
@@ -203,7 +203,9 @@ class TestStock:
             pytest.param(3, interrupt, marks=pytest.mark.slow),
         ],
     )
-    def test_all_is_that_of_the_whole_run(self, rounds, by, whole, tmp_path):
+    def test_a_resumed_run_equals_the_whole_run(
+        self, rounds, by, whole, tmp_path
+    ):
         with pytest.raises((RuntimeError, KeyboardInterrupt)):
             trained(tmp_path, Hook(rounds, by))
         for part, expected in zip(trained(tmp_path), whole, strict=True):
@@ -224,7 +226,7 @@ class TestStock:
         }
         assert found - none - known == {"ProgbarLogger"}
 
-    def test_what_is_kept_is_there(self):
+    def test_the_saved_attributes_of_keras_callbacks_exist(self):
         """Names that are not public may be others in a later version."""
         home = {"keras": CALLBACKS}
         if importlib.util.find_spec("wandb") is not None:
@@ -263,7 +265,7 @@ class TestTables:
         assert epochs_of(path) == ["epoch", "0", "1", "2"]
 
     def test_columns_are_those_of_the_first_epoch(self, tmp_path):
-        """Of which the next one has not all, or more."""
+        """Later epochs log fewer keys, or more."""
 
         class Extra(CALLBACKS.Callback):
             def on_epoch_end(self, epoch, logs=None):
@@ -290,7 +292,7 @@ def test_backups_of_keras_are_refused(tmp_path):
 class TestOwn:
     def test_each_of_a_class_has_its_own_state(self, tmp_path):
         class Own(CALLBACKS.EarlyStopping):
-            """What it derives from keeps its own state too."""
+            """The base class has a state of its own too."""
 
             def __init__(self, step):
                 super().__init__("loss", patience=9, min_delta=1e9)
@@ -311,7 +313,9 @@ class TestOwn:
         fit(tmp_path, *again, epochs=4)
         assert [(each.count, each.wait) for each in again] == [(4, 3), (40, 3)]
 
-    def test_what_is_no_plain_data_is_refused_by_name(self, tmp_path):
+    def test_a_state_that_is_no_plain_data_is_refused_with_its_callback(
+        self, tmp_path
+    ):
         class Own(CALLBACKS.Callback):
             def get_state(self):
                 return {"agent": self.model}
@@ -348,7 +352,7 @@ class TestOurs:
             np.testing.assert_equal(again[2][key], whole[2][key])
 
     def test_videos_that_were_due(self, tmp_path, monkeypatch):
-        """In the round after which the run was killed."""
+        """The videos were due in the round before the run was killed."""
         films = []
         monkeypatch.setattr(
             rl.callbacks.RecordVideo,

@@ -46,7 +46,9 @@ def test_logs_of_the_round_reach_every_callback(agent, rollouts):
     assert [logs["env_steps"] for logs in recorder.seen] == [64, 128]
 
 
-def test_fit_collects_by_itself(agent, rollouts, monkeypatch):
+def test_fit_collects_once_beside_a_rollout_refresh(
+    agent, rollouts, monkeypatch
+):
     rounds = rounds_of(rollouts, monkeypatch)
     recorder = Recorder()
     callbacks = [recorder, RolloutRefresh(rollouts)]

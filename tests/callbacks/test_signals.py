@@ -12,7 +12,7 @@ NUMBERS = [signal.SIGINT, signal.SIGTERM]
 
 @pytest.fixture
 def handled():
-    """Handlers of somebody else, who writes down what came."""
+    """The user's handlers, which note the signals that they receive."""
     came = []
     before = {
         number: signal.signal(number, lambda number, _: came.append(number))
@@ -23,17 +23,17 @@ def handled():
         signal.signal(number, handler)
 
 
-def test_the_first_is_noted_the_second_is_not(handled):
-    for number in NUMBERS:
-        handled.clear()
-        with (stop := StopSignal()).noticed():
-            signal.raise_signal(number)
-            assert stop.received == number
-            assert handled == []
-            signal.raise_signal(number)
-        assert handled == [number]
+@pytest.mark.parametrize("number", NUMBERS)
+def test_the_first_is_noted_the_second_is_not(handled, number):
+    handled.clear()
+    with (stop := StopSignal()).noticed():
         signal.raise_signal(number)
-        assert handled == [number, number]
+        assert stop.received == number
+        assert handled == []
+        signal.raise_signal(number)
+    assert handled == [number]
+    signal.raise_signal(number)
+    assert handled == [number, number]
 
 
 def test_how_it_ends():
@@ -48,7 +48,7 @@ def test_how_it_ends():
     assert ended.value.code == 143
 
 
-def test_what_was_noted_is_forgotten_by_the_next(handled):
+def test_a_new_wait_forgets_earlier_signals(handled):
     stop = StopSignal()
 
     def fail():

@@ -1,4 +1,4 @@
-"""Keras' own callbacks do on an agent what they do on any model."""
+"""Keras' own callbacks have the same effect on an agent as on any model."""
 
 import keras
 import numpy as np

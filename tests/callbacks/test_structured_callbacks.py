@@ -1,4 +1,4 @@
-"""Callbacks of agents that remember, and of what is no single array."""
+"""Callbacks with recurrent agents, and with trees of arrays."""
 
 import gymnasium as gym
 import keras

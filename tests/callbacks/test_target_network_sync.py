@@ -1,4 +1,4 @@
-"""When targets move, which network follows which, and what of it."""
+"""The times of target updates, the pairs of networks, and their values."""
 
 import gymnasium
 import keras
@@ -68,7 +68,7 @@ class Counted(Counter):
 
 
 class Paired(TwoTargets):
-    """Says itself what follows what: a chain."""
+    """Defines the pairs of networks itself: a chain."""
 
     @property
     def target_pairs(self):
@@ -93,7 +93,7 @@ def value(network):
 
 
 def followed(updates, tau=1.0, every=1, start=0.0):
-    """What a target is when its source counts the updates."""
+    """The value of a target when its source counts the updates."""
     for update in updates:
         if update % every == 0:
             start = tau * update + (1.0 - tau) * start
@@ -166,7 +166,7 @@ def test_in_the_rounds_of_an_agent(jit_compile):
 # What is counted.
 
 
-def test_what_the_optimizer_leaves_out_is_no_update():
+def test_updates_that_the_optimizer_skips_are_not_counted():
     # Accumulated gradients are one update.
     optimizer = keras.optimizers.SGD(1.0, gradient_accumulation_steps=2)
     model = compiled(Counter(), optimizer)
@@ -218,7 +218,7 @@ def test_the_first_fit_begins_with_a_copy():
 # Several fits.
 
 
-def test_nothing_is_traced_again():
+def test_a_second_fit_traces_nothing():
     model = compiled(Counter(), **MODES["graph"])
     TRACES.clear()
     for callbacks in (
@@ -294,11 +294,13 @@ def test_saving_is_as_without_it(tmp_path):
 # Which network follows which.
 
 
-def test_networks_by_name():
-    for arguments in ({"target": "target"}, {"source": "network"}):
-        model = compiled(Counter())
-        fit(model, TargetNetworkSync(every=3, **arguments))
-        assert value(model.target) == 3, arguments
+@pytest.mark.parametrize(
+    "arguments", [{"target": "target"}, {"source": "network"}]
+)
+def test_networks_by_name(arguments):
+    model = compiled(Counter())
+    fit(model, TargetNetworkSync(every=3, **arguments))
+    assert value(model.target) == 3, arguments
 
 
 def test_pairs_of_the_model():

@@ -95,7 +95,7 @@ def test_evaluations_and_other_keys_have_their_places(agent, tmp_path):
     }
 
 
-def test_what_is_not_finite_is_left_out(agent, tmp_path):
+def test_non_finite_values_are_left_out(agent, tmp_path):
     agent.env_steps = 1234
     for value in (np.nan, -np.inf):
         logs = {"episode_return": value, "loss": 1.0}
@@ -137,7 +137,7 @@ def test_deviation_of_a_gaussian_policy(tmp_path):
     assert action.histogram_value.num == 32
 
 
-def test_a_second_fit_goes_on(agent, rollouts, tmp_path):
+def test_a_second_fit_continues_the_curves(agent, rollouts, tmp_path):
     callback = TensorBoard(logs := tmp_path / "logs")
     fit(agent, rollouts, logs, epochs=2, callback=callback)
     fit(agent, rollouts, logs, epochs=1, callback=callback)

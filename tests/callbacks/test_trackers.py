@@ -1,4 +1,4 @@
-"""What experiment trackers are told, and what they have of it afterwards.
+"""The values that experiment trackers receive, and their files afterwards.
 
 Weights & Biases and MLflow write to a folder of the test, with no server.
 """
@@ -15,7 +15,7 @@ from support.trainings import fit_plain_critic
 
 
 class Told:
-    """A tracker that keeps what it is told."""
+    """A tracker that keeps the values that it receives."""
 
     def __init__(self):
         self.rows = []
@@ -36,7 +36,7 @@ def fit(agent, rollouts, tracker, **kwargs):
     ).history
 
 
-def test_it_is_told_what_tensorboard_writes(
+def test_a_tracker_gets_the_values_that_tensorboard_writes(
     agent, rollouts, episodes, told, tmp_path
 ):
     callbacks = [TensorBoard(tmp_path), Tracker(told.log)]
@@ -53,7 +53,7 @@ def test_it_is_told_what_tensorboard_writes(
     assert [step for step, _ in found["eval/mean_reward"]] == [128]
 
 
-def test_settings_are_told_once(agent, rollouts, told):
+def test_settings_are_sent_once(agent, rollouts, told):
     tracker = Tracker(told.log, told.settings.append)
     fit(agent, rollouts, tracker)
     fit(agent, rollouts, tracker)
@@ -66,7 +66,7 @@ def test_settings_are_told_once(agent, rollouts, told):
     assert [step for step, _ in told.rows] == [64 * i for i in range(1, 7)]
 
 
-def test_a_plain_keras_model_is_told_of_too(agent, rollouts, told):
+def test_a_plain_keras_model_is_tracked_too(agent, rollouts, told):
     fit_plain_critic(agent, rollouts, Tracker(told.log))
     assert [step for step, _ in told.rows] == [64, 128]
     for arguments in ((None,), ("run",), (print, {})):

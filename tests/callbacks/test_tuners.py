@@ -30,7 +30,7 @@ def test_evaluations_are_reported_over_environment_steps(
     assert trial.reports == [(128, scores[0]), (256, scores[1])]
 
 
-def test_whole_episodes_count_as_the_most_they_may_have():
+def test_pruning_counts_the_maximum_steps_of_whole_episodes():
     agent = rl.REINFORCE.for_env("CartPole-v1", hidden=(8,), seed=0)
     agent.compile(run_eagerly=True)
     rollouts = rl.RolloutDataset("CartPole-v1", 100, passes=1, seed=0)
@@ -83,7 +83,7 @@ def test_a_pruned_trial_ends_the_fit(agent, rollouts, episodes):
     assert agent.env_steps == 128
 
 
-def test_what_is_not_a_number_is_not_reported():
+def test_non_finite_returns_are_not_reported():
     trial = Trial()
     pruning = OptunaPruning(trial, monitor="episode_return")
     pruning.on_epoch_end(0, {"episode_return": np.nan, "env_steps": 8})

@@ -55,7 +55,7 @@ def refused(capsys):
 
 @pytest.fixture
 def asked(monkeypatch):
-    """What trainings are asked for, none of which takes place."""
+    """The requested trainings, none of which takes place."""
     trainings = []
 
     def record(preset, folder, **options):

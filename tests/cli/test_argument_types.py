@@ -1,4 +1,4 @@
-"""What is typed becomes numbers and settings, and changes a preset."""
+"""Arguments of the command become numbers and settings of a preset."""
 
 import argparse
 
@@ -11,7 +11,7 @@ from keras_rl2.cli.train import asked_settings
 from keras_rl2.presets import Preset
 
 
-def test_whole_numbers():
+def test_whole_numbers_take_exponents_and_suffixes():
     for text, number in (
         ("0", 0),
         ("1e6", 1_000_000),

@@ -34,7 +34,7 @@ def weights_of(path):
 
 
 def evaluated(agent):
-    """What 20 episodes give, as the command plays them."""
+    """The result of 20 episodes, as the command plays them."""
     return agent.evaluate("CartPole-v1", episodes=20, num_envs=20, seed=0)
 
 
@@ -71,7 +71,7 @@ def test_evaluations_come_every_so_many_steps(tmp_path, capsys):
     assert [event.step for event in shown] == steps
 
 
-def test_the_best_is_what_its_score_says(trained):
+def test_the_best_agent_repeats_its_score(trained):
     score = score_of(trained)
     agent = rl.load(trained / "best.keras")
     assert agent.env_steps == score["env_steps"]

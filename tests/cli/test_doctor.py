@@ -64,7 +64,7 @@ class Wrong(Walk):
 
 @pytest.fixture
 def doctor(capsys):
-    """Registers an environment, and returns what is found out about it."""
+    """Registers an environment, and returns the report about it."""
     gymnasium_id = "Patient-v0"
 
     def run(kind=Walk, max_steps=50):
@@ -168,24 +168,27 @@ def classes_for(action):
     return names
 
 
-def test_algorithms_are_those_of_the_action_space():
-    for action in (
+@pytest.mark.parametrize(
+    "action",
+    [
         spaces.Discrete(3),
         spaces.MultiBinary(3),
         spaces.MultiDiscrete([2, 3]),
         spaces.Box(-1, 1, (2,)),
         spaces.Box(-np.inf, np.inf, (2,)),
-    ):
-        env = as_vector_env(AnySpaceEnv(spaces.Box(-1, 1, (3,)), action))
-        finding, *_ = _spaces(env)
-        names = classes_for(action)
-        assert f": {', '.join(names)}; with" in finding.text, action
-        with_memory = [
-            name
-            for name in names
-            if getattr(rl, name).for_action_space(action).takes_memory
-        ]
-        assert f"with a memory {', '.join(with_memory)}" in finding.text, action
+    ],
+)
+def test_algorithms_are_those_of_the_action_space(action):
+    env = as_vector_env(AnySpaceEnv(spaces.Box(-1, 1, (3,)), action))
+    finding, *_ = _spaces(env)
+    names = classes_for(action)
+    assert f": {', '.join(names)}; with" in finding.text, action
+    with_memory = [
+        name
+        for name in names
+        if getattr(rl, name).for_action_space(action).takes_memory
+    ]
+    assert f"with a memory {', '.join(with_memory)}" in finding.text, action
 
 
 def test_a_mask_that_agents_do_not_see_is_pointed_to(capsys):
@@ -194,7 +197,7 @@ def test_a_mask_that_agents_do_not_see_is_pointed_to(capsys):
 
 
 def test_the_reading_of_an_image_is_named(doctor):
-    """Where the channels may be first or last."""
+    """The channels of the image may be first or last."""
 
     class Grid(AnySpaceEnv):
         def __init__(self):

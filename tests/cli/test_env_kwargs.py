@@ -39,7 +39,7 @@ def test_evaluate_and_record_know_them(folder, tmp_path, capsys):
     assert capsys.readouterr().out.endswith("return -1.0\n")
 
 
-def test_a_run_folder_adds_up_what_it_knows(tmp_path):
+def test_a_run_folder_merges_env_kwargs_of_preset_and_command(tmp_path):
     folder = RunFolder(tmp_path)
 
     def found(env=None, **env_kwargs):
@@ -57,14 +57,14 @@ def test_a_run_folder_adds_up_what_it_knows(tmp_path):
     assert found() == ("A-v0", {})
 
 
-def test_a_training_does_not_go_on_with_others(folder, refused):
+def test_a_resumed_training_refuses_other_env_kwargs(folder, refused):
     logdir = ["--logdir", folder.parents[1]]
     command = ["train", "reinforce", "CartPole-v1", "--resume", *logdir]
     line = refused(*command, *SUTTON)
     assert "--env-kwargs does not go with --resume" in line
 
 
-def test_doctor_looks_at_what_training_sees(capsys):
+def test_doctor_applies_the_env_kwargs(capsys):
     assert main(["doctor", "CartPole-v1", *SUTTON]) == 0
     rewards = capsys.readouterr().out
     assert " -1 to -0, " in rewards

@@ -10,9 +10,9 @@ from keras_rl2.cli.main import main
 TRAIN = ("train", "ppo", "CartPole-v1")
 
 
-def test_a_mistake_is_told_in_one_line(refused, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for arguments, said in (
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
         ([], "COMMAND"),
         (["trian"], "'train'"),
         (["train", "ppo"], "ENV"),
@@ -33,10 +33,15 @@ def test_a_mistake_is_told_in_one_line(refused, tmp_path, monkeypatch):
         (["evaluate", "."], "holds no agent.keras"),
         (["export", "nowhere", "--format", "onnx"], "nowhere"),
         (["plot", "."], "no progress.csv"),
-    ):
-        assert said in refused(*arguments), arguments
-        # And leaves nothing behind.
-        assert list(tmp_path.iterdir()) == [], arguments
+    ],
+)
+def test_a_mistake_is_reported_in_one_line(
+    refused, tmp_path, monkeypatch, arguments, said
+):
+    monkeypatch.chdir(tmp_path)
+    assert said in refused(*arguments), arguments
+    # And leaves nothing behind.
+    assert list(tmp_path.iterdir()) == [], arguments
 
 
 def test_a_missing_extra_is_named(refused, monkeypatch):
@@ -78,7 +83,9 @@ class TestSavedAgents:
         assert "Expected a saved agent of keras_rl2" in line
         assert "Sequential" in line
 
-    def test_an_environment_that_nobody_named(self, run_folder, refused):
+    def test_a_folder_without_an_environment_requires_env(
+        self, run_folder, refused
+    ):
         (run_folder / "preset.json").write_text("{")
         assert "preset.json: not JSON" in refused("evaluate", run_folder)
         (run_folder / "preset.json").unlink()
@@ -98,7 +105,7 @@ def test_an_ending_that_does_not_fit(trained, refused):
     assert "'.onnx'" in refused("export", trained, *options)
 
 
-def test_the_end_of_a_training_is_told_with_its_notes():
+def test_the_error_of_a_training_is_printed_with_its_notes():
     error = FloatingPointError("Expected finite gradients.")
     error.add_note("The last finite checkpoint is runs/7")
     assert is_expected(error)

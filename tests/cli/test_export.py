@@ -1,4 +1,4 @@
-"""What `keras-rl2 export` writes acts as the agent does."""
+"""A file that `keras-rl2 export` writes acts as the agent does."""
 
 import dataclasses
 import re
@@ -32,7 +32,7 @@ NAMES = {
         ),
     ],
 )
-def test_it_is_written_beside_the_agent(run_folder, form, capsys):
+def test_an_export_is_written_beside_the_agent(run_folder, form, capsys):
     path = run_folder / NAMES[form]
     assert main(["export", str(run_folder), "--format", form]) == 0
     printed = capsys.readouterr().out
@@ -87,8 +87,9 @@ def test_stochastic_files_take_noise(run_folder, form, capsys):
     assert manifest["noise"] == [{"kind": "gumbel", "size": 2}]
 
 
-def test_invalid_options_are_refused(run_folder, refused):
-    for options, message in (
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
         ([], "required: --format"),
         (
             ["--format", "onnx", "--quantize", "int8"],
@@ -98,9 +99,11 @@ def test_invalid_options_are_refused(run_folder, refused):
             ["--format", "onnx", "--check", "--env", "Nowhere-v0"],
             "`Nowhere` doesn't exist",
         ),
-    ):
-        assert message in refused("export", run_folder, *options)
-        assert not list(run_folder.glob("policy*"))
+    ],
+)
+def test_invalid_options_are_refused(run_folder, refused, options, message):
+    assert message in refused("export", run_folder, *options)
+    assert not list(run_folder.glob("policy*"))
 
 
 def test_the_options_are_those_of_the_formats():

@@ -29,7 +29,7 @@ def test_interquartile_mean():
 
 class TestBootstrapInterval:
     def test_by_hand(self):
-        """Of two seeds, a resample's mean is 0, 0.5 or 1: 1/4, 1/2, 1/4."""
+        """A resample of two seeds has the mean 0, 0.5 or 1: 1/4, 1/2, 1/4."""
         values = np.array([[0.0], [1.0]])
         low, high = bootstrap_interval(values)
         assert (low.item(), high.item()) == (0.0, 1.0)

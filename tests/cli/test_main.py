@@ -26,7 +26,7 @@ COMMANDS = (
 @pytest.mark.parametrize(
     "arguments", [["--help"], ["train", "--help"], ["presets"]]
 )
-def test_nothing_heavy_is_imported_for_it(arguments, tmp_path):
+def test_help_and_presets_import_no_heavy_package(arguments, tmp_path):
     code = (
         "import sys; from keras_rl2.cli.main import main;"
         f"main({arguments});"
@@ -35,12 +35,12 @@ def test_nothing_heavy_is_imported_for_it(arguments, tmp_path):
     assert printed_by(code, tmp_path) == "[]"
 
 
-def test_every_command_explains_itself(capsys):
-    for command in COMMANDS:
-        assert main([command, "--help"]) == 0
-        printed = capsys.readouterr().out
-        assert printed.startswith(f"usage: keras-rl2 {command}")
-        assert "--debug" in printed
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(capsys, command):
+    assert main([command, "--help"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"usage: keras-rl2 {command}")
+    assert "--debug" in printed
 
 
 def test_the_version_is_known(capsys):

@@ -76,7 +76,7 @@ def test_environments_and_recorded_data_have_panels(runs, tmp_path, capsys):
     assert drawn.count(">Pendulum-v1<") == 1
 
 
-def test_trainings_of_one_kind_are_told_apart(runs, tmp_path):
+def test_trainings_of_one_algorithm_have_distinct_labels(runs, tmp_path):
     other = tmp_path / "other" / "PPO-CartPole-v1"
     write(other / "seed-0", [1.0], "PPO")
     picture = tmp_path / "curves.svg"

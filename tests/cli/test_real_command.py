@@ -1,7 +1,7 @@
-"""The command as typed, in a process of its own: what it prints and writes.
+"""The output and the files of the command, in a process of its own.
 
-Each of them imports TensorFlow. What the subcommands do is also tested within
-the process of the tests, in the default layer.
+Each process imports TensorFlow. The default tests run the subcommands within
+the process of the tests.
 """
 
 import subprocess

@@ -157,7 +157,7 @@ def test_a_training_is_not_written_over(run_folder, refused, asked):
 
 @pytest.mark.usefixtures("eagerly")
 class TestResume:
-    def test_goes_on_to_the_total_steps(self, run_folder):
+    def test_a_resumed_training_ends_at_the_total_steps(self, run_folder):
         first = rows_of(run_folder)
         logdir = run_folder.parents[1]
         more = ["--resume", "--steps", "4000", "--evaluate", "0"]
@@ -197,7 +197,7 @@ class TestResume:
 
 
 @pytest.mark.slow
-def test_ctrl_c_saves_what_there_is(tmp_path):
+def test_ctrl_c_saves_the_agent(tmp_path):
     process = subprocess.Popen(
         [
             *(sys.executable, "-u", "-m", "keras_rl2.cli"),

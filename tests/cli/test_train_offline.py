@@ -29,7 +29,7 @@ def train(logdir, *options, algorithm="cql", env="CartPole-v1"):
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_it_trains_in_updates_and_is_gone_on_with(data, tmp_path, capsys):
+def test_an_offline_training_counts_updates_and_resumes(data, tmp_path, capsys):
     options = ["--data", data, "--updates", 6, "--evaluate", 4]
     options += ["--set", *SMALL]
     assert train(tmp_path, *options, algorithm="bc") == 0
@@ -100,7 +100,7 @@ def test_invalid_options_are_refused(data, tmp_path, refused, asked):
     assert not asked
 
 
-def test_an_invalid_dataset_leaves_a_training_as_it_was(
+def test_an_invalid_dataset_leaves_a_training_unchanged(
     data, tmp_path, refused
 ):
     folder = tmp_path / "runs" / "CQL-CartPole-v1" / "seed-0"

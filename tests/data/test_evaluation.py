@@ -1,4 +1,4 @@
-"""Evaluation plays what was asked for, and counts nothing else."""
+"""Evaluation plays the requested episodes, and counts no others."""
 
 import warnings
 
@@ -18,12 +18,12 @@ PPO = AGENTS["PPO"]
 
 
 def counted_return(index, episode, length):
-    """Returns what `CountingEnv` gives for one episode."""
+    """Returns the return of one episode of `CountingEnv`."""
     steps = np.arange(1, length + 1)
     return float(np.sum(100.0 * index + 10.0 * episode + steps))
 
 
-def test_as_many_episodes_as_asked_for():
+def test_evaluation_plays_the_requested_number_of_episodes():
     agent = make_agent(PPO, CountingEnv())
 
     def make():
@@ -100,17 +100,25 @@ def test_evaluation_can_be_stochastic_and_is_seeded():
     assert drawn[0]["episode_return"] != greedy["episode_return"]
 
 
-def test_evaluation_of_one_dataset_follows_the_agent():
+def test_a_reused_dataset_evaluates_the_present_weights():
     env = make_env("act_box")
     agent = make_agent(PPO, env)
-    episodes = rl.EvaluationDataset(make_env("act_box"), 2, seed=0)
+
+    def make():
+        return rl.EvaluationDataset(make_env("act_box"), 2, seed=0)
+
+    episodes = make()
     before = agent.evaluate(episodes)
+    # The episodes repeat: only the weights can change the result.
+    assert agent.evaluate(episodes) == before
     for variable in agent.actor.trainable_variables:
         variable.assign(variable + 1.0)
-    assert agent.evaluate(episodes) != before
+    after = agent.evaluate(episodes)
+    assert after["episode_return"] != before["episode_return"]
+    assert after == agent.evaluate(make())
 
 
-def test_episodes_that_do_not_end_are_told_of(monkeypatch):
+def test_episodes_that_do_not_end_warn(monkeypatch):
     monkeypatch.setattr("keras_rl2.data.evaluation._MANY_STEPS", 20)
     agent = make_agent(PPO, CountingEnv())
     with pytest.warns(UserWarning, match="No episode of .* in 20 steps"):

@@ -136,13 +136,13 @@ def test_actions_come_from_the_last_weights(way, trained, monkeypatch):
 
 
 def stateless_action(agent, weights, observation, noise):
-    """Returns what the policy does with other weights than the agent's."""
+    """Returns the action of the policy with weights other than the agent's."""
     mapping = list(zip(agent.acting_variables, weights, strict=True))
     with keras.StatelessScope(state_mapping=mapping):
         return agent.sample_action(observation, noise).numpy()
 
 
-def test_nothing_is_read_ahead_of_a_refresh():
+def test_no_minibatch_is_read_ahead_of_a_refresh():
     env = make_env()
     agent = make_agent(PPO, env)
     rollouts = make_rollouts(env)
@@ -158,7 +158,7 @@ def test_nothing_is_read_ahead_of_a_refresh():
         next(iterator)
 
 
-def test_a_second_fit_drops_what_the_first_left():
+def test_a_second_fit_drops_the_unused_round_of_the_first():
     """A round that was collected but not used is stale for the next `fit`."""
     env = make_env()
     agent = make_eager_agent(PPO, env)

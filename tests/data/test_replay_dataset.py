@@ -34,7 +34,7 @@ def greedy_agent(env, seed=0):
 
 
 def stored(replay, key):
-    """Returns what has been stored so far `[steps, envs, ...]`."""
+    """Returns the stored steps so far `[steps, envs, ...]`."""
     rows = replay.buffer.steps // replay.env.num_envs
     return replay.buffer.get_state()[key][:rows]
 
@@ -42,22 +42,26 @@ def stored(replay, key):
 # Numbers.
 
 
-def test_numbers_are_the_algorithms_unless_given():
-    for case, batch_size, updates in ((DQN, 64, 33), (SAC, 256, 66)):
-        env = make_env(case.pair, num_envs=3)
-        agent = make_eager_agent(case, env)
-        replay = rl.ReplayDataset(env, capacity=3000)
-        # 64, and the next multiple.
-        assert replay.steps_per_round == 66
-        assert replay.rounds_per_epoch == 15
-        replay.bind(agent)
-        assert replay.batch_size == batch_size
-        assert replay.updates_per_round == updates
-        assert replay.steps_per_epoch == 15 * updates
-        assert replay.buffer.capacity == 3000
-        small = rl.ReplayDataset(env, capacity=30, warm_up=0)
-        small.bind(agent)
-        assert small.batch_size == 30
+@pytest.mark.parametrize(
+    ("case", "batch_size", "updates"), [(DQN, 64, 33), (SAC, 256, 66)]
+)
+def test_the_algorithm_chooses_batch_size_and_updates(
+    case, batch_size, updates
+):
+    env = make_env(case.pair, num_envs=3)
+    agent = make_eager_agent(case, env)
+    replay = rl.ReplayDataset(env, capacity=3000)
+    # 64, and the next multiple.
+    assert replay.steps_per_round == 66
+    assert replay.rounds_per_epoch == 15
+    replay.bind(agent)
+    assert replay.batch_size == batch_size
+    assert replay.updates_per_round == updates
+    assert replay.steps_per_epoch == 15 * updates
+    assert replay.buffer.capacity == 3000
+    small = rl.ReplayDataset(env, capacity=30, warm_up=0)
+    small.bind(agent)
+    assert small.batch_size == 30
 
 
 def test_settings_of_replay():
@@ -208,7 +212,7 @@ def test_a_trained_agent_warms_up_with_its_own_policy():
 
 
 class RecordedEnv(CountingEnv):
-    """Writes down what truly happens in it."""
+    """Records its own steps."""
 
     def __init__(self, index, truth):
         super().__init__(index)
@@ -237,7 +241,7 @@ class RecordedEnv(CountingEnv):
 
 
 def recorded(mode, num_envs=3):
-    """Makes environments, and the list of what happened in each of them."""
+    """Makes environments, and the list of the steps of each."""
     truth = [[] for _ in range(num_envs)]
     env = vector_envs.sync(lambda i: RecordedEnv(i, truth[i]), mode, num_envs)
     return env, truth
@@ -293,7 +297,7 @@ def test_asking_before_a_refresh_is_an_error():
         next(iterator)
 
 
-def test_another_agent_goes_on_with_what_is_stored():
+def test_another_agent_continues_with_the_stored_steps():
     env = make_env("act_discrete")
     replay = make_replay(env, warm_up=16)
     one, two = (greedy_agent(env, seed) for seed in (0, 1))

@@ -1,4 +1,4 @@
-"""The dataset of rounds, apart from what is strictly on-policy."""
+"""`RolloutDataset`; `test_on_policy.py` tests the age of its weights."""
 
 import gc
 import weakref
@@ -153,7 +153,7 @@ def choosing():
     return Choosing.for_env("CartPole-v1", hidden=(4,), seed=0)
 
 
-def test_what_is_not_given_is_the_algorithms_own(choosing):
+def test_the_algorithm_chooses_missing_arguments(choosing):
     names = ("horizon", "passes", "batch_size", "scale_rewards")
     for num_envs, given, expected in (
         (1, {}, (64, 3, 16, True)),
@@ -194,12 +194,12 @@ def test_settings_are_unknown_before_an_agent_is_bound():
         rl.RolloutDataset("CartPole-v1", batch_size="all")
 
 
-def test_pictures_are_passed_over_less_often():
-    for shape, passes in (((8, 8, 3), 4), ((3,), 10)):
-        space = gymnasium.spaces.Dict(
-            {"seen": gymnasium.spaces.Box(0, 255, shape, "uint8")}
-        )
-        assert rl.PPO.own_rollout(space).passes == passes
+@pytest.mark.parametrize(("shape", "passes"), [((8, 8, 3), 4), ((3,), 10)])
+def test_pictures_are_passed_over_less_often(shape, passes):
+    space = gymnasium.spaces.Dict(
+        {"seen": gymnasium.spaces.Box(0, 255, shape, "uint8")}
+    )
+    assert rl.PPO.own_rollout(space).passes == passes
 
 
 def test_another_agent_has_rounds_of_its_own(choosing):
@@ -226,21 +226,23 @@ def test_rounds_of_an_agent_hold_whole_sequences(choosing):
     assert rollouts.batch_size == 96
 
 
-def test_arguments_and_wrappers_of_environments():
-    for make in (rl.RolloutDataset, rl.ReplayDataset, rl.EvaluationDataset):
-        env = make(
-            "Pendulum-v1",
-            num_envs=2,
-            env_kwargs={"g": 1.5},
-            wrappers=[gymnasium.wrappers.ClipAction],
-        ).env
-        assert env.num_envs == 2
-        for each in env.env.envs:
-            assert each.unwrapped.g == 1.5
-            assert isinstance(each, gymnasium.wrappers.ClipAction)
+@pytest.mark.parametrize(
+    "make", [rl.RolloutDataset, rl.ReplayDataset, rl.EvaluationDataset]
+)
+def test_arguments_and_wrappers_of_environments(make):
+    env = make(
+        "Pendulum-v1",
+        num_envs=2,
+        env_kwargs={"g": 1.5},
+        wrappers=[gymnasium.wrappers.ClipAction],
+    ).env
+    assert env.num_envs == 2
+    for each in env.env.envs:
+        assert each.unwrapped.g == 1.5
+        assert isinstance(each, gymnasium.wrappers.ClipAction)
 
 
-def test_a_refused_agent_leaves_a_dataset_as_it_was():
+def test_a_refused_agent_leaves_the_dataset_unchanged():
     rollouts = rl.RolloutDataset("CartPole-v1", num_envs=2, seed=0)
     agent = rl.PPO.for_env(rollouts.env, hidden=(4,), seed=0)
     rollouts.bind(agent)

@@ -53,7 +53,7 @@ def test_runs_repeat_bit_for_bit():
     assert_equal_weights(*agents)
 
 
-def test_a_state_goes_on_with_what_is_under_way():
+def test_a_restored_state_continues_the_rounds_under_way():
     one, replay = made(rl.LocalWorkers(1), rounds_per_epoch=1)
     one.fit(replay, epochs=3, verbose=0)
     state = replay.get_state()
@@ -78,6 +78,6 @@ def test_a_state_goes_on_with_what_is_under_way():
     assert_equal_weights(one, other)
 
 
-def test_rounds_ahead_that_cannot_be():
+def test_a_negative_rounds_ahead_is_refused():
     with pytest.raises(ValueError, match="Expected `rounds_ahead`"):
         made(rl.LocalWorkers(2), rounds_ahead=-1)

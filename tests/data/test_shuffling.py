@@ -1,6 +1,7 @@
 """Rows are dealt out whole, once in each pass, in an order of its own."""
 
 import numpy as np
+import pytest
 
 from keras_rl2.data.rollouts import shuffled_rows
 
@@ -15,19 +16,19 @@ def dealt(valid, seed=0):
     return rows, weight
 
 
-def test_each_pass_deals_each_row_once_and_evenly():
+@pytest.mark.parametrize("count", [20, 17, 4, 3, 1, 0])
+def test_each_pass_deals_each_row_once_and_evenly(count):
     # Of 40 samples so many are transitions.
-    for count in (20, 17, 4, 3, 1, 0):
-        order = np.random.default_rng(1).permutation(np.arange(40))
-        valid = np.sort(order[:count])
-        rows, weight = dealt(valid)
-        assert set(np.unique(weight)) <= {0.0, 1.0}
-        for one_pass in range(PASSES):
-            part = slice(one_pass * MINIBATCHES, (one_pass + 1) * MINIBATCHES)
-            counted = rows[part][weight[part] == 1.0]
-            np.testing.assert_array_equal(np.sort(counted), valid)
-            counts = weight[part].sum(axis=1)
-            assert counts.max() - counts.min() <= 1, count
+    order = np.random.default_rng(1).permutation(np.arange(40))
+    valid = np.sort(order[:count])
+    rows, weight = dealt(valid)
+    assert set(np.unique(weight)) <= {0.0, 1.0}
+    for one_pass in range(PASSES):
+        part = slice(one_pass * MINIBATCHES, (one_pass + 1) * MINIBATCHES)
+        counted = rows[part][weight[part] == 1.0]
+        np.testing.assert_array_equal(np.sort(counted), valid)
+        counts = weight[part].sum(axis=1)
+        assert counts.max() - counts.min() <= 1, count
 
 
 def test_each_pass_has_an_order_of_its_own():

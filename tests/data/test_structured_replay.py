@@ -87,7 +87,7 @@ def part_of(trajectory, start, stop):
 
 
 def assert_like_flat(buffer, flat, draws=600):
-    """Asserts that a batch is what buffers of one array each draw."""
+    """Asserts that a batch equals those of buffers of one array each."""
     batch = buffer.sample(draws)
     for path, one in flat.items():
         expected = one.sample(draws)

@@ -1,4 +1,4 @@
-"""Several distributions as one: sums by hand, and what is drawn."""
+"""Several distributions as one: sums by hand, and samples."""
 
 import numpy as np
 import pytest
@@ -67,7 +67,7 @@ def test_the_mode_is_that_of_each_part():
     )
 
 
-def test_each_part_is_drawn_as_by_itself():
+def test_each_part_is_sampled_as_a_distribution_of_its_own():
     count, draws = 50, draw(50)
     sample = composite(count).sample(draws).numpy()
     assert sample.shape == (50, 6)
@@ -89,7 +89,7 @@ def test_integers_survive_as_floats():
     )
 
 
-def test_there_is_a_part():
+def test_a_composite_requires_a_part():
     with pytest.raises(ValueError, match=r"at least one part.*Received: 0"):
         Composite([], (), ())
 

@@ -77,27 +77,30 @@ def test_bernoulli_by_hand():
     )
 
 
-def test_noise_is_finite_even_where_the_draw_is_0():
+@pytest.mark.parametrize("draw", [gumbel, logistic])
+def test_noise_is_finite_even_where_the_draw_is_0(draw):
     class Zeros:
         def standard_exponential(self, shape, dtype):
             return np.zeros(shape, dtype)
 
         random = standard_exponential
 
-    for draw in (gumbel, logistic):
-        draws = draw(Zeros(), (3,))
-        assert draws.dtype == "float32"
-        assert np.all(np.isfinite(draws))
+    draws = draw(Zeros(), (3,))
+    assert draws.dtype == "float32"
+    assert np.all(np.isfinite(draws))
 
 
-def test_noise_has_its_moments():
-    rng = np.random.default_rng(0)
-    for draw, mean, variance in (
+@pytest.mark.parametrize(
+    ("draw", "mean", "variance"),
+    [
         (gumbel, 0.5772, np.pi**2 / 6),
         (logistic, 0.0, np.pi**2 / 3),
         (normal, 0.0, 1.0),
-    ):
-        draws = draw(rng, (400, 500))
-        assert draws.dtype == "float32"
-        np.testing.assert_allclose(draws.mean(), mean, atol=0.02)
-        np.testing.assert_allclose(draws.var(), variance, rtol=0.02)
+    ],
+)
+def test_noise_has_its_moments(draw, mean, variance):
+    rng = np.random.default_rng(0)
+    draws = draw(rng, (400, 500))
+    assert draws.dtype == "float32"
+    np.testing.assert_allclose(draws.mean(), mean, atol=0.02)
+    np.testing.assert_allclose(draws.var(), variance, rtol=0.02)

@@ -1,4 +1,4 @@
-"""What every distribution promises."""
+"""The contract of every distribution."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A masked distribution is the one over what is allowed, and no other."""
+"""A masked distribution is the distribution over the allowed actions."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def alone(row, logits=LOGITS):
 
 
 def test_by_hand():
-    """Of e^0, e^1, e^2 and e^3 the first and the third are left."""
+    """The mask allows the first and the third of e^0, e^1, e^2 and e^3."""
     policy = Categorical(forbid([[0.0, 1.0, np.log(3.0), 3.0]], [[1, 0, 1, 0]]))
     np.testing.assert_allclose(
         np.exp(policy.log_probs), [[0.25, 0.0, 0.75, 0.0]], rtol=1e-6
@@ -94,7 +94,7 @@ def test_log_probs_and_gradients_are_those_of_the_allowed_actions():
         )
 
 
-def test_no_noise_lifts_what_is_forbidden():
+def test_no_noise_selects_a_forbidden_action():
     count = 20_000
     logits = np.tile([[-50.0, 1e6, 0.0, 1e6, -50.0]], (count, 1))
     mask = np.tile([[1, 0, 1, 0, 1]], (count, 1))
@@ -147,7 +147,7 @@ def test_rows_without_any_allowed_action_are_finite():
 
 @pytest.mark.parametrize("temperature", [0.1, 1.0, 1e4])
 def test_soft_values_are_those_of_the_allowed_actions(temperature):
-    """Also where the temperature is high: 0 times infinity is no number."""
+    """A high temperature gives no 0 times infinity."""
     values = RNG.normal(size=(6, 5)).astype("float32")
     logits = tf.constant(LOGITS, "float32")
     with tf.GradientTape() as tape:
@@ -206,7 +206,7 @@ def test_switches_that_are_forbidden_stay_off():
     assert sample[:, 0].max() == sample[:, 2].max() == 1
 
 
-def test_nothing_of_several_switches_is_finite():
+def test_several_forbidden_switches_have_finite_results():
     logits = LOGITS.astype("float32")
     policy = Bernoulli(forbid(logits, np.zeros_like(MASK)))
     for each in (

@@ -1,13 +1,13 @@
-"""What the pages print as code is code, and runs.
+"""The code blocks of the pages run.
 
 A page is a program: its blocks of Python run from the top to the bottom, as
-one module. What a reader need not see is told in HTML comments right before a
-block, each in one of its own:
+one module. HTML comments right before a block hold the marks that a reader does
+not see, each in one of its own:
 
     <!-- run first:
     CODE
     -->
-        CODE is run before the block: what a fragment takes for granted.
+        CODE is run before the block, for example the imports of a fragment.
     <!-- run with: "MyEnv-v0" => "CartPole-v1" -->
         The block is run with the one text for the other.
     <!-- starts anew -->
@@ -15,14 +15,14 @@ block, each in one of its own:
     <!-- raises: ValueError -->
         The block ends with that error.
     <!-- needs: ray -->
-        The block, and what follows in its program, is run only where that
+        The block, and the rest of its program, is run only where that
         package is installed.
     <!-- not run: cluster: why -->
         The block is read, but not run; the first word is one of `REASONS`.
 
-Pages train for as long as one would. What is tested is that each line does
-what the page says, not what is learned: numbers of steps, epochs and episodes
-in the code are lowered to those of `SHORT`. One page:
+Pages train for as long as a user would. The tests check the effect of each
+line, not the learned returns: numbers of steps, epochs and episodes in the code
+are lowered to those of `SHORT`. One page:
 
     python -m pytest -m slow -n 0 -k saving tests/docs/test_code_blocks.py
 """
@@ -85,10 +85,10 @@ class Block:
     """A block of a page.
 
     Attributes:
-        language: str. What stands behind its fence, nothing perhaps.
-        code: str. What stands between its fences.
+        language: str. The word after its fence, or nothing.
+        code: str. The text between its fences.
         line: int. The line of the page that the code begins with.
-        marks: Pairs of a word of `MARKS` and what follows it.
+        marks: Pairs of a word of `MARKS` and the text after it.
     """
 
     language: str
@@ -97,7 +97,7 @@ class Block:
     marks: tuple[tuple[str, str], ...]
 
     def marked(self, mark):
-        """Returns what the marks of a kind say."""
+        """Returns the texts of the marks of a kind."""
         return [text for kind, text in self.marks if kind == mark]
 
 
@@ -153,14 +153,14 @@ def run(path, monkeypatch):
 
 
 def _new_module(monkeypatch):
-    """Returns what a page's names are in: the main module, as of a script."""
+    """Returns the main module, which holds the names of a page."""
     module = types.ModuleType("__main__")
     monkeypatch.setitem(sys.modules, "__main__", module)
     return module
 
 
 def _run(block, path, names):
-    """Runs a block with what its marks say."""
+    """Runs a block as its marks prescribe."""
     for text in block.marked("run first"):
         _execute(textwrap.dedent(text), block.line - 1, path, names)
     code = substituted(block)
@@ -211,7 +211,7 @@ def shorten(tree):
 
 
 def _compare(code, line, path, names):
-    """Runs what was typed at a prompt, and compares what is printed."""
+    """Runs the lines of a prompt, and compares the output."""
     parser = doctest.DocTestParser()
     test = parser.get_doctest(code, {}, path.name, str(path), line - 1)
     test.globs = names
@@ -288,7 +288,7 @@ def test_marks_are_known_and_few_blocks_are_not_run():
 
 
 def test_commands_are_taken():
-    """Those of `keras-rl2` by its parser; files of others are there."""
+    """The parser takes commands of `keras-rl2`; files of others exist."""
     for place, block in all_blocks():
         for line in commands(block):
             words = shlex.split(line, comments=True)

@@ -38,7 +38,7 @@ def glossary():
 
 
 def entry_of(key, entries):
-    """Returns what the glossary has for a key or a tag; None for nothing."""
+    """Returns the entry of the glossary for a key or a tag, or None."""
     for entry in entries:
         if re.fullmatch(re.escape(entry).replace(_NAME, r"\w+"), key):
             return entry
@@ -75,7 +75,7 @@ def fit(agent, dataset, log_dir, validation_data):
 
 
 def trained(name, log_dir):
-    """Trains what a name stands for; returns keys and tags."""
+    """Trains the agent of a name; returns keys and tags."""
     if name == "offline":
         played = rl.record("random", make_env(), 64, seed=0)
         recorded = rl.OfflineDataset(played.recorded, updates_per_epoch=2)

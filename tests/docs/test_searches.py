@@ -1,6 +1,6 @@
 """A reader who searches finds the page, by Sphinx' own search in a browser.
 
-`searches.json` lists what is searched for, the page with the answer, and the
+`searches.json` lists the searched words, the page with the answer, and the
 tracker where the words come from. One site that is built already:
 
     SITE=FOLDER python -m pytest -m slow -n 0 tests/docs/test_searches.py

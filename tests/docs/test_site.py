@@ -1,4 +1,4 @@
-"""The site is built without a warning, and what is built hangs together."""
+"""The site builds without a warning, and its links and anchors exist."""
 
 import inspect
 import re
@@ -17,7 +17,7 @@ FETCHED = {"img": "src", "script": "src", "link": "href", "source": "src"}
 
 
 class Page(HTMLParser):
-    """What a page of HTML has, and what it asks for."""
+    """The anchors of a page of HTML, and its links."""
 
     def __init__(self, text):
         super().__init__()

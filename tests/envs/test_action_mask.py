@@ -23,8 +23,8 @@ class Doors(gymnasium.Env):
     """A walk along five doors; one can only go to a door that is there.
 
     Args:
-        observation_space: Of what is observed beside the mask.
-        action_space: Of what can be done.
+        observation_space: Space of the observation without the mask.
+        action_space: Space of the actions.
         mask: Function of the position to the mask, or None.
         by: "method", "info", "both" or "nothing".
     """
@@ -105,30 +105,33 @@ def test_a_dict_keeps_its_keys():
     assert observation["far"].tolist() == [3.0]
 
 
-def test_action_spaces():
-    for action_space, mask in (
+@pytest.mark.parametrize(
+    ("action_space", "mask"),
+    [
         (spaces.Discrete(3, start=5), [0, 1, 1]),
         (spaces.MultiDiscrete([2, 3]), [0, 1, 1, 0, 1]),
         (spaces.MultiBinary(4), [0, 0, 1, 1]),
         (spaces.MultiBinary((2, 2)), [0, 0, 1, 1]),
+    ],
+)
+def test_action_spaces(action_space, mask):
+    env = Doors(action_space=action_space, mask=lambda at, mask=mask: mask)
+    env = ActionMask(env)
+    observation, _ = env.reset()
+    assert observation["action_mask"].tolist() == mask
+    assert env.observation_space["action_mask"].shape == (len(mask),)
+    assert env.action_space == action_space
+
+
+@pytest.mark.parametrize("mask", [[1], [1, 1, 1], [[1, 1]], 1])
+@pytest.mark.parametrize("by", ["method", "info"])
+def test_a_mask_of_another_length(mask, by):
+    env = ActionMask(Doors(mask=lambda at, mask=mask: mask, by=by))
+    with raises(
+        r"shape \(2,\) for the action space Discrete",
+        re.escape(str(np.shape(mask))),
     ):
-        env = Doors(action_space=action_space, mask=lambda at, mask=mask: mask)
-        env = ActionMask(env)
-        observation, _ = env.reset()
-        assert observation["action_mask"].tolist() == mask
-        assert env.observation_space["action_mask"].shape == (len(mask),)
-        assert env.action_space == action_space
-
-
-def test_a_mask_of_another_length():
-    for mask in ([1], [1, 1, 1], [[1, 1]], 1):
-        for by in ("method", "info"):
-            env = ActionMask(Doors(mask=lambda at, mask=mask: mask, by=by))
-            with raises(
-                r"shape \(2,\) for the action space Discrete",
-                re.escape(str(np.shape(mask))),
-            ):
-                env.reset()
+        env.reset()
 
 
 def test_without_any_mask():

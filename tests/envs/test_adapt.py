@@ -67,12 +67,12 @@ def test_a_function_makes_environments():
         as_vector_env(CountingEnv, env_kwargs={"limit": 3})
 
 
-def test_what_is_no_environment_is_refused():
-    for thing in (None, 3, dict, [CountingEnv()]):
-        with pytest.raises(
-            ValueError, match=r"Expected an environment of Gymnasium"
-        ):
-            as_vector_env(thing)
+@pytest.mark.parametrize("thing", [None, 3, dict, [CountingEnv()]])
+def test_other_objects_than_environments_are_refused(thing):
+    with pytest.raises(
+        ValueError, match=r"Expected an environment of Gymnasium"
+    ):
+        as_vector_env(thing)
 
 
 def test_number_of_environments_must_agree():

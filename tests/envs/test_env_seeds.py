@@ -1,4 +1,4 @@
-"""What wrappers draw repeats with the seed, wherever they draw it from."""
+"""Random numbers of wrappers repeat with the seed, from any generator."""
 
 import gymnasium
 import numpy as np

@@ -23,7 +23,7 @@ pendulum = functools.partial(gymnasium.make, "Pendulum-v1", max_episode_steps=9)
 
 
 def play(env, steps=30):
-    """Takes steps that are always the same, and returns what they gave."""
+    """Takes a fixed series of steps, and returns their results."""
     space = copy.deepcopy(env.action_space)
     space.seed(1)
     given = []
@@ -131,7 +131,7 @@ def test_atari():
     assert "repeat_action_probability=0" in refusal(make())
 
 
-def test_methods_of_its_own():
+def test_an_environment_with_its_own_state_methods_resumes():
     assert_goes_on(lambda: wrappers.TimeLimit(Walk(), 7), 8)
 
 
@@ -146,7 +146,7 @@ def test_a_wrapper_answers_for_all_within_it():
     assert_goes_on(lambda: Keeps(Player()), 8)
 
 
-def test_what_others_hold_too_stays_what_it_is():
+def test_restoring_keeps_the_identity_of_shared_objects():
     env = as_vector_env(wrappers.NormalizeObservation(pendulum()))
     env.reset(seed=0)
     state = env_state.read(env)
@@ -168,7 +168,7 @@ def refusal(env):
 
 
 def in_wrappers():
-    """Returns what is not known, in wrappers that are."""
+    """Returns an unknown environment in known wrappers."""
     return wrappers.NormalizeReward(wrappers.NormalizeObservation(Player()))
 
 
@@ -185,7 +185,7 @@ def in_wrappers():
         lambda: gymnasium.Wrapper(wrappers.NormalizeObservation(pendulum())),
     ],
 )
-def test_wrappers_are_saved_without_what_is_within_or_around_them(make):
+def test_wrappers_are_saved_among_unknown_wrappers(make):
     env, other = as_vector_env(make()), as_vector_env(make())
     env.reset(seed=0)
     play(env)
@@ -198,7 +198,7 @@ def test_wrappers_are_saved_without_what_is_within_or_around_them(make):
     other.close()
 
 
-def test_nothing_is_guessed():
+def test_environments_without_state_methods_are_refused():
     class Faster(type(pendulum().unwrapped)):
         """May have more than its base."""
 

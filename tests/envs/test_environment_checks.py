@@ -1,4 +1,4 @@
-"""What an environment gives otherwise than it declares is named at once."""
+"""Values of an environment outside of its declared spaces raise at once."""
 
 import functools
 import re
@@ -19,7 +19,7 @@ RESET = (ZEROS, {})
 
 
 class Lying(gymnasium.Env):
-    """Gives what it is told to, from `reset` or from the first `step`."""
+    """Returns given values from `reset` or from the first `step`."""
 
     def __init__(self, space=BOX, reset=RESET, step=None):
         self.observation_space = space
@@ -52,7 +52,7 @@ WRONG_STEPS = [
 
 
 def raised_by(call, *arguments):
-    """Returns all that is said of what an environment gave wrongly."""
+    """Returns the message and the notes of the error of an environment."""
     with pytest.raises(MismatchError) as caught:
         call(*arguments)
     return " ".join(
@@ -66,12 +66,12 @@ def first_step(env):
     env.step(np.zeros(env.num_envs, np.int32))
 
 
-def test_wrong_first_steps():
-    for given, words in WRONG_STEPS:
-        said = raised_by(first_step, as_vector_env(Lying(step=given)))
-        assert re.search(words, said), given
-        assert "Expected" in said
-        assert "Lying" in said
+@pytest.mark.parametrize(("given", "words"), WRONG_STEPS)
+def test_wrong_first_steps(given, words):
+    said = raised_by(first_step, as_vector_env(Lying(step=given)))
+    assert re.search(words, said), given
+    assert "Expected" in said
+    assert "Lying" in said
 
 
 def test_agents_learn_nothing_of_a_mismatch():
@@ -86,8 +86,9 @@ def test_agents_learn_nothing_of_a_mismatch():
 DICT = spaces.Dict({"a": BOX, "b": spaces.Discrete(3)})
 
 
-def test_wrong_resets():
-    for space, given, words in (
+@pytest.mark.parametrize(
+    ("space", "given", "words"),
+    [
         (BOX, ZEROS, "reset.*ndarray"),
         (BOX, (np.zeros(3, np.float32), {}), r"shape \(3,\)"),
         (BOX, (np.array([0.0, 255.0]), {}), "in its space"),
@@ -99,25 +100,31 @@ def test_wrong_resets():
             "in its space",
         ),
         (spaces.Discrete(3, start=1), (4, {}), "in its space"),
-    ):
-        said = raised_by(as_vector_env(Lying(space, reset=given)).reset)
-        assert re.search(words, said), (space, given)
+    ],
+)
+def test_wrong_resets(space, given, words):
+    said = raised_by(as_vector_env(Lying(space, reset=given)).reset)
+    assert re.search(words, said), (space, given)
 
 
-def test_wrong_keys():
-    right = {"a": ZEROS, "b": 0}
-    for observation, words in (
+@pytest.mark.parametrize(
+    ("observation", "words"),
+    [
         ({"a": ZEROS}, r"Dict\(a: .*b: .*\['a'\]"),
         ({"a": ZEROS, "b": 3}, "observation b.*Discrete.*3 at"),
         ({"a": ZEROS + 200, "b": 0}, "observation a"),
         (ZEROS, "Dict.*ndarray"),
-    ):
-        env = Lying(DICT, reset=(right, {}), step=step(observation))
-        assert re.search(words, raised_by(first_step, as_vector_env(env)))
+    ],
+)
+def test_wrong_keys(observation, words):
+    right = {"a": ZEROS, "b": 0}
+    env = Lying(DICT, reset=(right, {}), step=step(observation))
+    assert re.search(words, raised_by(first_step, as_vector_env(env)))
 
 
-def test_values_near_their_space_pass():
-    for space, inside in (
+@pytest.mark.parametrize(
+    ("space", "inside"),
+    [
         (BOX, np.array([10.9, -9.9])),
         (spaces.Box(-np.inf, np.inf, (2,)), np.array([1e30, 0.0])),
         (spaces.Box(0.0, np.inf, (2,)), np.array([-1e9, 1e9])),
@@ -126,10 +133,12 @@ def test_values_near_their_space_pass():
         (spaces.MultiDiscrete([3, 4], start=[1, 1]), np.array([3, 4])),
         # What is not finite is named where rollouts are checked.
         (BOX, np.array([np.nan, np.inf])),
-    ):
-        first_step(
-            as_vector_env(Lying(space, reset=(inside, {}), step=step(inside)))
-        )
+    ],
+)
+def test_values_near_their_space_pass(space, inside):
+    first_step(
+        as_vector_env(Lying(space, reset=(inside, {}), step=step(inside)))
+    )
 
 
 def test_vector_environments_gain_a_note():
@@ -163,7 +172,7 @@ class Raising(Lying):
         return {}["nothing"]
 
 
-def test_what_an_environment_raises_itself_is_left_alone():
+def test_errors_of_an_environment_keep_their_message():
     with pytest.raises(KeyError, match="nothing") as caught:
         as_vector_env(SyncVectorEnv([Lying, Raising])).reset()
     assert caught.value.__notes__ == [

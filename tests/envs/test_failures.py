@@ -1,4 +1,4 @@
-"""What environments raise, how they die, and what is left of them."""
+"""Errors and deaths of environments, and the processes left after them."""
 
 import functools
 import multiprocessing
@@ -38,7 +38,7 @@ def in_processes(fail, mode=AutoresetMode.SAME_STEP, **kwargs):
 
 
 def error_of(env, kind, steps=10):
-    """Steps until an environment raises, and returns what."""
+    """Steps until an environment raises, and returns the error."""
     env.reset(seed=0)
     try:
         for _ in range(steps):
@@ -78,7 +78,7 @@ def test_environments_that_raise_are_named():
     assert note == "In a reset after 0 steps of environment 0 of FailingEnv."
 
 
-def test_a_native_vector_environment_does_not_say_which_it_was():
+def test_an_error_of_a_native_vector_environment_names_no_index():
     inner = SyncVectorEnv(makers(failing_envs.raises))
 
     class Native(gymnasium.vector.VectorEnv):
@@ -135,7 +135,7 @@ def kill(env, index):
 
 @pytest.fixture(scope="module")
 def server():
-    """What multiprocessing begins once and for all."""
+    """The processes that multiprocessing starts once."""
     env = in_processes(failing_envs.raises, at=None)
     env.close()
 

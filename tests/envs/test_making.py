@@ -1,4 +1,4 @@
-"""One id means one environment, whoever makes it."""
+"""An id makes equal environments in all parts of the library."""
 
 import gymnasium
 import numpy as np
@@ -59,30 +59,35 @@ def played_as_in_training(env, steps=40, seed=3):
     return np.stack(seen), rewards, ends
 
 
-def test_a_single_environment_is_the_one_trained_on():
-    for env_id, options in (
+@pytest.mark.parametrize(
+    ("env_id", "options"),
+    [
         ("CartPole-v1", {"env_kwargs": {"sutton_barto_reward": True}}),
         ("CartPole-v1", {"wrappers": [Doubled, short]}),
         ("Acrobot-v1", {"wrappers": [short]}),
         ("MountainCar-v0", {"env_kwargs": {"goal_velocity": 0.01}}),
-    ):
-        single = played(make_env(env_id, **options))
-        trained = played_as_in_training(as_vector_env(env_id, **options))
-        np.testing.assert_equal(single, trained)
+    ],
+)
+def test_a_single_environment_is_the_one_trained_on(env_id, options):
+    single = played(make_env(env_id, **options))
+    trained = played_as_in_training(as_vector_env(env_id, **options))
+    np.testing.assert_equal(single, trained)
 
 
-def test_wrappers_are_around_each_environment():
-    for env_id, num_envs in (("CartPole-v1", 3), ("Acrobot-v1", 1)):
-        env = as_vector_env(env_id, num_envs, wrappers=[short, Doubled])
-        assert (env.name, env.num_envs) == (env_id, num_envs)
-        assert not env.masks_reset_rows
-        env.reset(seed=0)
-        for step in range(1, 8):
-            action = np.zeros(num_envs, np.int64)
-            _, reward, _, truncated, _ = env.step(action)
-            assert set(np.abs(reward)) == {2.0}
-            assert truncated.tolist() == [step == 7] * num_envs
-        env.close()
+@pytest.mark.parametrize(
+    ("env_id", "num_envs"), [("CartPole-v1", 3), ("Acrobot-v1", 1)]
+)
+def test_wrappers_are_around_each_environment(env_id, num_envs):
+    env = as_vector_env(env_id, num_envs, wrappers=[short, Doubled])
+    assert (env.name, env.num_envs) == (env_id, num_envs)
+    assert not env.masks_reset_rows
+    env.reset(seed=0)
+    for step in range(1, 8):
+        action = np.zeros(num_envs, np.int64)
+        _, reward, _, truncated, _ = env.step(action)
+        assert set(np.abs(reward)) == {2.0}
+        assert truncated.tolist() == [step == 7] * num_envs
+    env.close()
 
 
 def test_arguments_reach_native_vector_environments():
@@ -105,8 +110,8 @@ def test_arguments_that_are_not_taken():
                 as_vector_env(env, **options)
 
 
-def test_what_a_native_environment_was_registered_with(tmp_path, monkeypatch):
-    """Also when its module is imported by the id."""
+def test_the_vector_entry_point_of_an_id_is_used(tmp_path, monkeypatch):
+    """The id may import its module."""
     (tmp_path / "a_users_module.py").write_text(
         "import gymnasium\n"
         "gymnasium.register('Mine-v0',\n"
@@ -141,7 +146,7 @@ class Seen(gymnasium.Env):
         self.render_mode = render_mode
 
 
-def test_pictures_of_what_a_vector_environment_does_not_draw(monkeypatch):
+def test_a_single_environment_draws_for_a_vector_environment(monkeypatch):
     monkeypatch.setattr(gymnasium, "registry", dict(gymnasium.registry))
     monkeypatch.setattr(
         gymnasium.envs.registration, "registry", gymnasium.registry
@@ -189,7 +194,7 @@ class TestAtari:
         assert any(map(any, expected[2]))
         np.testing.assert_equal(played(single, 60), expected)
 
-    def test_a_mode_that_there_is_not(self):
+    def test_an_unsupported_render_mode_is_refused(self):
         with pytest.raises(ValueError, match="render_mode='human'"):
             make_env("ALE/Pong-v5", render_mode="human")
 

@@ -1,5 +1,4 @@
-"""Every environment that Gymnasium and its friends register: trained, or
-refused in one line that says what to wrap."""
+"""Every registered environment trains, or is refused with its remedy."""
 
 import importlib
 import importlib.util
@@ -62,13 +61,16 @@ def assert_trained(rollouts):
     rollouts.close()
 
 
-def test_blackjack_and_taxi_are_trained():
-    for env_id, wrappers in (
+@pytest.mark.parametrize(
+    ("env_id", "wrappers"),
+    [
         ("Blackjack-v1", []),
         (TAXI, [rl.envs.ActionMask]),
-    ):
-        assert_trained(
-            rl.RolloutDataset(
-                env_id, horizon=16, passes=1, wrappers=wrappers, seed=0
-            )
+    ],
+)
+def test_blackjack_and_taxi_are_trained(env_id, wrappers):
+    assert_trained(
+        rl.RolloutDataset(
+            env_id, horizon=16, passes=1, wrappers=wrappers, seed=0
         )
+    )

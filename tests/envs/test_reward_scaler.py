@@ -236,21 +236,27 @@ def test_without_a_limit_or_early_on_each_reward_is_taken_in():
         assert scaler.outliers.count == 0
 
 
-def test_what_is_just_beyond_the_limit_is_found():
-    """In the midst of a rollout, of which one number is asked at first."""
-    for num_envs, factor, expected in (
-        (1, 0.95, 0), (1, 1.05, 1), (300, 0.95, 0), (300, 1.05, 1),
-    ):  # fmt: skip
-        scaler = RewardScaler(0.0, num_envs)
-        scaler.moments.update(np.resize([-1.0, 1.0], 40_000))
-        rewards = np.resize([-1.0, 1.0], (8, num_envs))
-        rewards[5, -1] = 100.0 * factor
-        scaler.scale_rollout(rewards, np.zeros((8, num_envs)))
-        assert scaler.outliers.count == expected
+@pytest.mark.parametrize(
+    ("num_envs", "factor", "expected"),
+    [
+        (1, 0.95, 0),
+        (1, 1.05, 1),
+        (300, 0.95, 0),
+        (300, 1.05, 1),
+    ],
+)
+def test_rewards_just_beyond_the_limit_are_counted(num_envs, factor, expected):
+    """The outlier is within a rollout, whose largest number is tested first."""
+    scaler = RewardScaler(0.0, num_envs)
+    scaler.moments.update(np.resize([-1.0, 1.0], 40_000))
+    rewards = np.resize([-1.0, 1.0], (8, num_envs))
+    rewards[5, -1] = 100.0 * factor
+    scaler.scale_rollout(rewards, np.zeros((8, num_envs)))
+    assert scaler.outliers.count == expected
 
 
-def test_the_sum_goes_on_without_a_reward_far_off():
-    """Else it would be far off for 1000 steps, and each of them count."""
+def test_outlying_rewards_are_left_out_of_the_sum():
+    """The sum would be an outlier for 1000 steps, and each would count."""
     scaler = RewardScaler(0.99, 2)
     rewards, ended, _ = rollout(0, 4000, 2, np.float64)
     scaler.scale_rollout(rewards, ended)
@@ -281,7 +287,7 @@ def test_the_first_reward_is_no_outlier_however_late():
 
 
 def test_rewards_that_have_grown_for_good_are_followed():
-    """Those of another level, 1e4 deviations away."""
+    """The new level is 1e4 deviations away."""
     scaler = warm_scaler(20_000)
     rewards = 1e4 + np.resize([-1.0, 1.0], (400, 1))
     scaled = scaler.scale_rollout(rewards, np.zeros((400, 1)))
@@ -294,7 +300,7 @@ def test_rewards_that_have_grown_for_good_are_followed():
     assert scaler.outliers.count == outliers
 
 
-def test_the_number_of_rewards_far_off_goes_on():
+def test_the_number_of_outlying_rewards_is_saved():
     scaler, resumed = (warm_scaler(2000) for _ in range(2))
     scaler(np.array([1e6]), np.array([False]))
     state = scaler.get_state()

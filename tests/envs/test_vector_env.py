@@ -144,11 +144,11 @@ def test_close():
     assert len(closed) == 3
 
 
-def test_what_is_not_finite_is_handed_on():
+@pytest.mark.parametrize(("index", "key"), enumerate(("observation", "reward")))
+def test_non_finite_values_are_passed_on(index, key):
     # The collector refuses it: once for a rollout, and not in every step.
-    for index, key in enumerate(("observation", "reward")):
-        env = as_vector_env(NonFiniteEnv(at=2, key=key))
-        env.reset()
-        for finite in (True, False, True):
-            value = env.step(np.zeros(1, np.int32))[index]
-            assert np.isfinite(value).all() == finite, key
+    env = as_vector_env(NonFiniteEnv(at=2, key=key))
+    env.reset()
+    for finite in (True, False, True):
+        value = env.step(np.zeros(1, np.int32))[index]
+        assert np.isfinite(value).all() == finite, key

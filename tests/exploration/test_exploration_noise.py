@@ -1,4 +1,4 @@
-"""What every noise keeps to, and how each one is distributed."""
+"""The contract of every noise, and the distribution of each."""
 
 import json
 import math
@@ -50,7 +50,7 @@ def test_draws_are_float32_and_repeat_with_the_seed(noise):
     assert not np.array_equal(one, other)
 
 
-def test_draws_go_on_from_a_state_that_they_leave_alone(noise):
+def test_draws_continue_from_a_state_without_changing_it(noise):
     whole, last = noise.draw(generator(), (20, 3, 2))
     parts = generator()
     first, state = noise.draw(parts, (10, 3, 2))
@@ -111,13 +111,15 @@ def test_wrong_settings_are_refused_at_construction():
             OrnsteinUhlenbeckNoise(**settings)
 
 
-def test_schedule_is_asked_at_the_step_of_the_draw():
+@pytest.mark.parametrize(
+    ("step", "scale"), [(0, 0.5), (50, 0.3), (100, 0.1), (10**9, 0.1)]
+)
+def test_schedule_is_asked_at_the_step_of_the_draw(step, scale):
     drifting = OrnsteinUhlenbeckNoise(DECAY, theta=0.5, dt=0.25)
-    for step, scale in ((0, 0.5), (50, 0.3), (100, 0.1), (10**9, 0.1)):
-        noise, _ = GaussianNoise(DECAY).draw(Ones(), (2, 1, 1), step)
-        np.testing.assert_allclose(noise, scale, rtol=1e-6)
-        noise, _ = drifting.draw(Ones(), (1, 1, 1), step)
-        np.testing.assert_allclose(noise, scale * 0.5, rtol=1e-6)
+    noise, _ = GaussianNoise(DECAY).draw(Ones(), (2, 1, 1), step)
+    np.testing.assert_allclose(noise, scale, rtol=1e-6)
+    noise, _ = drifting.draw(Ones(), (1, 1, 1), step)
+    np.testing.assert_allclose(noise, scale * 0.5, rtol=1e-6)
 
 
 def test_gaussian_noise_is_independent_and_of_the_scale():
@@ -142,7 +144,7 @@ def test_ornstein_uhlenbeck_noise_by_hand():
     np.testing.assert_allclose(state, [[-0.6]])
 
 
-def test_a_row_of_zeros_begins_anew_in_that_environment():
+def test_a_state_of_zeros_restarts_the_noise_of_its_environment():
     noise = OrnsteinUhlenbeckNoise(0.2, theta=0.5, dt=0.25)
     _, state = noise.draw(Ones(), (3, 2, 1))
     state[0] = 0.0
@@ -209,22 +211,27 @@ def test_short_forms_stand_for_noise():
         assert exploration_noise(short) == expected, short
 
 
-def test_unknown_names_are_answered_with_the_known():
-    for unknown in ("brown", {"class_name": "brown", "config": {}}):
-        with pytest.raises(
-            ValueError, match=r"'ornstein_uhlenbeck', 'pink'.*'brown'"
-        ):
-            exploration_noise(unknown)
+@pytest.mark.parametrize(
+    "unknown", ["brown", {"class_name": "brown", "config": {}}]
+)
+def test_unknown_names_are_answered_with_the_known(unknown):
+    with pytest.raises(
+        ValueError, match=r"'ornstein_uhlenbeck', 'pink'.*'brown'"
+    ):
+        exploration_noise(unknown)
 
 
-def test_what_stands_for_no_noise_is_refused():
-    for wrong in (
+@pytest.mark.parametrize(
+    "wrong",
+    [
         -0.1,
         GaussianNoise,
         DECAY,
         {"scale": 0.1},
         {"class_name": "gaussian", "config": {"scale": -1.0}},
         keras.saving.serialize_keras_object(keras.layers.Dense(1)),
-    ):
-        with pytest.raises(ValueError, match=r"Expected .*Received"):
-            exploration_noise(wrong)
+    ],
+)
+def test_other_objects_than_noises_are_refused(wrong):
+    with pytest.raises(ValueError, match=r"Expected .*Received"):
+        exploration_noise(wrong)

@@ -1,4 +1,4 @@
-"""`agent.check_export` finds what is not alike."""
+"""`agent.check_export` finds differences between agent and file."""
 
 import dataclasses
 
@@ -26,7 +26,7 @@ FOUND = ExportCheck(
 )
 
 
-def test_what_passes():
+def test_a_check_passes_within_its_tolerance():
     by_return = {"tolerance": None}  # Of bits that are judged by the return.
     for changes, passed in [
         ({}, True),
@@ -43,7 +43,7 @@ def test_what_passes():
         assert found.passed is passed, changes
 
 
-def test_what_is_lost_is_a_share_of_the_agents_return():
+def test_the_loss_is_a_share_of_the_agents_return():
     assert FOUND.lost == pytest.approx(0.08)
     assert dataclasses.replace(FOUND, episode_return=0.0).lost > 1e9
 
@@ -98,7 +98,7 @@ def test_another_environment_is_refused(agent, file):
     ("env", "deterministic"), [("masked", False), ("hybrid", True)]
 )
 def test_masks_trees_and_memory(env, deterministic, tmp_path, monkeypatch):
-    """In environments that raise at what is not allowed."""
+    """The environments raise at forbidden actions."""
     make = {
         "masked": MaskedEnv,
         "hybrid": lambda: StructuredEnv(

@@ -1,6 +1,6 @@
 """The programs of `examples/deploy` act as the agent does, where they run.
 
-What they need is not installed with the tests: a compiler, headers, Node,
+Their requirements are not installed with the tests: a compiler, headers, Node,
 Chromium. `ONNXRUNTIME_INCLUDE` is the folder of `onnxruntime_cxx_api.h`; the
 packages of `examples/deploy/web/package.json` are looked for in the folder
 `NODE_MODULES`, or beside it. docs/export.md says where they come from.
@@ -35,7 +35,7 @@ def agent():
 
 @pytest.fixture(scope="module")
 def trained():
-    """One that can balance the pole, so that a return says something."""
+    """An agent that balances the pole, so that returns differ."""
     agent = rl.PPO.from_preset("CartPole-v1", seed=0)
     rollouts = rl.RolloutDataset(
         "CartPole-v1", horizon=32, passes=20, batch_size=256, num_envs=8, seed=0
@@ -211,7 +211,7 @@ def test_onnx_and_litert_in_a_browser(query, site, trained, observations):
 
 
 def test_litert_in_the_interpreter_of_microcontrollers(tmp_path):
-    """Of numbers: it has no operation for the best of several choices."""
+    """The actions are numbers: it has no operation for the best choice."""
     pytest.importorskip("tflite_micro")
     agent = rl.SAC.for_env("Pendulum-v1", hidden=(32, 32), seed=0)
     env = as_vector_env("Pendulum-v1", 8)

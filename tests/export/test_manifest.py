@@ -34,7 +34,7 @@ def files(agent, tmp_path_factory):
 
 
 @pytest.mark.parametrize("form", ENDINGS)
-def test_a_file_says_what_it_is(form, agent, files):
+def test_the_manifest_describes_the_file(form, agent, files):
     manifest = rl.read_manifest(files[form])
     assert manifest["algorithm"] == "PPO"
     assert manifest["deterministic"] is True
@@ -61,7 +61,7 @@ def test_a_file_says_what_it_is(form, agent, files):
 
 
 def test_names_shapes_and_dtypes_are_those_of_the_file(tmp_path):
-    """Of trees, noise and memory at once: all that can be named."""
+    """The file has all kinds of inputs: trees, noise and memory."""
     env = StructuredEnv(OBSERVATIONS["nested"], HYBRID_ACTIONS["dict"])
     cell = keras.layers.GRUCell(4)
     agent = rl.PPO.for_env(env, hidden=(8,), memory=cell, seed=0)
@@ -173,7 +173,7 @@ assert "keras" not in sys.modules
 
 
 @pytest.mark.slow
-def test_it_acts_where_there_is_no_tensorflow(agent, files):
+def test_a_policy_file_acts_without_tensorflow(agent, files):
     paths = [str(files["onnx"]), str(files["litert"])]
     done = subprocess.run(
         [sys.executable, "-c", _ACTING, *paths],

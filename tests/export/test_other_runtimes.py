@@ -113,7 +113,7 @@ RUNTIMES = {
 
 
 def as_act_has_it(agent, outputs):
-    """Returns what a file gave as `act` gives it: trees, and dtypes."""
+    """Returns the outputs of a file in the form of `act`: trees and dtypes."""
     spec = action_spec(agent.action_space)
     if len(outputs) == 1:
         return np.asarray(*outputs.values()).astype(spec.dtype)

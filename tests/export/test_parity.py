@@ -64,13 +64,13 @@ def test_export_acts_as_its_agent(
 @pytest.mark.parametrize(
     "name", [each for each in EVERY_AGENT if each not in KINDS]
 )
-def test_export_of_every_agent_acts_as_it_does(name, agents, tmp_path):
+def test_an_export_of_every_agent_acts_equally(name, agents, tmp_path):
     agent = agents("plain", name)
     assert_alike(agent, export(agent, tmp_path, "litert"))
 
 
 def test_noise_of_the_agents_own_seed_gives_its_own_samples(tmp_path):
-    """Those of `act`, whose noise comes from the seed of the constructor."""
+    """The samples are those of `act`, with the seed of the constructor."""
     case = KINDS["PPO"]
     agent = make_agent(case, env_of("plain", case), seed=7)
     path = export(agent, tmp_path, "litert", deterministic=False)
@@ -100,7 +100,7 @@ DISTRIBUTIONS = {
     ],
 )
 def test_noise_as_the_manifest_names_it_gives_the_distribution(kind, tmp_path):
-    """Drawn here from what the manifest says, not by the agent."""
+    """The test draws the noise by the manifest, not with the agent."""
     name, pair = DISTRIBUTIONS[kind]
     case = KINDS[name]
     settings = {"epsilon": 0.3} if name == "DQN" else {}

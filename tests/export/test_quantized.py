@@ -1,4 +1,4 @@
-"""Exports of fewer bits: what they keep, what they take, what is refused."""
+"""Exports of fewer bits: accuracy, size, and refused combinations."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,9 @@ def ppo():
         ("several actions", "PPO"),
     ],
 )
-def test_sixteen_bits_act_almost_alike(option, name, agents, tmp_path):
+def test_sixteen_bits_act_within_a_small_tolerance(
+    option, name, agents, tmp_path
+):
     agent = agents(option, name)
     path = export(agent, tmp_path, "litert", quantize="float16")
     difference, disagreements = compare(agent, rl.PolicyFile(path))
@@ -49,7 +51,7 @@ def test_sixteen_bits_act_almost_alike(option, name, agents, tmp_path):
         ("several actions", "PPO", False),
     ],
 )
-def test_eight_bits_act_much_alike(
+def test_eight_bits_act_within_a_larger_tolerance(
     option, name, deterministic, agents, tmp_path
 ):
     agent = agents(option, name)

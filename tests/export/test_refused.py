@@ -1,4 +1,4 @@
-"""What a format has no operations for is refused, and nothing is written."""
+"""Exports without an operation of the format are refused, without a file."""
 
 import keras
 import numpy as np
@@ -13,7 +13,7 @@ from support.exported import export
 
 @keras.saving.register_keras_serializable(package="test_refused")
 class Inverse(keras.layers.Layer):
-    """Computes what neither LiteRT nor ONNX has."""
+    """An operation that neither LiteRT nor ONNX has."""
 
     def call(self, inputs):
         return ops.erfinv(ops.tanh(inputs))
@@ -76,7 +76,7 @@ def test_arguments_that_the_converter_does_not_know(tmp_path):
     ("form", "dtype"),
     [("tf_saved_model", "mixed_bfloat16"), ("onnx", "mixed_float16")],
 )
-def test_half_precision_acts_alike(form, dtype, tmp_path):
+def test_half_precision_acts_equally(form, dtype, tmp_path):
     agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), dtype=dtype, seed=0)
     path = export(agent, tmp_path, form)
     found = agent.check_export(path, "CartPole-v1", episodes=2, tolerance=0.05)
@@ -96,8 +96,8 @@ def test_half_precision_is_refused(form, dtype, tmp_path):
 
 
 @pytest.mark.slow
-def test_operations_of_tensorflow_for_who_asks_for_them(tmp_path):
-    """Apps that link them run such files; what runs here does not."""
+def test_operations_of_tensorflow_are_exported_on_request(tmp_path):
+    """Apps that link TensorFlow run such files; LiteRT alone fails."""
     agent = rl.PPO.for_env(
         "CartPole-v1", hidden=(8,), dtype="mixed_bfloat16", seed=0
     )

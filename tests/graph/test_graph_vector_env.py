@@ -68,7 +68,7 @@ def test_its_state_is_saved_and_restored_bit_for_bit(env):
     np.testing.assert_array_equal(played(env), played(other))
 
 
-def test_what_cannot_be_made_is_named():
+def test_invalid_ids_arguments_and_seeds_are_refused():
     with pytest.raises(ValueError, match="Expected one of"):
         make_graph_env("CartPole-v0")
     with pytest.raises(ValueError, match="an id, a `GraphEnv`"):

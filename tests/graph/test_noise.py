@@ -8,6 +8,7 @@ import pytest
 from keras import ops
 
 import keras_rl2 as rl
+from keras_rl2.envs.graph import random_numbers
 from keras_rl2.graph.noise import can_draw
 from keras_rl2.graph.noise import draw_noise
 from keras_rl2.graph.noise import noise_inputs
@@ -23,20 +24,36 @@ def drawn(parts: list[dict[str, object]], shape: tuple[int, ...]) -> np.ndarray:
     )
 
 
-def test_moments_of_each_kind() -> None:
-    for kind, mean, deviation in (
+@pytest.mark.parametrize(
+    ("kind", "mean", "deviation"),
+    [
         ("normal", 0.0, 1.0),
         ("logistic", 0.0, np.pi / np.sqrt(3.0)),
         ("gumbel", 0.5772, np.pi / np.sqrt(6.0)),
-    ):
-        noise = drawn([{"kind": kind, "size": 4}], (100, 100))
-        assert noise.shape == (100, 100, 4)
-        assert np.isfinite(noise).all()
-        assert noise.mean() == pytest.approx(mean, abs=0.03), kind
-        assert noise.std() == pytest.approx(deviation, abs=0.03), kind
+    ],
+)
+def test_noise_has_the_moments_of_its_kind(
+    kind: str, mean: float, deviation: float
+) -> None:
+    noise = drawn([{"kind": kind, "size": 4}], (100, 100))
+    assert noise.shape == (100, 100, 4)
+    assert noise.mean() == pytest.approx(mean, abs=0.03)
+    assert noise.std() == pytest.approx(deviation, abs=0.03)
 
 
-def test_parts_lie_side_by_side_and_differ() -> None:
+@pytest.mark.parametrize("uniform", [0.0, 1.0 - 2.0**-24])
+@pytest.mark.parametrize("kind", ["logistic", "gumbel"])
+def test_noise_of_the_extreme_uniform_numbers_is_finite(
+    kind: str, uniform: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        random_numbers, "uniform", lambda seed, shape: ops.full(shape, uniform)
+    )
+    noise = drawn([{"kind": kind, "size": 2}], (3,))
+    assert np.isfinite(noise).all()
+
+
+def test_parts_are_side_by_side_and_independent() -> None:
     noise = drawn([{"kind": "normal", "size": 2}] * 2, (50,))
     assert noise.shape == (50, 4)
     assert abs(np.corrcoef(noise[:, 0], noise[:, 2])[0, 1]) < 0.5
@@ -50,13 +67,30 @@ def test_epsilon_is_the_share_of_random_actions() -> None:
     assert forced.sum(axis=-1).max() == 1
     # Each action as often as any other.
     assert forced.mean(axis=(0, 1)) == pytest.approx([0.075] * 4, abs=0.01)
-    # All of them are ranked where some may be forbidden.
-    forced = drawn([part | {"ranked": True}], (100, 100)) > 0
-    assert set(forced.sum(axis=-1).ravel().tolist()) == {0, 4}
 
 
-def test_correlated_noise_is_left_to_numpy() -> None:
-    assert not can_draw([{"kind": "PinkNoise", "size": 1}])
+def test_random_actions_among_forbidden_ones_are_ranked() -> None:
+    """Each action has a rank, so that the first allowed one can be taken."""
+    part = {"kind": "epsilon_greedy", "size": 4, "epsilon": 0.3}
+    noise = drawn([part | {"ranked": True}], (100, 100)).reshape(-1, 4)
+    assert {*(noise > 0).sum(axis=-1).tolist()} == {0, 4}
+    explores = noise[noise[:, 0] > 0]
+    assert len(explores) / len(noise) == pytest.approx(0.3, abs=0.02)
+    assert (np.diff(np.sort(explores), axis=-1) > 0).all()
+    # Each action is the first as often as any other.
+    first = np.bincount(explores.argmax(axis=-1), minlength=4)
+    assert first / len(explores) == pytest.approx([0.25] * 4, abs=0.04)
+
+
+@pytest.mark.parametrize(
+    ("exploration", "in_graph"),
+    [("pink", False), ("ornstein_uhlenbeck", False), (None, True)],
+)
+def test_noise_correlated_over_time_is_left_to_numpy(
+    exploration: str | None, in_graph: bool
+) -> None:
+    agent = rl.SAC.for_env("Pendulum-v1", hidden=(4,), exploration=exploration)
+    assert can_draw(agent.noise_parts) is in_graph
 
 
 def actions_of(kind: Any, **given: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -91,7 +125,7 @@ def actions_of(kind: Any, **given: Any) -> tuple[np.ndarray, np.ndarray]:
     ],
     ids=["constant", "schedule"],
 )
-def test_rounds_explore_as_epsilon_says(epsilon, expected, tolerance):
+def test_rounds_explore_with_probability_epsilon(epsilon, expected, tolerance):
     taken, greedy = actions_of(rl.DQN, epsilon=epsilon)
     assert (taken != greedy).mean() == pytest.approx(expected, abs=tolerance)
 

@@ -103,7 +103,9 @@ def test_rounds_of_an_epoch_are_one_call() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MADE)
-def test_they_equal_rounds_of_a_call_each(name: str) -> None:
+def test_several_rounds_of_a_call_equal_rounds_of_a_call_each(
+    name: str,
+) -> None:
     # It asks to be called after each round.
     counting = Counting()
     alone, its_data = trained(name, None, callbacks=[counting])
@@ -152,7 +154,7 @@ def test_other_numbers_of_rounds_are_refused() -> None:
 
 
 @pytest.mark.slow
-def test_a_callback_is_called_after_the_updates_that_were_asked_for() -> None:
+def test_a_callback_is_called_after_its_requested_number_of_updates() -> None:
     counting = Counting()
     trained("DQN", 3, epochs=1, callbacks=[counting])
     assert counting.updates == [5, 11]

@@ -64,7 +64,7 @@ def test_rows_of_weight_0_do_not_count(layer):
 
 
 @pytest.mark.parametrize("count", [20, 2000])
-def test_what_has_no_finite_square_changes_nothing(layer, count):
+def test_rows_without_a_finite_square_change_nothing(layer, count):
     assert layer.accumulate(rows(count), np.ones(count))
     before = [np.array(weight) for weight in layer.weights]
     x = rows(20)
@@ -110,13 +110,13 @@ def moments_after(count, value, **arguments):
 @pytest.mark.parametrize(
     ("count", "deviations"), [(1000, 1000**0.5), (40_000, 100.0)]
 )
-def test_a_value_far_off_counts_like_one_at_the_limit(count, deviations):
-    for value in (1e8, -1e15):
-        at_limit = moments_after(count, np.sign(value) * 2.0 * deviations)
-        far_off = moments_after(count, value)
-        np.testing.assert_allclose(far_off, at_limit, rtol=1e-5)
-        # One value doubles the variance, at most.
-        assert far_off[1] < 4.0 * (1.0 + min(1.0, 100.0**2 / count)) * 1.001
+@pytest.mark.parametrize("value", [1e8, -1e15])
+def test_a_value_far_off_counts_like_one_at_the_limit(count, deviations, value):
+    at_limit = moments_after(count, np.sign(value) * 2.0 * deviations)
+    far_off = moments_after(count, value)
+    np.testing.assert_allclose(far_off, at_limit, rtol=1e-5)
+    # One value doubles the variance, at most.
+    assert far_off[1] < 4.0 * (1.0 + min(1.0, 100.0**2 / count)) * 1.001
 
 
 @pytest.mark.parametrize("arguments", [{"max_deviations": None}, {}])
@@ -126,7 +126,7 @@ def test_without_a_limit_or_early_on_everything_is_taken_in(arguments):
     assert variance > 1e11
 
 
-def test_what_is_not_far_off_is_taken_in_bit_for_bit():
+def test_rows_within_the_limit_count_bit_for_bit():
     limited, plain = (
         ObservationNormalization(max_deviations=most) for most in (100.0, None)
     )
@@ -141,18 +141,18 @@ def test_what_is_not_far_off_is_taken_in_bit_for_bit():
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_an_entry_that_was_constant_is_exempt():
-    for constant in (0.0, 0.1, -7e5):
-        layer = ObservationNormalization()
-        layer.build((None, 1))
-        for _ in range(2):
-            layer.accumulate(np.full((3000, 1), constant), np.ones(3000))
-        x = np.array([[constant], [2.0]], "float32")
-        np.testing.assert_array_equal(layer.bounded(x), x)
+@pytest.mark.parametrize("constant", [0.0, 0.1, -7e5])
+def test_an_entry_that_was_constant_is_exempt(constant):
+    layer = ObservationNormalization()
+    layer.build((None, 1))
+    for _ in range(2):
+        layer.accumulate(np.full((3000, 1), constant), np.ones(3000))
+    x = np.array([[constant], [2.0]], "float32")
+    np.testing.assert_array_equal(layer.bounded(x), x)
 
 
 def test_a_flag_seldom_set_is_not_far_off():
-    """Of n rows with one that differs, it lies sqrt(n) deviations off."""
+    """One different row among n is sqrt(n) deviations off."""
     layer = ObservationNormalization()
     layer.build((None, 1))
     x = (np.arange(9000) == 500).astype("float32")[:, None]
@@ -161,8 +161,8 @@ def test_a_flag_seldom_set_is_not_far_off():
 
 
 @pytest.mark.parametrize("batch", [1, 500])
-def test_what_has_moved_for_good_is_followed(batch):
-    """By 1e4 deviations: the limit grows with what it lets in."""
+def test_a_lasting_shift_is_followed(batch):
+    """The shift is 1e4 deviations. The limit grows with the accepted rows."""
     layer = ObservationNormalization()
     layer.build((None, 1))
     generator = np.random.default_rng(0)
@@ -176,7 +176,7 @@ def test_what_has_moved_for_good_is_followed(batch):
     assert abs(layer(x).numpy()).max() < 10.0
 
 
-def test_what_is_far_off_in_a_row_that_does_not_count_is_left_out(layer):
+def test_outliers_in_rows_of_weight_zero_are_left_out(layer):
     for _ in range(2):
         layer.accumulate(rows(1000), np.ones(1000))
     x = rows(20)
@@ -189,7 +189,7 @@ def test_what_is_far_off_in_a_row_that_does_not_count_is_left_out(layer):
 
 
 def test_moments_tell_of_each_value_far_off():
-    """`are_ordinary` may be wrong about what is ordinary, not the other way."""
+    """`are_ordinary` may miss an ordinary row, and never an outlier."""
     for seed in range(20):
         generator = np.random.default_rng(seed)
         layer = ObservationNormalization()
@@ -206,7 +206,7 @@ def test_moments_tell_of_each_value_far_off():
         assert not layer.are_ordinary(layer.moments_with(x, weight)), seed
 
 
-def test_a_limit_that_lets_nothing_in_is_refused():
+def test_a_limit_of_zero_deviations_is_refused():
     with pytest.raises(ValueError, match="max_deviations"):
         ObservationNormalization(max_deviations=0.0)
 

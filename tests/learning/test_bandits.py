@@ -1,7 +1,7 @@
 """A bandit on which the loss of the form `[n, 1]` times `[n]` does not learn.
 
 Solved means 0.95 of the best arm's rate in the mean of ten epochs of 100
-pulls each, by what `for_env` and `compile` give without being asked.
+pulls each, with the defaults of `for_env` and `compile`.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Agents learn from recorded data what the best of it does.
+"""Agents learn the behaviour of the best episodes of recorded data.
 
 Settings that are not the published ones are those of the task: values of
 Pendulum reach -300 within the few updates that a test may make, and the actions
@@ -44,7 +44,7 @@ def falling(updates):
 
 
 def learn_pendulum(name, arrays, seed):
-    """Returns what an agent gets that has learned from the data."""
+    """Returns the return of an agent that has learned from the data."""
     updates, settings = PENDULUM[name]
     env = gym.make("Pendulum-v1")
     offline = rl.OfflineDataset(

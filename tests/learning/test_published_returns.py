@@ -1,4 +1,4 @@
-"""Each family of agents reaches what is published, on few seeds.
+"""Each family of agents reaches the published returns, on few seeds.
 
 `benchmarks/learning.py` runs more of it beside Stable-Baselines3.
 """

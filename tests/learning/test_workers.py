@@ -63,7 +63,7 @@ def dqn_with_workers(seed):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_dqn_learns_cartpole_at_the_ratio_asked_for(seed):
+def test_dqn_learns_cartpole_at_the_requested_ratio(seed):
     agent, replay = dqn_with_workers(seed)
     asked = replay.updates_per_round / replay.steps_per_round
     made = int(agent.updates) / (agent.env_steps - replay.warm_up)

@@ -94,7 +94,7 @@ def test_the_projection_is_a_constant_and_pulls_the_logits_to_it():
     assert not np.any(held)
 
 
-def test_projection_refuses_what_does_not_fit():
+def test_projection_refuses_unsorted_atoms_and_unequal_shapes():
     for atoms in ([1.0, 0.0], [0.0, 0.0], []):
         with pytest.raises(ValueError, match="Expected increasing target_sup"):
             losses.categorical_projection([[0.0]], [[1.0]], atoms)
@@ -141,7 +141,7 @@ def test_quantiles_are_fitted():
     assert abs(grid[np.argmin(loss)] - 1.2816) < 0.04
 
 
-def test_quantile_huber_refuses_what_does_not_fit():
+def test_quantile_huber_refuses_unequal_shapes():
     wide, flat, column = np.ones((3, 2)), np.ones(3), np.ones((3, 1))
     with pytest.raises(ValueError, match="Expected rank 2 for targets"):
         losses.quantile_huber(wide, wide, flat)

@@ -1,4 +1,4 @@
-"""What every loss promises of shapes, dtypes and gradients."""
+"""The contract of every loss: shapes, dtypes and gradients."""
 
 import keras
 import numpy as np
@@ -100,7 +100,7 @@ def test_arrays_that_would_broadcast_are_refused(name):
                 loss_of(name)(*arrays)
 
 
-def test_the_message_says_what_to_do():
+def test_messages_about_shapes_name_the_squeeze():
     message = r"(?s)advantage of shape \[100, 1\].*\[100, 100\]: squeeze the"
     with pytest.raises(ValueError, match=message):
         losses.policy_gradient(np.ones(100), np.ones((100, 1)))
@@ -163,7 +163,7 @@ def test_clip_ratio_may_be_a_tensor():
         ("categorical_projection", set()),
     ],
 )
-def test_gradient_reaches_what_learns_and_nothing_else(name, learning):
+def test_gradient_reaches_the_learning_arguments_and_no_others(name, learning):
     rng = np.random.default_rng(0)
     arrays = [rng.uniform(0.1, 0.9, shape) for shape in shapes_of(name, 40)]
     if name == "categorical_projection":

@@ -26,7 +26,7 @@ def test_normalize_equals_numpy(dtype):
     assert normal.dtype == dtype
 
 
-def test_a_single_value_is_left_as_it_is():
+def test_a_single_value_is_not_normalised():
     weight = np.array([0.0, 1.0], "float32")
     normal = statistics.normalize(np.array([7.0, 3.0], "float32"), weight)
     assert normal.numpy()[1] == 3.0
@@ -39,7 +39,7 @@ def test_equal_values_become_0():
     np.testing.assert_array_equal(normal, np.zeros(4))
 
 
-def test_nothing_stays_finite():
+def test_weights_of_zero_give_finite_values():
     values = np.array([1.0, 2.0], "float32")
     normal = statistics.normalize(values, np.zeros(2, "float32"))
     assert np.isfinite(normal.numpy()).all()

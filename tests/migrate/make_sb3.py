@@ -2,14 +2,14 @@
 
     python tests/migrate/make_sb3.py [FOLDER]
 
-in an environment with stable-baselines3 and PyTorch, which the tests do
-without: `sb3/*.zip` are what `save` wrote, of policies with random weights,
-and `sb3/expected.npz` what those policies answer. The files here are of
+in an environment with stable-baselines3 and PyTorch, which the tests do not
+need. `save` wrote `sb3/*.zip`, of policies with random weights;
+`sb3/expected.npz` holds the outputs of those policies. The files here are of
 Stable-Baselines3 2.9.2 and PyTorch 2.13.0.
 
-They are packed, which Stable-Baselines3 does not do, without what is not read;
-the weights of convolutions have three values only, often 0, and come in pairs,
-to pack well.
+The script compresses them, which Stable-Baselines3 does not do, and drops the
+parts that are not read. The weights of convolutions have three values only,
+often 0, and come in pairs, to compress well.
 """
 
 import sys
@@ -134,7 +134,7 @@ MORE_CASES = {
 
 
 def make(name, folder):
-    """Saves a model of one case, and returns what it answers."""
+    """Saves a model of one case, and returns its outputs."""
     kind, policy, observed, acted, options = {**CASES, **MORE_CASES}[name]
     more = {} if kind in (sb3.PPO, sb3.A2C) else OFF_POLICY
     seed = sorted({**CASES, **MORE_CASES}).index(name)
@@ -187,7 +187,7 @@ def _pack(path):
 
 
 def answers(model, observation):
-    """Returns what a model says of observations, as arrays."""
+    """Returns the outputs of a model for observations, as arrays."""
     policy = model.policy
     policy.set_training_mode(False)
     found = {"observation": observation}

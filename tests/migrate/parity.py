@@ -1,4 +1,4 @@
-"""Writes how far migrated agents are from what Stable-Baselines3 says.
+"""Writes the differences of migrated agents from Stable-Baselines3.
 
     python tests/migrate/parity.py [--write]
 

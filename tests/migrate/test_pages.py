@@ -1,4 +1,4 @@
-"""Pages for those who come from elsewhere name what there is."""
+"""Pages for users of other libraries name things that exist."""
 
 import inspect
 import re
@@ -19,7 +19,7 @@ _NAME = re.compile(r"((?:rl|keras|gymnasium)(?:\.\w+)+)(?:\(([\w, ]*)\))?")
 
 
 def cells(page, column):
-    """Yields what stands in a column of all tables, names in backticks."""
+    """Yields the names in backticks of a column of all tables."""
     for line in page.read_text("utf-8").splitlines():
         if line.startswith("| ") and not line.startswith("| ---"):
             row = re.split(r" \| ", line.strip("| "))
@@ -34,7 +34,7 @@ def ours(page):
 
 
 def resolve(name):
-    """Returns what a name stands for."""
+    """Returns the object of a name."""
     library, *rest = name.split(".")
     value = LIBRARIES[library]
     for part in rest:
@@ -58,19 +58,17 @@ def takes(value, argument):
     return f"`{argument}`" in (inspect.getdoc(value) or "")
 
 
-def test_all_names_of_ours_exist():
-    for page in PAGES:
-        names = ours(page)
-        assert len(names) >= 7, page.name
-        for name, arguments in names:
-            value = resolve(name)
-            for argument in arguments.replace(",", " ").split():
-                assert takes(value, argument), (
-                    f"{page.name}: {name}({argument})"
-                )
+@pytest.mark.parametrize("page", PAGES)
+def test_all_names_of_ours_exist(page):
+    names = ours(page)
+    assert len(names) >= 7, page.name
+    for name, arguments in names:
+        value = resolve(name)
+        for argument in arguments.replace(",", " ").split():
+            assert takes(value, argument), f"{page.name}: {name}({argument})"
 
 
-def test_the_table_of_parity_holds_what_is_promised():
+def test_the_table_of_parity_lists_all_algorithms_below_the_limit():
     from migrate import parity
 
     table = SB3.read_text("utf-8").split(parity.HEAD)[1].split("\n\n")[0]

@@ -18,7 +18,7 @@ KINDS |= {"sac": rl.SAC, "td3": rl.TD3}
 
 
 @pytest.mark.parametrize("name", sb3_parity.SPACES)
-def test_it_answers_as_the_other_did(name):
+def test_a_migrated_agent_has_the_outputs_of_the_original(name):
     agent = sb3_parity.load(name)
     assert type(agent) is KINDS[name.split("_")[0]]
     given = sb3_parity.expected(name)
@@ -68,11 +68,13 @@ def test_settings_are_taken_over():
     assert (agent.learn_temperature, agent.target_entropy) == (True, -2.0)
 
 
-def test_a_target_moves_as_often(tmp_path):
-    for envs, updates, every in [(1, 1, 2500), (8, 1, 312), (8, -1, 10_000)]:
-        change = settings(n_envs=envs, gradient_steps=updates)
-        agent = sb3_parity.load("dqn", rewritten(tmp_path, "dqn", change))
-        assert agent.target_every == every
+@pytest.mark.parametrize(
+    ("envs", "updates", "every"), [(1, 1, 2500), (8, 1, 312), (8, -1, 10_000)]
+)
+def test_a_target_moves_as_often(tmp_path, envs, updates, every):
+    change = settings(n_envs=envs, gradient_steps=updates)
+    agent = sb3_parity.load("dqn", rewritten(tmp_path, "dqn", change))
+    assert agent.target_every == every
 
 
 def test_targets_of_the_file_are_not_made_equal_at_the_first_update():
@@ -117,20 +119,20 @@ def test_settings_in_a_pickle_are_named(tmp_path):
     assert float(agent.optimizer.learning_rate) == float(own)
 
 
-def test_a_temperature_that_is_not_learned_stays(tmp_path):
-    for fixed in (0.0, 0.2):
-        path = rewritten(
-            tmp_path,
-            "sac_elu",
-            settings(ent_coef=fixed),
-            **{"pytorch_variables.pth": saved({})},
-        )
-        agent = sb3_parity.load("sac_elu", path)
-        assert agent.temperature == pytest.approx(fixed, abs=1e-11)
-        assert not agent.learn_temperature
+@pytest.mark.parametrize("fixed", [0.0, 0.2])
+def test_a_temperature_that_is_not_learned_stays(tmp_path, fixed):
+    path = rewritten(
+        tmp_path,
+        "sac_elu",
+        settings(ent_coef=fixed),
+        **{"pytorch_variables.pth": saved({})},
+    )
+    agent = sb3_parity.load("sac_elu", path)
+    assert agent.temperature == pytest.approx(fixed, abs=1e-11)
+    assert not agent.learn_temperature
 
 
-def test_it_goes_on_training_and_is_saved(tmp_path):
+def test_a_migrated_agent_trains_on_and_is_saved(tmp_path):
     agent = sb3_parity.load("ppo_box_relu")
     given = sb3_parity.expected("ppo_box_relu")
     env = gymnasium.vector.SyncVectorEnv(
@@ -168,15 +170,18 @@ def test_statistics_of_vec_normalize_come_first():
     assert [float(layer.count) for layer in layers] == [99.0] * 5
 
 
-def test_an_env_that_does_not_fit_is_refused():
-    path = sb3_parity.FOLDER / "ppo_discrete.zip"
-    for observations, actions in [
+@pytest.mark.parametrize(
+    ("observations", "actions"),
+    [
         (sb3_parity.FOUR_NUMBERS, gymnasium.spaces.Discrete(2)),
         (sb3_parity.FOUR_NUMBERS, sb3_parity.ARM),
         (sb3_parity.ARM, gymnasium.spaces.Discrete(3)),
-    ]:
-        with pytest.raises(ValueError, match="for the environment"):
-            rl.migrate.from_sb3(path, AnySpaceEnv(observations, actions))
+    ],
+)
+def test_an_env_that_does_not_fit_is_refused(observations, actions):
+    path = sb3_parity.FOLDER / "ppo_discrete.zip"
+    with pytest.raises(ValueError, match="for the environment"):
+        rl.migrate.from_sb3(path, AnySpaceEnv(observations, actions))
 
 
 def rewritten(tmp_path, name, change=None, **members):
@@ -197,7 +202,7 @@ def rewritten(tmp_path, name, change=None, **members):
 
 
 def kwargs(**changes):
-    """Returns what changes arguments of the policy."""
+    """Returns a function that changes arguments of the policy."""
 
     def change(data):
         data["policy_kwargs"].update(changes)
@@ -206,7 +211,7 @@ def kwargs(**changes):
 
 
 def settings(**changes):
-    """Returns what changes settings."""
+    """Returns a function that changes settings."""
 
     def change(data):
         for name, value in changes.items():
@@ -227,8 +232,9 @@ def assert_refused(path, reason):
     assert len(message.splitlines()) == 1
 
 
-def test_models_that_would_be_another_agent_are_refused(tmp_path):
-    for change, reason in [
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
         (
             kwargs(activation_fn="<class '__main__.ReLU'>"),
             "an activation <class '__main__.ReLU'>",
@@ -242,8 +248,12 @@ def test_models_that_would_be_another_agent_are_refused(tmp_path):
         (settings(num_timesteps=float("nan")), "num_timesteps=nan"),
         (settings(gamma=7.0), "Expected `gamma`"),
         (lambda data: data.clear(), "settings of no algorithm"),
-    ]:
-        assert_refused(rewritten(tmp_path, "ppo_box_relu", change), reason)
+    ],
+)
+def test_models_that_would_be_another_agent_are_refused(
+    tmp_path, change, reason
+):
+    assert_refused(rewritten(tmp_path, "ppo_box_relu", change), reason)
 
 
 def weights(**changes):

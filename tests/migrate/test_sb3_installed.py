@@ -24,7 +24,7 @@ def test_all_networks_answer_as_the_others_did(tmp_path):
         assert max(apart.values()) < 1e-5, (name, apart)
 
 
-def test_what_was_trained_acts_as_it_did(tmp_path):
+def test_a_migrated_trained_model_acts_equally(tmp_path):
     import stable_baselines3 as sb3
 
     model = sb3.PPO("MlpPolicy", "CartPole-v1", n_steps=64, seed=0)

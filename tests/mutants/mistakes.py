@@ -7,10 +7,10 @@ class Mutant(NamedTuple):
     """A mistake.
 
     Attributes:
-        name: What is wrong, in snake case.
+        name: The mistake, in snake case.
         path: The file, within `keras_rl2`.
-        before: Text that stands there exactly once.
-        after: What stands there instead.
+        before: Text that the file contains exactly once.
+        after: The text in its place.
         test: A file or a function of one, within `tests`.
     """
 
@@ -48,7 +48,7 @@ LOSSES = [
         "losses/value.py",
         "ops.stop_gradient(reward + bootstrap) - of_action(q_values, action)",
         "reward + bootstrap - of_action(q_values, action)",
-        "losses/test_loss_contract.py::test_gradient_reaches_what_learns_and_nothing_else",
+        "losses/test_loss_contract.py::test_gradient_reaches_the_learning_arguments_and_no_others",
     ),
     Mutant(
         "sign_of_the_conservative_term",
@@ -216,7 +216,7 @@ LOSSES = [
         "losses/statistics.py",
         "ops.where(several, centred / (deviation + epsilon), values)",
         "centred / (deviation + epsilon)",
-        "losses/test_statistics.py::test_a_single_value_is_left_as_it_is",
+        "losses/test_statistics.py::test_a_single_value_is_not_normalised",
     ),
 ]
 
@@ -362,28 +362,28 @@ DISTRIBUTIONS = [
         "distributions/box_head.py",
         "action = action * self._half + self._centre",
         "action = action * self._half - self._centre",
-        "policy_heads/test_policy_heads.py::test_unit_box_is_stretched_to_the_bounds_by_hand",
+        "distributions/test_policy_heads.py::test_unit_box_is_stretched_to_the_bounds_by_hand",
     ),
     Mutant(
         "recorded_actions_are_not_shifted_back",
         "distributions/box_head.py",
         "(action - self._centre) / half",
         "action / half",
-        "policy_heads/test_policy_heads.py::test_from_environment_by_hand",
+        "distributions/test_policy_heads.py::test_from_environment_by_hand",
     ),
     Mutant(
         "recorded_actions_keep_the_start_of_their_space",
         "distributions/policy_head.py",
         'action = action - np.ravel(self.start).astype("int32")',
         "action = action",
-        "policy_heads/test_policy_heads.py::test_from_environment_by_hand",
+        "distributions/test_policy_heads.py::test_from_environment_by_hand",
     ),
     Mutant(
         "random_actions_ignore_the_mask",
         "spaces/supported.py",
         "np.where(mask > 0, scores, -1.0)",
         "scores",
-        "policy_heads/test_policy_heads.py::test_random_actions_are_among_those_allowed",
+        "distributions/test_policy_heads.py::test_random_actions_are_among_those_allowed",
     ),
 ]
 
@@ -424,49 +424,49 @@ REPLAY = [
         "data/replay_buffer.py",
         "gamma**i",
         "gamma ** (i + 1)",
-        "replay/test_replay_buffer.py::test_hand_computed_windows",
+        "data/test_replay_buffer.py::test_hand_computed_windows",
     ),
     Mutant(
         "windows_go_on_into_the_next_episode",
         "data/replay_buffer.py",
         "goes_on = goes_on & ~ended[i:]",
         "goes_on = goes_on & True",
-        "replay/test_replay_buffer.py::test_random_episodes",
+        "data/test_replay_buffer.py::test_random_episodes",
     ),
     Mutant(
         "replay_takes_truncation_for_termination",
         "data/ring.py",
         '"terminated": np.asarray(trajectory.terminated),',
         '"terminated": np.asarray(trajectory.ended),',
-        "replay/test_replay_buffer.py::test_random_episodes",
+        "data/test_replay_buffer.py::test_random_episodes",
     ),
     Mutant(
         "priorities_without_their_exponent",
         "data/prioritized_replay_buffer.py",
         "self._tree.update(place, priority**self.alpha)",
         "self._tree.update(place, priority)",
-        "replay/test_prioritized_replay_buffer.py",
+        "data/test_prioritized_replay_buffer.py",
     ),
     Mutant(
         "priorities_of_signed_errors",
         "data/prioritized_replay_buffer.py",
         "np.abs(np.asarray(td_error, np.float64)) + self.epsilon",
         "np.maximum(np.asarray(td_error, np.float64), 0.0) + self.epsilon",
-        "replay/test_prioritized_replay_buffer.py",
+        "data/test_prioritized_replay_buffer.py",
     ),
     Mutant(
         "importance_weights_are_inverted",
         "data/prioritized_replay_buffer.py",
         "(value.min() / value) ** float(beta)",
         "(value / value.max()) ** float(beta)",
-        "replay/test_prioritized_replay_buffer.py",
+        "data/test_prioritized_replay_buffer.py",
     ),
     Mutant(
         "sum_tree_takes_the_item_before_a_boundary",
         "data/prioritized_replay_buffer.py",
         "right = query >= left",
         "right = query > left",
-        "replay/test_sum_tree.py",
+        "data/test_sum_tree.py",
     ),
 ]
 
@@ -476,7 +476,7 @@ AGENTS = [
         "updates/rollout_samples.py",
         "known[num_envs : steps + num_envs]",
         "known[:steps]",
-        "data/test_collector.py::test_modes_prepare_alike",
+        "collecting/test_collector.py::test_samples_are_equal_in_all_autoreset_modes",
     ),
     Mutant(
         "sign_of_the_entropy_bonus",
@@ -518,7 +518,7 @@ AGENTS = [
         "agents/dqn.py",
         '"selector": self.allowed_values(observation, choosing),',
         '"selector": self.q_values(choosing),',
-        "agents/test_masks.py::test_the_target_of_dqn_is_the_best_of_what_is_allowed",
+        "agents/test_masks.py::test_the_target_of_dqn_is_the_best_allowed_action",
     ),
     Mutant(
         "dueling_without_centred_advantages",

@@ -76,7 +76,7 @@ def test_a_network_without_a_config_trains():
     assert agent.act(np.zeros((4, 3)), deterministic=True).shape[0] == 4
 
 
-def test_targets_are_copies_of_the_network_that_there_is():
+def test_targets_are_copies_of_the_given_network():
     agent, dataset = make("TD3")
     agent.bind(dataset.env.observation_space, dataset.env.action_space)
     observation = np.random.default_rng(0).normal(size=(5, 3)).astype("f")
@@ -164,7 +164,7 @@ def test_networks_that_share_layers_are_not_saved(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_saving_says_what_a_network_lacks(tmp_path):
+def test_saving_a_network_without_get_config_is_refused(tmp_path):
     agent, dataset = make("DQN")
     agent.bind(dataset.env.observation_space, dataset.env.action_space)
     with pytest.raises(ValueError, match=r"Expected Custom to have a `get_con"):

@@ -125,7 +125,7 @@ def test_policy_and_value_of_pictures_share_a_trunk(side):
     )
 
 
-def test_vectors_share_a_trunk_where_they_are_asked_to():
+def test_vectors_share_a_trunk_on_request():
     assert rl.PPO.for_env("CartPole-v1").critic is not None
     assert rl.PPO.for_env("CartPole-v1", shared=True).critic is None
     with pytest.raises(ValueError, match="Expected `shared=None` for DQN"):

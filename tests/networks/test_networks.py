@@ -19,7 +19,7 @@ def kernels(model):
     return [w.numpy() for w in model.weights if w.path.endswith("kernel")]
 
 
-def test_mlp_is_orthogonal_with_the_gains_asked_for():
+def test_mlp_is_orthogonal_with_the_requested_gains():
     model = networks.mlp((4,), 2, hidden=(8, 8), output_gain=0.01, seed=0)
     first, second, last = kernels(model)
     np.testing.assert_allclose(first @ first.T, 2 * np.eye(4), atol=1e-5)
@@ -42,13 +42,13 @@ def test_seeds():
     assert (square[0] != square[1]).any()
 
 
-def test_widths():
-    for hidden in ((), (5,), (5, 6, 7)):
-        model = networks.mlp((4,), 3, hidden=hidden, activation="relu", seed=0)
-        dense = [x for x in model.layers if isinstance(x, keras.layers.Dense)]
-        assert [x.units for x in dense] == [*hidden, 3]
-        activations = [x.activation.__name__ for x in dense]
-        assert activations == ["relu"] * len(hidden) + ["linear"]
+@pytest.mark.parametrize("hidden", [(), (5,), (5, 6, 7)])
+def test_widths(hidden):
+    model = networks.mlp((4,), 3, hidden=hidden, activation="relu", seed=0)
+    dense = [x for x in model.layers if isinstance(x, keras.layers.Dense)]
+    assert [x.units for x in dense] == [*hidden, 3]
+    activations = [x.activation.__name__ for x in dense]
+    assert activations == ["relu"] * len(hidden) + ["linear"]
 
 
 def test_normalisation_comes_first():
@@ -161,13 +161,13 @@ def test_all_networks_of_an_agent_have_the_same_channels():
     assert channels_of(env, rl.PPO, "actor", memory=memory, **first) == 6
 
 
-def test_cnn_refuses_what_is_no_image():
-    for shape in ((35, 36, 1), (84, 35), (36,) * 5, (16,)):
-        with pytest.raises(ValueError, match=r"at least 36 x 36.*Received"):
-            networks.nature_cnn(shape, 2)
-        smaller = tuple(max(size // 9, 1) for size in shape)
-        with pytest.raises(ValueError, match=r"at least 5 x 5.*Received"):
-            networks.small_cnn(smaller, 2)
+@pytest.mark.parametrize("shape", [(35, 36, 1), (84, 35), (36,) * 5, (16,)])
+def test_cnn_refuses_shapes_that_are_no_image(shape):
+    with pytest.raises(ValueError, match=r"at least 36 x 36.*Received"):
+        networks.nature_cnn(shape, 2)
+    smaller = tuple(max(size // 9, 1) for size in shape)
+    with pytest.raises(ValueError, match=r"at least 5 x 5.*Received"):
+        networks.small_cnn(smaller, 2)
 
 
 @pytest.mark.parametrize(
@@ -222,15 +222,15 @@ def test_streams_share_all_but_the_last_hidden_layer(hidden, shared, own):
     assert (kernels(model)[-2][:, 0] != kernels(model)[-1][:, 0]).any()
 
 
-def test_streams_of_images():
+@pytest.mark.parametrize(("hidden", "own"), [(None, 512), ((4,), 4)])
+def test_streams_of_images(hidden, own):
     """Wang et al., 2016: convolutions are shared, 512 units are not."""
     space = Box(0, 255, (36, 36, 4), "uint8")
-    for hidden, own in ((None, 512), ((4,), 4)):
-        model = networks.network_for(space, [1, 6], hidden=hidden, seed=0)
-        dense = [x for x in model.layers if isinstance(x, keras.layers.Dense)]
-        widths = sorted(layer.units for layer in dense)
-        assert widths == sorted([1, 6, own, own])
-        assert model.output_shape == (None, 7)
+    model = networks.network_for(space, [1, 6], hidden=hidden, seed=0)
+    dense = [x for x in model.layers if isinstance(x, keras.layers.Dense)]
+    widths = sorted(layer.units for layer in dense)
+    assert widths == sorted([1, 6, own, own])
+    assert model.output_shape == (None, 7)
 
 
 BUILDERS = {
@@ -344,10 +344,10 @@ def test_hidden_weights_have_a_largest_singular_value_of_1():
     assert all("output" in each.name for each in last)
 
 
-def test_a_normalization_is_one_that_is_known():
-    for make in BUILDERS.values():
-        with pytest.raises(ValueError, match=r"`normalization`.*Received"):
-            make(normalization="group")
+@pytest.mark.parametrize("make", BUILDERS.values())
+def test_unknown_normalizations_are_refused(make):
+    with pytest.raises(ValueError, match=r"`normalization`.*Received"):
+        make(normalization="group")
 
 
 def test_one_hot_rows_are_not_scaled_as_bytes():

@@ -20,10 +20,10 @@ def save_compressed(path, arrays):
     return path / "packed.npz"
 
 
-def test_a_file_of_arrays(tmp_path):
-    for save in (save_npz, save_compressed):
-        offline = rl.OfflineDataset(str(save(tmp_path, record())))
-        assert "5 episodes, 20 transitions" in repr(offline)
+@pytest.mark.parametrize("save", [save_npz, save_compressed])
+def test_a_file_of_arrays(tmp_path, save):
+    offline = rl.OfflineDataset(str(save(tmp_path, record())))
+    assert "5 episodes, 20 transitions" in repr(offline)
 
 
 def test_trees_of_arrays():
@@ -50,12 +50,12 @@ def test_trees_of_arrays():
     np.testing.assert_array_equal(second, -first)
 
 
-def test_objects_are_not_loaded(tmp_path):
+@pytest.mark.parametrize("save", [save_npz, save_compressed])
+def test_objects_are_not_loaded(tmp_path, save):
     objects = np.array([{"a": 1}] * 20, dtype=object)
-    for save in (save_npz, save_compressed):
-        path = save(tmp_path, record() | {"rewards": objects})
-        with pytest.raises(ValueError, match="allow_pickle=False"):
-            rl.OfflineDataset(path)
+    path = save(tmp_path, record() | {"rewards": objects})
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        rl.OfflineDataset(path)
 
 
 def test_files_that_are_cut_off(tmp_path):

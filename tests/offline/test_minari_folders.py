@@ -49,7 +49,7 @@ def transitions(offline):
     return np.unique(keys, axis=0)
 
 
-def test_what_was_written_is_read_again(folder):
+def test_a_written_dataset_reads_back_equal(folder):
     recorded = rl.record("random", "CartPole-v1", 60, seed=1)
     read = rl.OfflineDataset(folder)
     assert repr(read) == repr(recorded)
@@ -58,7 +58,7 @@ def test_what_was_written_is_read_again(folder):
     np.testing.assert_array_equal(transitions(read), transitions(recorded))
 
 
-def test_minari_reads_ours(folder, minari):
+def test_minari_reads_a_dataset_of_the_library(folder, minari):
     dataset = minari.load_dataset("cartpole/random-v0")
     ours = rl.OfflineDataset(folder)
     assert dataset.total_episodes == ours.episodes
@@ -184,7 +184,7 @@ def test_an_episode_that_is_not_whole(folder, tmp_path):
             rl.OfflineDataset(path)
 
 
-def test_numbers_that_cannot_be(folder):
+def test_non_finite_observations_of_a_file_are_refused(folder):
     changed(folder, _nan_observation)
     with pytest.raises(
         ValueError,
@@ -211,11 +211,11 @@ def test_a_file_that_is_cut_off(folder):
         rl.OfflineDataset(folder)
 
 
-def test_bad_metadata(folder):
-    for text in ("{", "[]", '{"observation_space": "{}"}'):
-        (folder / "data/metadata.json").write_text(text)
-        with pytest.raises(ValueError, match="a whole Minari dataset"):
-            rl.OfflineDataset(folder)
+@pytest.mark.parametrize("text", ["{", "[]", '{"observation_space": "{}"}'])
+def test_bad_metadata(folder, text):
+    (folder / "data/metadata.json").write_text(text)
+    with pytest.raises(ValueError, match="a whole Minari dataset"):
+        rl.OfflineDataset(folder)
 
 
 def test_an_empty_folder_and_no_episodes(tmp_path, folder):
@@ -237,6 +237,6 @@ def test_the_space_that_was_given_is_that_of_the_file(folder):
         rl.OfflineDataset(folder, action_space=gymnasium.spaces.Discrete(3))
 
 
-def test_nothing_is_written_over(folder):
+def test_recording_refuses_a_folder_with_files(folder):
     with pytest.raises(ValueError, match=r"new, or empty.*random-v0"):
         rl.record("random", "CartPole-v1", 5, folder)

@@ -39,15 +39,15 @@ def dqn(**kwargs):
     return agent
 
 
-def test_each_minibatch_has_its_share():
-    for ratio, recorded in [(0.25, 2), (0.99, 7)]:
-        mixed = parts(ratio)
-        batches = mixed.as_dataset(dqn())
-        mixed.refresh()
-        for batch in batches.take(mixed.updates_per_round):
-            assert (batch["reward"].numpy() == 7.0).sum() == recorded
-            assert batch["weight"].shape == (8,)
-        assert (mixed.sample(100)["reward"] == 7.0).sum() == round(100 * ratio)
+@pytest.mark.parametrize(("ratio", "recorded"), [(0.25, 2), (0.99, 7)])
+def test_each_minibatch_has_its_share(ratio, recorded):
+    mixed = parts(ratio)
+    batches = mixed.as_dataset(dqn())
+    mixed.refresh()
+    for batch in batches.take(mixed.updates_per_round):
+        assert (batch["reward"].numpy() == 7.0).sum() == recorded
+        assert batch["weight"].shape == (8,)
+    assert (mixed.sample(100)["reward"] == 7.0).sum() == round(100 * ratio)
 
 
 def test_steps_are_taken_as_the_replay_takes_them():
@@ -100,7 +100,7 @@ def test_minibatches_are_those_of_the_newest_round():
         mixed.hand_over()
 
 
-def test_what_cannot_be_mixed():
+def test_invalid_ratios_and_datasets_are_refused():
     for ratio in (0.0, 1.0, -1):
         with pytest.raises(ValueError, match=f"between 0 and 1.*{ratio}"):
             parts(ratio)

@@ -77,7 +77,7 @@ def test_without_next_observations_the_last_of_a_truncated_episode_is_none():
     assert found[3][2] == 0.0
 
 
-def test_a_record_that_goes_on_elsewhere_is_cut_there():
+def test_a_gap_in_a_record_truncates_the_episode():
     data = record(ends={})
     data["next_observations"][4] = 55.0
     offline = bound(data, n_step=3)
@@ -125,7 +125,7 @@ def test_actions_become_the_policys_own():
     assert 0.5 < np.abs(batch["action"]).max() <= 1.0
 
 
-def test_it_says_what_it_holds():
+def test_the_repr_counts_episodes_and_transitions():
     offline = rl.OfflineDataset(
         record(), action_space=gymnasium.spaces.Discrete(2)
     )
@@ -145,7 +145,7 @@ def test_an_agent_learns_from_it():
     assert agent.env_steps == 0
 
 
-def test_values_that_the_data_does_not_allow_are_said_once(recwarn):
+def test_values_beyond_the_data_warn_once(recwarn):
     data = record() | {"rewards": np.full(20, 0.25)}
     agent = dqn()
     offline = rl.OfflineDataset(data, 16, updates_per_epoch=1)
@@ -176,12 +176,12 @@ def test_an_epoch_is_a_number_of_updates():
     assert rl.OfflineDataset(record(), updates_per_epoch=7).steps_per_epoch == 7
 
 
-def test_steps_cannot_be_counted():
+def test_offline_training_refuses_total_steps():
     with pytest.raises(ValueError, match=r"Expected `epochs` .*total_steps=9"):
         dqn().fit(rl.OfflineDataset(record()), total_steps=9)
 
 
-def test_who_does_not_learn_offline_is_told_what_to_take():
+def test_online_agents_are_refused_with_the_dataset_to_use():
     agent = rl.PPO.for_env("CartPole-v1", seed=0)
     with pytest.raises(ValueError, match=r"keras_rl2.RolloutDataset.*PPO"):
         agent.fit(rl.OfflineDataset(record()))
@@ -213,7 +213,7 @@ def test_statistics_of_observations_are_those_of_the_data():
     np.testing.assert_allclose(normal.std(axis=0), 1.0, atol=1e-2)
 
 
-def test_what_cannot_be_used_is_refused():
+def test_invalid_arrays_are_refused():
     space = gymnasium.spaces.Discrete(2)
     for change, text in [
         ({"rewards": None}, "rewards, terminations, .*Received: actions"),
@@ -236,14 +236,14 @@ def test_what_cannot_be_used_is_refused():
             rl.OfflineDataset(data)
 
 
-def test_nothing_that_could_be_data():
+def test_other_objects_and_missing_paths_are_refused():
     with pytest.raises(ValueError, match=r"Expected a dict of arrays.*: 5"):
         rl.OfflineDataset(5)
     with pytest.raises(ValueError, match="which does not exist"):
         rl.OfflineDataset("/nowhere/at/all")
 
 
-def test_asking_before_there_is_an_agent():
+def test_sampling_before_binding_is_refused():
     with pytest.raises(ValueError, match=r"bound to an agent.*no agent"):
         rl.OfflineDataset(record()).sample(3)
 

@@ -1,4 +1,4 @@
-"""What policies are worth by recorded episodes, beside what they are."""
+"""Estimates of policies from recorded episodes, against known values."""
 
 import gymnasium as gym
 import numpy as np
@@ -60,7 +60,7 @@ def worth(right):
 
 
 @pytest.mark.slow
-def test_a_policy_that_wanders_is_valued_as_it_is():
+def test_a_stochastic_policy_has_its_known_value():
     found = policy(0.9).evaluate(
         recorded(), updates=1500, deterministic=False, seed=1
     )
@@ -69,7 +69,7 @@ def test_a_policy_that_wanders_is_valued_as_it_is():
 
 
 @pytest.mark.slow
-def test_a_greedy_policy_is_valued_as_it_is():
+def test_a_greedy_policy_has_its_known_value():
     agent = policy(0.6)
     # Right at the first place, where the hidden units are 0, then left: worth
     # one step, not what repeating it brings, nor what the data did next.
@@ -143,7 +143,7 @@ def test_each_critic_is_asked_of_the_actions_taken(kind):
 
 
 @pytest.mark.parametrize("distributional", [None, "quantile"])
-def test_a_q_network_says_the_mean_of_what_an_action_brings(distributional):
+def test_the_value_of_an_action_is_the_mean_of_its_distribution(distributional):
     agent = rl.DQN.for_env(
         Corridor(), hidden=(4,), distributional=distributional, seed=0
     )
@@ -208,7 +208,7 @@ def test_while_it_learns():
     assert "val_fqe_value" in history
 
 
-def test_what_does_not_fit():
+def test_a_negative_number_of_updates_is_refused():
     agent = policy(0.5)
     with raises("`updates`", "-1"):
         agent.evaluate(recorded(), updates=-1)

@@ -1,4 +1,4 @@
-"""Playing to make a dataset, and what becomes of replay."""
+"""Recording makes a dataset, and a replay becomes one."""
 
 import gymnasium
 import numpy as np
@@ -22,13 +22,13 @@ def shares(offline):
     )
 
 
-def test_a_function_plays():
-    for num_envs in (1, 3):
-        offline = rl.record(pushed_right, "CartPole-v1", 50, num_envs=num_envs)
-        assert offline.transitions == 50
-        assert shares(offline).tolist() == [0.0, 1.0]
-        # A pole that is pushed one way falls within a few steps.
-        assert offline.recorded.lengths.max() < 12
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_a_function_plays(num_envs):
+    offline = rl.record(pushed_right, "CartPole-v1", 50, num_envs=num_envs)
+    assert offline.transitions == 50
+    assert shares(offline).tolist() == [0.0, 1.0]
+    # A pole that is pushed one way falls within a few steps.
+    assert offline.recorded.lengths.max() < 12
 
 
 @pytest.mark.parametrize("mode", [*gymnasium.vector.AutoresetMode])
@@ -117,7 +117,9 @@ def filled(capacity, num_envs=1, **kwargs):
 
 
 @pytest.mark.parametrize(("capacity", "num_envs"), [(60, 2), (1000, 1)])
-def test_what_a_replay_holds(capacity, num_envs):
+def test_an_offline_dataset_holds_the_transitions_of_a_replay(
+    capacity, num_envs
+):
     replay, agent = filled(capacity, num_envs)
     offline = rl.OfflineDataset(replay)
     assert offline.transitions == len(replay.buffer)
@@ -141,7 +143,7 @@ def test_what_a_replay_holds(capacity, num_envs):
     )
 
 
-def test_replay_that_cannot_be_taken():
+def test_an_empty_or_multi_step_replay_is_refused():
     with pytest.raises(ValueError, match="with stored transitions"):
         rl.OfflineDataset(rl.ReplayDataset("CartPole-v1", 100, 8))
     replay, _ = filled(60, n_step=3)

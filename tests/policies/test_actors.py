@@ -143,7 +143,7 @@ def test_weights_change_only_at_sync():
     assert_acts_alike(actor, agent, 3)
 
 
-def test_actions_that_are_not_finite_reach_nobody():
+def test_non_finite_actions_reach_no_environment():
     env = make_env("act_box_unbounded", num_envs=3)
     agent = rl.PPO.for_env(env, hidden=(4,), activation="relu", seed=0)
     for variable in agent.actor.trainable_variables:
@@ -162,7 +162,7 @@ def test_actions_that_are_not_finite_reach_nobody():
 
 
 def test_actions_do_not_change_after_the_next_call():
-    """They are stored: memory of the interpreter would be written to again."""
+    """Datasets store them. Memory of the interpreter would be overwritten."""
     agent = with_loud_policy(make_agent(PPO, make_env("act_box")))
     actor = ActorSnapshot(agent, 3)
     first, for_environment = actor(*inputs(agent, 3, seed=1))
@@ -200,7 +200,7 @@ def inconvertible_agent():
     return agent, env
 
 
-def test_what_does_not_convert_is_run_by_tensorflow(caplog):
+def test_a_policy_that_does_not_convert_runs_in_tensorflow(caplog):
     agent, env = inconvertible_agent()
     with caplog.at_level(logging.WARNING):
         actor = ActorSnapshot(agent, 2)
@@ -242,7 +242,7 @@ def dense(units, policy):
         ("float64", "act_discrete", 0.0),
     ],
 )
-def test_what_computes_in_other_floats_is_not_tried(
+def test_policies_of_other_float_types_are_not_converted(
     policy, pair, tolerance, caplog, capfd
 ):
     """LiteRT has no kernels; its converter writes pages of errors of it."""
@@ -266,7 +266,7 @@ def test_what_computes_in_other_floats_is_not_tried(
     assert_acts_alike(actor, agent, 2, tolerance=tolerance)
 
 
-def test_a_conversion_that_acts_otherwise_is_not_used(monkeypatch, caplog):
+def test_a_conversion_that_acts_differently_is_not_used(monkeypatch, caplog):
     make = actors.LiteRTRunner
 
     def wrong(*arguments):

@@ -1,4 +1,4 @@
-"""What was converted once serves policies alike, and no others."""
+"""A conversion serves equal policies, and no others."""
 
 import keras
 import numpy as np
@@ -106,14 +106,14 @@ def spaces():
     return env.observation_space, env.action_space
 
 
-def test_what_acts_otherwise_is_not_kept(converted, monkeypatch):
+def test_a_conversion_that_acts_differently_is_not_kept(converted, monkeypatch):
     monkeypatch.setattr(conversions.np, "allclose", lambda *_, **__: False)
     for _ in range(2):
         assert ActorSnapshot(ppo(), 2).backend == "tensorflow"
     assert len(converted) == 2
 
 
-def test_only_so_many_are_kept(monkeypatch):
+def test_the_number_of_kept_conversions_is_limited(monkeypatch):
     monkeypatch.setattr(conversions, "_MOST_KEPT", 2)
     for num_envs in (2, 3, 4):
         ActorSnapshot(ppo(), num_envs)

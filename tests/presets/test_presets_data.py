@@ -60,7 +60,7 @@ def test_presets_are_sorted_by_environment_and_algorithm():
     assert presets.available("Nowhere-v0") == []
 
 
-def test_a_file_says_everything_and_is_found_by_its_name():
+def test_a_preset_file_is_complete_and_is_found_by_its_name():
     for path in FILES:
         data = json.loads(path.read_text(encoding="utf-8"))
         preset = presets.Preset.from_dict(data)
@@ -93,7 +93,7 @@ def test_presets_are_taken_by_the_classes(all_of_them, tmp_path):
 
 
 def check(training, preset):
-    """Compares what was made with what the preset says."""
+    """Compares made objects with the settings of the preset."""
     agent, dataset = training.agent, training.dataset
     # Made for as many environments: nothing had to be fitted.
     assert training.preset == preset
@@ -140,7 +140,7 @@ def test_settings_are_those_published():
     assert (car.agent["tau"], car.agent["target_every"]) == (1.0, 300)
 
 
-def test_unknown_names_are_told_the_nearest():
+def test_unknown_names_raise_with_the_nearest():
     for algorithm, environment, said in (
         ("PPO", "CartPole-v0", "perhaps 'CartPole-v1'"),
         ("DQN", "Pendulum-v1", "Pendulum-v1 there are A2C, IQL"),

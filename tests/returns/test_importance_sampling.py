@@ -50,21 +50,21 @@ def by_loop(arrays, truncated, lambda_, clip_rho, clip_c, clip_pg_rho):
     return targets, advantages
 
 
-def test_vtrace_on_policy_is_the_lambda_return():
+@pytest.mark.parametrize("lambda_", [0.0, 0.7, 1.0])
+def test_vtrace_on_policy_is_the_lambda_return(lambda_):
     arrays, cut = trajectory()
     arrays["log_ratios"] = np.zeros_like(arrays["log_ratios"])
     values, next_values = arrays["values"], arrays["next_values"]
     following = np.concatenate([values[1:], next_values[-1:]])
     arrays["next_values"] = np.where(cut, next_values, following)
-    for lambda_ in (0.0, 0.7, 1.0):
-        targets, advantages = returns.vtrace(
-            **arrays, lambda_=lambda_, truncated=cut
-        )
-        gae, expected = returns.generalized_advantage_estimation(
-            *[*arrays.values()][1:], lambda_, cut
-        )
-        np.testing.assert_allclose(targets, expected, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(advantages, gae, rtol=1e-9, atol=1e-9)
+    targets, advantages = returns.vtrace(
+        **arrays, lambda_=lambda_, truncated=cut
+    )
+    gae, expected = returns.generalized_advantage_estimation(
+        *[*arrays.values()][1:], lambda_, cut
+    )
+    np.testing.assert_allclose(targets, expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(advantages, gae, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("lambda_", [1.0, 0.7])

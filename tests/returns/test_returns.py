@@ -48,18 +48,18 @@ def gae_by_loop(rewards, discounts, values, next_values, lambda_, truncated):
     return advantages
 
 
-def test_gae_of_any_length_equals_the_loop():
-    for length in (1, 2, 7, 8, 9, 64, 65, 130, 600):
-        arrays = trajectory(length)
-        advantages, targets = returns.generalized_advantage_estimation(
-            *arrays[:4], 0.95, arrays[4]
-        )
-        expected = gae_by_loop(*arrays[:4], 0.95, arrays[4])
-        np.testing.assert_allclose(
-            advantages, expected, rtol=1e-9, atol=1e-12, err_msg=str(length)
-        )
-        np.testing.assert_allclose(targets, expected + arrays[2], rtol=1e-9)
-        assert targets.dtype == "float64"
+@pytest.mark.parametrize("length", [1, 2, 7, 8, 9, 64, 65, 130, 600])
+def test_gae_of_any_length_equals_the_loop(length):
+    arrays = trajectory(length)
+    advantages, targets = returns.generalized_advantage_estimation(
+        *arrays[:4], 0.95, arrays[4]
+    )
+    expected = gae_by_loop(*arrays[:4], 0.95, arrays[4])
+    np.testing.assert_allclose(
+        advantages, expected, rtol=1e-9, atol=1e-12, err_msg=str(length)
+    )
+    np.testing.assert_allclose(targets, expected + arrays[2], rtol=1e-9)
+    assert targets.dtype == "float64"
 
 
 def test_unknown_length_gives_the_same():

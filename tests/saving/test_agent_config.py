@@ -1,4 +1,4 @@
-"""What a saved agent is made from: the arguments of its constructor."""
+"""The config of a saved agent holds the arguments of its constructor."""
 
 import inspect
 

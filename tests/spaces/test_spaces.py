@@ -60,24 +60,24 @@ TREES = [
 ]
 
 
-def test_a_config_gives_the_space_back_through_json():
-    for space in (*SPACES, *TREES):
-        # allow_nan=False refuses Infinity, which is not JSON.
-        text = json.dumps(space_to_config(space), allow_nan=False)
-        again = space_from_config(json.loads(text))
-        assert type(again) is type(space), space
-        assert (again.shape, again.dtype) == (space.shape, space.dtype), space
-        assert again == space, space
-        assert same_space(again, space), space
-        assert as_space(json.loads(text)) == space, space
-        assert as_space(space) is space, space
-        if isinstance(space, spaces.Box):
-            np.testing.assert_array_equal(again.low, space.low)
-            np.testing.assert_array_equal(again.high, space.high)
-        assert space_to_config(again) == json.loads(text), space
+@pytest.mark.parametrize("space", [*SPACES, *TREES])
+def test_a_config_gives_the_space_back_through_json(space):
+    # allow_nan=False refuses Infinity, which is not JSON.
+    text = json.dumps(space_to_config(space), allow_nan=False)
+    again = space_from_config(json.loads(text))
+    assert type(again) is type(space), space
+    assert (again.shape, again.dtype) == (space.shape, space.dtype), space
+    assert again == space, space
+    assert same_space(again, space), space
+    assert as_space(json.loads(text)) == space, space
+    assert as_space(space) is space, space
+    if isinstance(space, spaces.Box):
+        np.testing.assert_array_equal(again.low, space.low)
+        np.testing.assert_array_equal(again.high, space.high)
+    assert space_to_config(again) == json.loads(text), space
 
 
-def test_what_configs_say():
+def test_configs_hold_bounds_shapes_and_dtypes():
     assert space_to_config(spaces.Box(0, 255, (84, 84, 4), np.uint8)) == {
         "type": "Box",
         "low": 0,
@@ -95,24 +95,29 @@ def test_what_configs_say():
     }
 
 
-def test_spaces_that_no_agent_can_use_have_no_config():
-    for space in (
+@pytest.mark.parametrize(
+    "space",
+    [
         spaces.Text(3),
         spaces.Dict({"deep": spaces.Dict({"say": spaces.Text(3)})}),
         spaces.Tuple([spaces.Sequence(spaces.Discrete(2))]),
-    ):
-        with pytest.raises(ValueError, match="Expected a space"):
-            space_to_config(space)
+    ],
+)
+def test_spaces_that_no_agent_can_use_have_no_config(space):
+    with pytest.raises(ValueError, match="Expected a space"):
+        space_to_config(space)
 
 
 BOX = space_to_config(SPACES[0])
 DISCRETE = space_to_config(SPACES[8])
 
 
-def test_what_is_no_config_is_refused():
-    for config in (None, {}, {"type": "Text", "max_length": 3}):
-        with pytest.raises(ValueError, match=r"Expected the config.*Received"):
-            space_from_config(config)
+@pytest.mark.parametrize(
+    "config", [None, {}, {"type": "Text", "max_length": 3}]
+)
+def test_other_objects_than_configs_are_refused(config):
+    with pytest.raises(ValueError, match=r"Expected the config.*Received"):
+        space_from_config(config)
 
 
 def test_observation_spaces():
@@ -124,7 +129,7 @@ def test_observation_spaces():
         assert f"observation_space={space}" in str(caught.value)
 
 
-def test_what_cannot_be_used_is_named_where_it_lies():
+def test_errors_name_the_path_of_an_unsupported_space():
     space = spaces.Dict(
         {
             "a": spaces.Discrete(2),
@@ -150,7 +155,7 @@ def test_action_spaces():
         assert f"action_space={space}" in str(caught.value)
 
 
-def test_same_space_tells_all_of_them_apart():
+def test_same_space_distinguishes_all_spaces():
     for i, one in enumerate(SPACES):
         for j, other in enumerate(SPACES):
             # Discrete(4) with int64 and int32 is the same to an agent.

@@ -12,14 +12,14 @@ from keras_rl2.spaces.array_spec import ArraySpec
 TREE = {"b": 1, "a": (2, {"d": 4, "c": 3}), "e": {"f": (5,)}}
 
 
-def test_what_is_neither_dict_nor_tuple_is_a_leaf():
-    for leaf in (3, np.zeros(2), ArraySpec((), "int32"), [1]):
-        assert trees.is_leaf(leaf)
-        assert trees.leaves(leaf) == [leaf]
-        assert trees.with_leaves(leaf, ["other"]) == "other"
-        assert trees.map_leaves(lambda each: (each,), leaf) == (leaf,)
-        [(path, found)] = trees.named_leaves(leaf)
-        assert (path, found is leaf) == ("", True)
+@pytest.mark.parametrize("leaf", [3, np.zeros(2), ArraySpec((), "int32"), [1]])
+def test_objects_other_than_dict_and_tuple_are_leaves(leaf):
+    assert trees.is_leaf(leaf)
+    assert trees.leaves(leaf) == [leaf]
+    assert trees.with_leaves(leaf, ["other"]) == "other"
+    assert trees.map_leaves(lambda each: (each,), leaf) == (leaf,)
+    [(path, found)] = trees.named_leaves(leaf)
+    assert (path, found is leaf) == ("", True)
 
 
 def test_leaves_are_in_the_order_of_their_keys():
@@ -49,12 +49,14 @@ def test_map_leaves_goes_by_keys_and_positions():
     }
 
 
-def test_any_mapping_is_a_branch():
-    for make in (dict, collections.OrderedDict, types.MappingProxyType):
-        tree = make({"b": 1, "a": 2})
-        assert trees.leaves(tree) == [2, 1]
-        assert trees.map_leaves(str, tree) == {"a": "2", "b": "1"}
-        assert trees.with_leaves(tree, [20, 10]) == {"a": 20, "b": 10}
+@pytest.mark.parametrize(
+    "make", [dict, collections.OrderedDict, types.MappingProxyType]
+)
+def test_any_mapping_is_a_branch(make):
+    tree = make({"b": 1, "a": 2})
+    assert trees.leaves(tree) == [2, 1]
+    assert trees.map_leaves(str, tree) == {"a": "2", "b": "1"}
+    assert trees.with_leaves(tree, [20, 10]) == {"a": 20, "b": 10}
 
 
 def test_map_leaves_of_trees_that_differ():

@@ -41,7 +41,7 @@ OBSERVATION_SPACES = {
 
 @dataclasses.dataclass(frozen=True)
 class AgentCase:
-    """An agent, and what it can do, which is asked of its class."""
+    """An agent, and its abilities, which its class states."""
 
     make: type
 
@@ -308,7 +308,7 @@ def assert_equal_weights(agent, expected):
 
 
 def assert_equal_agents(agent, expected):
-    """Asserts equality of weights, of optimizers and of what was trained."""
+    """Asserts equality of weights, of optimizers and of counters."""
     assert agent.env_steps == expected.env_steps
     assert_equal_weights(agent, expected)
     assert_equal_weights(

@@ -2,8 +2,8 @@
 
 As a program, `python checkpointed.py CASE DIRECTORY KILLS`, it has one child
 after another train, and each but the last of a run killed at a random event:
-an environment's step or a call that writes. What the runs come to in the end is
-compared with that of a child that nobody killed.
+an environment's step or a call that writes. The final outcome of the runs
+is compared with that of an uninterrupted child.
 """
 
 import functools
@@ -106,7 +106,7 @@ CASES = {
 
 
 def outcome_of(agent, data, history):
-    """Returns all that a training has come to, but what the clock says."""
+    """Returns the whole outcome of a training, except times."""
     state = agent.get_state()
     # Keras counts models of a process in their names.
     del state["paths"]
@@ -132,7 +132,7 @@ def wait_for_checkpoint():
 
 
 def fit_and_close(agent, data, folder, epochs, callbacks):
-    """Trains with a checkpoint each epoch, and says what came of it."""
+    """Trains with a checkpoint each epoch; returns the outcome."""
     checkpoint = rl.callbacks.Checkpoint(folder, every_steps=1)
     try:
         history = agent.fit(
@@ -222,7 +222,7 @@ def child(work, directory, *arguments):
 
 
 def different(first, second):
-    """Names what differs between two outcomes."""
+    """Names the differences between two outcomes."""
     texts = [(each / "outcome.json").read_text() for each in (first, second)]
     named = ["outcome.json"] * (texts[0] != texts[1])
     with (

@@ -1,4 +1,4 @@
-"""What datasets have collected, as they tell it."""
+"""The state and the episodes of datasets."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""What errors ought to say."""
+"""The form of messages of errors."""
 
 import pytest
 

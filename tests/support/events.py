@@ -1,4 +1,4 @@
-"""What a directory of TensorBoard's holds."""
+"""The events in a directory of TensorBoard."""
 
 from tensorboard.backend.event_processing.event_accumulator import (
     EventAccumulator,

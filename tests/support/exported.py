@@ -7,7 +7,7 @@ ENDINGS = {"tf_saved_model": "", "onnx": ".onnx", "litert": ".tflite"}
 
 
 def export(agent, folder, form, **options):
-    """Exports an agent and returns the path; skips what is not installed."""
+    """Exports an agent; returns the path, or skips without its packages."""
     if form == "onnx":
         pytest.importorskip("tf2onnx")
         pytest.importorskip("onnxruntime")

@@ -1,4 +1,4 @@
-"""Environments that raise, hang, die, or give what they ought not."""
+"""Environments that raise, hang, die, or return invalid values."""
 
 import functools
 import itertools
@@ -27,13 +27,13 @@ in_processes = functools.partial(AsyncVectorEnv, context="forkserver")
 
 
 def raises(env):
-    """Raises what a user's environment would."""
+    """Raises the error of a user's environment."""
     FAILED_EPISODES.add(env.episode)
     raise EnvCrash(f"crash in episode {env.episode}")
 
 
 def hangs(env):
-    """Waits for what never happens."""
+    """Waits forever."""
     threading.Event().wait()
 
 
@@ -60,31 +60,31 @@ class TwoPartsError(Exception):
 
 
 class WholeError(TwoPartsError):
-    """Can be made again from what was pickled, too."""
+    """Can be unpickled, too."""
 
     def __reduce__(self):
         return WholeError, tuple(self.args[0].split())
 
 
 def raises_what_cannot_be_pickled(env):
-    """Raises what holds a function."""
+    """Raises an error that holds a function."""
     error = EnvCrash("crash")
     error.function = lambda: None
     raise error
 
 
 def raises_what_cannot_be_made_again(env):
-    """Raises what is made of two arguments."""
+    """Raises an error of two arguments."""
     raise TwoPartsError("two", "parts")
 
 
 def raises_what_is_made_of_two(env):
-    """Raises what is made of two arguments, and says so to pickle."""
+    """Raises an error of two arguments that supports pickle."""
     raise WholeError("two", "parts")
 
 
 def raises_and_hangs(env):
-    """Raises what cannot be pickled, and does not close after that."""
+    """Raises an error that cannot be pickled, and never closes after it."""
     env.close = functools.partial(hangs, env)
     raises_what_cannot_be_pickled(env)
 
@@ -101,7 +101,7 @@ class FailingEnv(gymnasium.Env):
     has 12 steps, every third one cut off.
 
     Args:
-        fail: Function of the environment; what a failure is.
+        fail: Function of the environment that makes a failure.
         probability: Of a failure, of each step.
         at: The step since its making that fails, counted from 1; or None.
         seed: Of the failures.

@@ -1,4 +1,4 @@
-"""What may go wrong with the numbers of a training."""
+"""Faults in the numbers of a training."""
 
 import gymnasium
 import keras
@@ -14,7 +14,7 @@ class NumbersEnv(gymnasium.Env):
     Args:
         action_space: Of an agent's actions, which change nothing.
         key: `"observation"`, `"reward"` or None, for nothing else.
-        value: What is given instead, at the third step of each episode.
+        value: The number in its place, at the third step of each episode.
     """
 
     def __init__(self, action_space, key=None, value=0.0):
@@ -71,7 +71,7 @@ class InfiniteAfter(keras.optimizers.schedules.LearningRateSchedule):
 
 
 class GivesNaN:
-    """Stands in for what encodes observations: networks get, and give, NaN."""
+    """Replaces the observation encoder: networks receive and return NaN."""
 
     def __init__(self, encode):
         self._encode = encode
@@ -97,7 +97,7 @@ def all_variables(agent):
 
 
 def not_finite(agent):
-    """Returns the paths of what is not finite."""
+    """Returns the paths of variables that are not finite."""
     return [
         variable.path
         for variable in variables_of(agent)
@@ -106,7 +106,7 @@ def not_finite(agent):
 
 
 def assert_same(found, expected):
-    """Asserts that variables are what they were, bit for bit."""
+    """Asserts that variables are unchanged, bit for bit."""
     assert found.keys() == expected.keys()
     for index, value in expected.items():
         assert found[index].tobytes() == value.tobytes(), index

@@ -20,7 +20,7 @@ def room_for(count):
 
 
 def content(path):
-    """Returns what a file holds, or all files of a folder."""
+    """Returns the bytes of a file, or of all files of a folder."""
     if not path.is_dir():
         return path.read_bytes()
     return {

@@ -1,4 +1,4 @@
-"""What TensorBoard's HParams tab shows of a folder of runs."""
+"""The contents of TensorBoard's HParams tab for a folder of runs."""
 
 from tensorboard.backend.event_processing.data_provider import (
     MultiplexerDataProvider,

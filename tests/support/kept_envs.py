@@ -39,7 +39,7 @@ class Walk(gymnasium.Env):
 
 
 class Game:
-    """What an environment plays: nobody knows what it is made of."""
+    """The game of an environment, of a class unknown to the library."""
 
     def __init__(self):
         self.moves = 0
@@ -103,5 +103,5 @@ def normalized_walk():
 
 
 def normalized_player():
-    """Makes what is not known, with statistics."""
+    """Makes an unknown environment with running statistics."""
     return NormalizeObservation(Player())

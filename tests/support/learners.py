@@ -1,7 +1,7 @@
 """Trainings by several learners, beside those by one on the same batches.
 
-`python learners.py FOLDER` prints as JSON what came of them with two devices:
-TensorFlow is told of these before anything else, which a test is too late for.
+`python learners.py FOLDER` prints their outcomes with two devices as JSON. It
+configures the devices before TensorFlow starts, which a test cannot do.
 """
 
 import contextlib
@@ -149,7 +149,7 @@ def of_two_devices(strategy, name, folder):
 
 
 def left_over(strategy):
-    """Returns what is said of minibatches that cannot be shared out."""
+    """Returns the message about minibatches that cannot be divided."""
     with strategy.scope():
         agent, _ = make("PPO")
     try:

@@ -1,4 +1,4 @@
-"""Environments in which what was seen before matters."""
+"""Environments in which earlier observations matter."""
 
 import gymnasium as gym
 import numpy as np

@@ -11,7 +11,7 @@ def bound(case, agent, env, **arguments):
     Args:
         case: `AgentCase`.
         agent: A compiled agent.
-        env: What `make_env` made.
+        env: The result of `make_env`.
         **arguments: Of the dataset.
     """
     dataset = case.make_dataset(env, **arguments)
@@ -41,6 +41,6 @@ def small_agent(case, pair=None, *, compile_arguments=None, **settings):
 
 
 def update(agent, batch):
-    """Makes one update; returns what it logs, as floats."""
+    """Makes one update; returns its logs, as floats."""
     agent.statistics.reset_state()
     return {key: float(value) for key, value in agent.train_step(batch).items()}

@@ -307,7 +307,7 @@ class NonFiniteEnv(gymnasium.Env):
 
 
 class EnvCrash(RuntimeError):
-    """What `CrashingEnv` raises, so that a test sees that it is that."""
+    """The error of `CrashingEnv`, which a test can tell from others."""
 
 
 class CrashingEnv(ValueProbe):

@@ -1,4 +1,4 @@
-"""What a fresh Python does."""
+"""Programs in a fresh Python."""
 
 import os
 import subprocess

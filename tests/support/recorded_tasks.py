@@ -1,4 +1,4 @@
-"""Data that agents learn from without an environment, and what they then get.
+"""Recorded data for offline learning, and the returns after it.
 
 Arrays are named as `OfflineDataset` takes them. A policy is anything that is
 called with observations `[B, ...]` and gives actions, so that the libraries
@@ -69,7 +69,7 @@ def cartpole_teacher(steps):
 
 
 def medium_hopper(steps=200_000):
-    """What a PPO does in Hopper-v5 that is half trained."""
+    """Steps of a half-trained PPO in Hopper-v5."""
     import keras_rl2 as rl
 
     rollouts = rl.RolloutDataset(
@@ -86,7 +86,7 @@ def medium_hopper(steps=200_000):
 
 
 def played(env_id, policy, steps, seed):
-    """Returns arrays of what a policy of single observations does."""
+    """Returns arrays of the steps of a policy of single observations."""
     env = gym.make(env_id)
     env.action_space.seed(seed)
     observation, _ = env.reset(seed=seed)
@@ -149,7 +149,7 @@ def returns_of(policy, env_id, episodes=20, seed=1000):
 
 
 def _first_episodes(policy, env, seed):
-    """Returns what the first episode of each environment brings."""
+    """Returns the return of the first episode of each environment."""
     observation, _ = env.reset(seed=seed)
     total = np.zeros(env.num_envs)
     going = np.ones(env.num_envs, bool)
@@ -164,7 +164,7 @@ def _first_episodes(policy, env, seed):
 
 
 def score(env_id, arrays, policy):
-    """Returns what a greedy policy gets, and what was got by the data."""
+    """Returns the return of a greedy policy, and that of the data."""
     if env_id == "Pendulum-v1":
         # From where the data's last episodes began: an angle decides much.
         first, behavior = best_quarter(arrays)

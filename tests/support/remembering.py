@@ -1,4 +1,4 @@
-"""What an agent that remembers does, one step after the other."""
+"""The outputs of a recurrent agent, one step after the other."""
 
 import keras
 import numpy as np

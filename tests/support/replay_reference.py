@@ -1,4 +1,4 @@
-"""What a replay buffer ought to hold, worked out step by step."""
+"""The expected contents of a replay buffer, computed step by step."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""What the command line wrote into the folder of a training."""
+"""The files of the command line in the folder of a training."""
 
 import csv
 

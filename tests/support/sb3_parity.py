@@ -1,4 +1,4 @@
-"""How far a migrated agent is from what Stable-Baselines3 says."""
+"""The differences of a migrated agent from Stable-Baselines3."""
 
 import pathlib
 
@@ -35,7 +35,7 @@ def env_of(name):
 
 
 def expected(name):
-    """Returns what the policy of a kept file answers, by what was asked."""
+    """Returns the outputs of the policy of a stored file, by their names."""
     with np.load(FOLDER / "expected.npz") as arrays:
         return {
             key.split("/")[1]: arrays[key]
@@ -45,7 +45,7 @@ def expected(name):
 
 
 def answers(agent, given):
-    """Returns what an agent says, for the same questions."""
+    """Returns the outputs of an agent for the same observations."""
     observation = given["observation"]
     found = {"greedy": agent.act(observation, deterministic=True)}
     if "value" in given:

@@ -1,7 +1,7 @@
 """Networks of each of Keras' own layers that may stand in one.
 
-Each has a layer of that kind between two that are dense; what it is given is
-a vector, a sequence, an image or some integers, as that kind wants.
+Each has a layer of that kind between two dense layers. Its input is a vector, a
+sequence, an image or integers, as that kind requires.
 """
 
 import keras
@@ -19,7 +19,7 @@ OBSERVATIONS = {
 
 @keras.saving.register_keras_serializable(package="stock_layers")
 def doubled(x):
-    """What the `Lambda` layer computes."""
+    """The function of the `Lambda` layer."""
     return 2.0 * x
 
 
@@ -92,8 +92,8 @@ def network(name, units, width=8, actions=None):
         name: str. Of `LAYERS`.
         units: int. Of the output.
         width: int. Of the layers. Defaults to `8`.
-        actions: int or None. Width of actions that are valued, beside what is
-            observed; None for a network of observations. Defaults to `None`.
+        actions: int or None. Width of the actions beside the observation; None
+            for a network of observations. Defaults to `None`.
     """
     kind, make = LAYERS[name]
     inputs = [keras.Input(OBSERVATIONS[kind].shape)]

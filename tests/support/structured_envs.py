@@ -1,7 +1,7 @@
 """Environments that observe and do several things at once, or forbid some.
 
-Each is written as a user would write it, and refuses what is not a member of
-its action space.
+Each is written as a user would write it, and refuses actions outside of its
+action space.
 """
 
 import copy
@@ -136,7 +136,7 @@ class StructuredEnv(gymnasium.Env):
 
 
 class Forbidden(AssertionError):
-    """What `MaskedEnv` raises, so that a test sees that it is that."""
+    """The error of `MaskedEnv`, which a test can tell from others."""
 
 
 class MaskedEnv(gymnasium.Env):
@@ -148,7 +148,7 @@ class MaskedEnv(gymnasium.Env):
     Args:
         action_space: `Discrete`, `MultiDiscrete` or `MultiBinary`.
         lengths: Lengths of the episodes, taken in turn.
-        mask: What is allowed at every step, or None for what chance says.
+        mask: The mask of every step, or None for random masks.
     """
 
     def __init__(

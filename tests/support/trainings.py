@@ -40,7 +40,7 @@ def fit_plain_critic(agent, rollouts, callback):
 
 
 class Trial:
-    """What is used of a trial of Optuna; prunes from a step on."""
+    """The used members of a trial of Optuna; prunes from a step on."""
 
     def __init__(self, pruned_at=np.inf):
         self.reports = []

@@ -1,4 +1,4 @@
-"""What truly happened in an environment, whatever its adapter."""
+"""The true transitions of an environment, without its adapter."""
 
 import numpy as np
 
@@ -53,7 +53,7 @@ def play(env, steps, policy, seed=0):
 
 
 def check_step(env, observation, reward, terminated, truncated, final):
-    """Asserts what holds of every step of every adapter."""
+    """Asserts the contract of a step of any adapter."""
     shape = (env.num_envs, *env.observation_spec.shape)
     assert observation.shape == shape
     assert observation.dtype == env.observation_spec.dtype

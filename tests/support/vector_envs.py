@@ -1,4 +1,4 @@
-"""Environments of every autoreset mode, and what they ought to do."""
+"""Environments of every autoreset mode, and their expected steps."""
 
 import functools
 

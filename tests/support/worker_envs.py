@@ -1,4 +1,4 @@
-"""Environments that tell what became of them in the processes of workers.
+"""Environments that report their fate in the processes of workers.
 
 Imported in those: nothing here imports TensorFlow or Keras.
 """
@@ -117,12 +117,12 @@ def dies():
 
 
 def hangs():
-    """Waits for what never happens."""
+    """Waits forever."""
     threading.Event().wait()
 
 
 class WorkerEnvCrash(ValueError):
-    """What an environment raises of itself."""
+    """The error of an environment."""
 
 
 class TwoArgumentsError(Exception):

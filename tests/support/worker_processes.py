@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def transport_of(data):
-    """Returns what a dataset's workers are started by and talked to."""
+    """Returns the transport of a dataset's workers."""
     return data.env.pool._transport
 
 
@@ -32,7 +32,7 @@ def living(data):
 
 
 def wait_until(condition, seconds=20.0):
-    """Waits for what happens elsewhere; fails if it does not."""
+    """Waits for an event in another process; fails without it."""
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until, "it has not happened"

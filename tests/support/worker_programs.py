@@ -1,7 +1,7 @@
 """Programs that use workers, run in processes of their own.
 
-`python worker_programs.py NAME ...`: none has `if __name__ == "__main__"`
-around what it does, and environments are defined here.
+`python worker_programs.py NAME ...`: no program has a guard
+`if __name__ == "__main__"`, and environments are defined here.
 """
 
 import os

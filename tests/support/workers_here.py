@@ -12,7 +12,7 @@ from support.worker_processes import transport_of
 
 
 class LinkHere(Link):
-    """A worker that does what it is asked for when the answer is wanted.
+    """A worker that carries out a request when its answer is awaited.
 
     Attributes:
         lost: bool. Whether it is gone.

@@ -91,7 +91,7 @@ def test_two_agents_at_once(agent):
     assert other.env_steps > 0
 
 
-def test_not_within_a_function(agent):
+def test_fit_within_a_tf_function_is_refused(agent):
     before = state_of(agent)
     for autograph in (True, False):
 

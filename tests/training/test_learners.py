@@ -1,4 +1,4 @@
-"""Several learners learn what one would learn from the same batches."""
+"""Several learners train the weights of one learner with the same batches."""
 
 import contextlib
 import json
@@ -56,7 +56,7 @@ def results(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", learners.VARIANTS)
-def test_two_devices_learn_what_one_does(name, results):
+def test_two_devices_train_the_weights_of_one_device(name, results):
     # Gradients of halves of a minibatch are rounded, then added.
     check(results[name])
 
@@ -120,7 +120,7 @@ def test_jit_compile_auto_means_no_xla(strategy):
     assert int(agent.optimizer.iterations.numpy()) == 2
 
 
-def test_what_was_made_elsewhere_is_refused(strategy):
+def test_parts_made_outside_of_the_strategy_scope_are_refused(strategy):
     """Networks, optimizer and agent belong into one scope."""
     env = make_env()
     for within in ("network", "optimizer", "agent"):

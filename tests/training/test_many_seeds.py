@@ -30,7 +30,7 @@ def make_dataset(seed):
 
 
 def keeping(make, kept):
-    """Returns a function that keeps what it makes for a seed."""
+    """Returns a function that keeps the object that it makes for a seed."""
     return lambda seed: kept.append(make(seed)) or kept[-1]
 
 

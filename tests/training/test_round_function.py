@@ -19,8 +19,8 @@ def made(name, **compile_arguments):
 
 
 @pytest.mark.parametrize("name", EITHER_DATASET)
-def test_rounds_are_what_they_are_said_to_be(name):
-    """`tf.data` would turn an array into what was promised; nothing else."""
+def test_rounds_have_the_shapes_and_dtypes_of_their_element_spec(name):
+    """`tf.data` would cast an array to its spec, which hides a mismatch."""
     agent, dataset = made(name)
     elements = dataset.as_dataset(agent).element_spec
     dataset.refresh()
@@ -34,7 +34,7 @@ def test_rounds_are_what_they_are_said_to_be(name):
     }
 
 
-def test_a_loop_of_ones_own_trains_as_fit_does():
+def test_a_loop_of_the_user_trains_as_fit_does():
     trained, dataset = made("PPO")
     trained.fit(dataset, epochs=2, verbose=0)
 
@@ -56,7 +56,7 @@ def test_a_round_is_handed_over_once():
 
 
 class Kept(keras.callbacks.Callback):
-    """Keeps what it was told of batches."""
+    """Keeps the batches that it was told of."""
 
     def __init__(self):
         super().__init__()
@@ -73,7 +73,7 @@ class Kept(keras.callbacks.Callback):
     ("eagerly", "verbose"),
     [(True, 1), pytest.param(False, 0, marks=pytest.mark.slow)],
 )
-def test_callbacks_are_told_numbers(eagerly, verbose, capsys):
+def test_callbacks_receive_python_numbers(eagerly, verbose, capsys):
     agent, dataset = made("PPO", run_eagerly=eagerly)
     kept = Kept()
     history = agent.fit(dataset, epochs=2, callbacks=[kept], verbose=verbose)

@@ -45,7 +45,7 @@ class Searched(SharedPrograms):
 
 
 def program_of(agent, dataset, callbacks=()):
-    """Returns what the program of an agent's rounds depends on."""
+    """Returns the values that the program of an agent's rounds depends on."""
     with Searched().used(), pytest.raises(Found) as found:
         agent.fit(dataset, epochs=1, callbacks=callbacks, verbose=0)
     return found.value.args
@@ -260,16 +260,19 @@ class Doubting(rl.A2C):
         return super().loss_terms(policy, value, batch)
 
 
-def test_code_of_a_user_sees_numbers():
-    for kind, numbers in (
+@pytest.mark.parametrize(
+    ("kind", "numbers"),
+    [
         (rl.A2C, {"entropy_coefficient": 0.1}),
         (Doubting, {}),
-    ):
-        env = make_env()
-        agent = kind.for_env(env, entropy_coefficient=0.1)
-        found = program_of(agent, KINDS["PPO"].make_dataset(env))[1]
-        assert numbers.items() <= found.items()
-        assert bool(numbers) == bool(found)
+    ],
+)
+def test_code_of_a_user_sees_numbers(kind, numbers):
+    env = make_env()
+    agent = kind.for_env(env, entropy_coefficient=0.1)
+    found = program_of(agent, KINDS["PPO"].make_dataset(env))[1]
+    assert numbers.items() <= found.items()
+    assert bool(numbers) == bool(found)
 
 
 class Counting(rl.PPO):
@@ -307,7 +310,7 @@ def test_an_agent_with_other_moves_of_targets_is_another_program():
 
 
 def test_a_second_fit_moves_targets_by_its_own_callback():
-    """Also where the program of the first was that of another agent."""
+    """The program of the first `fit` may be that of another agent."""
     programs = SharedPrograms()
     case, weights = KINDS["DQN"], []
     for using in (programs, programs, SharedPrograms()):
@@ -326,7 +329,7 @@ def test_a_second_fit_moves_targets_by_its_own_callback():
     np.testing.assert_equal(weights[1], weights[2])
 
 
-def test_what_nobody_knows_is_not_shared():
+def test_programs_with_unknown_state_are_not_shared():
     """A variable, an attribute set by tracing, and a function by its name."""
 
     def scaled(x):

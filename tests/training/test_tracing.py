@@ -39,7 +39,7 @@ def graphs(monkeypatch):
 
 @pytest.fixture
 def name():
-    """Of the agent, where a test has no other."""
+    """The agent of tests that name no other."""
     return "PPO"
 
 

@@ -20,8 +20,8 @@ def one_update(name, two_optimizers, max_norm):
     """Makes an update by SGD of rate 1.
 
     Returns:
-        Its logs, and how far each network has moved. What all that is trained
-        has moved, stands under `everything`.
+        Its logs, and the distance that each network has moved. The distance
+        of all trained networks is under `everything`.
     """
     agent, batch = small_agent(
         KINDS[name],
@@ -53,7 +53,7 @@ def one_update(name, two_optimizers, max_norm):
     [("PPO", True), ("SAC", False)]
     + [pytest.param(x, False, marks=pytest.mark.slow) for x in ("PPO", "DQN")],
 )
-def test_the_norm_is_that_of_what_is_applied(name, two_optimizers):
+def test_the_norm_is_that_of_the_unclipped_gradient(name, two_optimizers):
     """Unclipped, by a rate of 1, weights move by the gradient itself."""
     logs, moved = one_update(name, two_optimizers, None)
     # That of agents which clip each network for itself is the critics'.

@@ -1,4 +1,4 @@
-"""What is not finite is refused before it changes any weight."""
+"""Non-finite values are refused before they change any weight."""
 
 import os
 
@@ -48,7 +48,7 @@ def for_actions(case, make):
 
 
 def stored(dataset):
-    """Returns what a replay buffer holds; nothing of rollouts."""
+    """Returns the contents of a replay buffer; nothing of rollouts."""
     buffer = getattr(dataset, "buffer", None)
     return {} if buffer is None else buffer.get_state()
 
@@ -69,7 +69,9 @@ SAME_STEP, NEXT_STEP, DISABLED = (
         ("SAC", "reward", np.nan, SAME_STEP),
     ],
 )
-def test_not_finite(name, key, value, mode):
+def test_non_finite_values_of_training_environments_are_refused(
+    name, key, value, mode
+):
     case = EITHER_DATASET[name]
     env = second_of_three(case, lambda: NonFiniteEnv(13, key, value), mode)
     agent = make_eager_agent(case, env)
@@ -115,15 +117,15 @@ def test_a_first_observation_that_is_not_finite():
         agent.fit(case.make_dataset(env), verbose=0)
 
 
-def test_evaluation_of_what_is_not_finite():
+@pytest.mark.parametrize("key", ["observation", "reward"])
+def test_evaluation_refuses_non_finite_observations_and_rewards(key):
     case = EITHER_DATASET["PPO"]
-    for key in ("observation", "reward"):
-        env = as_vector_env(
-            for_actions(case, lambda key=key: NonFiniteEnv(3, key))()
-        )
-        agent = make_eager_agent(case, env)
-        with raises(f"a finite {key}", "nan.* from environment 0"):
-            agent.evaluate(env, episodes=1)
+    env = as_vector_env(
+        for_actions(case, lambda key=key: NonFiniteEnv(3, key))()
+    )
+    agent = make_eager_agent(case, env)
+    with raises(f"a finite {key}", "nan.* from environment 0"):
+        agent.evaluate(env, episodes=1)
 
 
 # Weights that are not finite: no action, no file, no training.

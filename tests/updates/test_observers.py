@@ -6,7 +6,7 @@ from support.agents import assert_equal_weights
 from support.trainings import eager_dqn
 
 
-def test_an_agent_tells_of_every_trajectory(tmp_path):
+def test_an_agent_calls_its_observers_for_every_trajectory(tmp_path):
     agent, replay = eager_dqn("CartPole-v1", 32)
     steps, heard = [], []
     agent.observers.add(heard.append)

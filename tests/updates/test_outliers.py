@@ -1,4 +1,4 @@
-"""One observation or reward that is far off, in the midst of a run."""
+"""A single outlier among the observations or rewards of a run."""
 
 import types
 
@@ -55,7 +55,7 @@ class OutlierEnv(gymnasium.Env):
         }
 
 
-def test_it_is_counted_and_named():
+def test_an_outlier_is_counted_and_named():
     given = (), (), ("observation", 1e8), ("reward", 1e6)
     env = gymnasium.vector.SyncVectorEnv(
         [lambda arguments=each: OutlierEnv(*arguments) for each in given],

@@ -26,23 +26,26 @@ def no_process(monkeypatch):
 
 
 @pytest.mark.usefixtures("no_process")
-def test_bad_numbers_of_workers_are_refused():
-    for workers, arguments, text in [
+@pytest.mark.parametrize(
+    ("workers", "arguments", "text"),
+    [
         (rl.LocalWorkers, {"count": 0}, "count=0"),
         (rl.LocalWorkers, {"envs_per_worker": 0}, "envs_per_worker=0"),
         (rl.LocalWorkers, {"timeout": 0}, "timeout=0"),
         (rl.LocalWorkers, {"start_timeout": -1.0}, "start_timeout=-1.0"),
-    ]:
-        with pytest.raises(ValueError, match=r"Expected .* Received") as caught:
-            workers(**{"count": 2, **arguments})
-        assert text in str(caught.value)
+    ],
+)
+def test_bad_numbers_of_workers_are_refused(workers, arguments, text):
+    with pytest.raises(ValueError, match=r"Expected .* Received") as caught:
+        workers(**{"count": 2, **arguments})
+    assert text in str(caught.value)
 
 
 LOCK = threading.Lock()
 
 
 @pytest.mark.usefixtures("no_process")
-def test_environments_that_cannot_be_shared_or_sent():
+def test_environments_that_cannot_be_divided_or_pickled_are_refused():
     two, six = rl.LocalWorkers(2), rl.LocalWorkers(2, 3)
     lock = "cannot pickle '_thread.lock'"
     for env, arguments, text in [
@@ -64,21 +67,26 @@ def test_environments_that_cannot_be_shared_or_sent():
         rl.ReplayDataset("Acrobot-v1", rounds_ahead=-1, workers=two)
 
 
-def test_environments_of_each_worker():
-    for count, envs_per_worker, num_envs, expected in [
+@pytest.mark.parametrize(
+    ("count", "envs_per_worker", "num_envs", "expected"),
+    [
         (2, 3, 1, 3),
         (2, 3, 6, 3),
         (4, None, 1, 1),
         (4, None, np.int64(8), 2),
-    ]:
-        workers = WorkersHere(count, envs_per_worker=envs_per_worker)
-        env = workers.start(CountingEnv, num_envs)
-        assert env.envs_per_worker == expected
-        assert env.num_envs == count * expected
-        env.close()
+    ],
+)
+def test_environments_of_each_worker(
+    count, envs_per_worker, num_envs, expected
+):
+    workers = WorkersHere(count, envs_per_worker=envs_per_worker)
+    env = workers.start(CountingEnv, num_envs)
+    assert env.envs_per_worker == expected
+    assert env.num_envs == count * expected
+    env.close()
 
 
-def test_without_ray_the_error_says_what_to_install(monkeypatch):
+def test_without_ray_the_error_names_the_extra_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     workers = rl.RayWorkers(2)
     with pytest.raises(ImportError, match=r"keras-rl2-fit\[ray\]"):

@@ -53,7 +53,7 @@ def workers(request):
 
 
 def collect_thrice(data):
-    """Collects past what had been asked for, and collected, ahead."""
+    """Collects beyond the rounds that were requested ahead."""
     for _ in range(3):
         data.collect()
 

@@ -1,4 +1,4 @@
-"""What workers collect is what one process collects, bit for bit."""
+"""Workers collect the trajectories of one process, bit for bit."""
 
 import functools
 
@@ -135,7 +135,9 @@ def slow(*cases):
 
 
 @pytest.mark.parametrize("case", ["A2C", *slow("scaled rewards", "SAC")])
-def test_processes_collect_what_one_collects(case, registered):
+def test_worker_processes_collect_the_trajectories_of_one_process(
+    case, registered
+):
     env_id = registered(CASES[case][0])
     one, two = (
         trained(case, env_id, workers=workers)

@@ -1,4 +1,4 @@
-"""What an environment raises in a worker is raised here, in full."""
+"""An error of an environment in a worker is raised here, in full."""
 
 import functools
 
@@ -47,7 +47,7 @@ ERRORS = {
 }
 
 
-def test_errors_keep_their_type_and_training_goes_on(closing, tmp_path):
+def test_errors_keep_their_type_and_training_continues(closing, tmp_path):
     fails = [
         Once(tmp_path / name, how, step)
         for name, (how, step, *_) in ERRORS.items()
@@ -105,7 +105,7 @@ def test_errors_of_making_keep_their_type():
     assert "as it was made" in notes
 
 
-def test_what_is_not_finite_is_named():
+def test_non_finite_observations_are_named_with_their_worker():
     agent, data = made(functools.partial(NonFiniteEnv, at=7), WorkersHere(2))
     with pytest.raises(ValueError, match="finite observation") as caught:
         agent.fit(data, epochs=1, verbose=0)
@@ -113,13 +113,16 @@ def test_what_is_not_finite_is_named():
     assert "In worker 0" in " ".join(caught.value.__notes__)
 
 
-def test_workers_of_settings_that_do_not_fit_are_ended():
-    for dataset, arguments in [
+@pytest.mark.parametrize(
+    ("dataset", "arguments"),
+    [
         (rl.RolloutDataset, {"horizon": 4, "batch_size": 4 * NUM_ENVS + 1}),
         (rl.ReplayDataset, {"steps_per_round": NUM_ENVS + 1}),
-    ]:
-        workers = WorkersHere(2)
-        arguments |= {"num_envs": NUM_ENVS, "workers": workers}
-        with pytest.raises(ValueError, match="Received: "):
-            dataset(NumberedEnv, **arguments)
-        assert workers.transport.closed
+    ],
+)
+def test_workers_of_settings_that_do_not_fit_are_ended(dataset, arguments):
+    workers = WorkersHere(2)
+    arguments |= {"num_envs": NUM_ENVS, "workers": workers}
+    with pytest.raises(ValueError, match="Received: "):
+        dataset(NumberedEnv, **arguments)
+    assert workers.transport.closed

@@ -1,4 +1,4 @@
-"""Processes of workers die and hang; what is learned from is whole."""
+"""Processes of workers die and hang; the samples stay complete."""
 
 import functools
 import logging
@@ -94,7 +94,7 @@ def test_replay_does_not_cross_a_gap():
 
 
 @pytest.mark.slow
-def test_one_that_dies_as_it_is_made_first_is_made_again(closing, tmp_path):
+def test_a_worker_that_dies_at_its_start_is_replaced(closing, tmp_path):
     killer = Once(tmp_path / "once", worker_envs.dies, step=0)
 
     def make():

@@ -22,7 +22,7 @@ from support.workers_here import lose
 
 
 def test_environments_that_replace_others_do_not_repeat_them():
-    """Nor does a training with the same losses do anything else again."""
+    """A training with the same losses repeats bit for bit."""
 
     def first_lengths():
         agent, data = made(workers=WorkersHere(2))
@@ -87,7 +87,7 @@ def test_scaled_rewards_do_not_add_up_over_a_gap():
     )
 
 
-def test_what_is_remembered_begins_anew():
+def test_the_memory_of_a_lost_worker_begins_at_its_initial_state():
     data = rl.RolloutDataset(
         functools.partial(RememberTheCue, steps=9),
         num_envs=NUM_ENVS,
@@ -122,7 +122,7 @@ def test_a_loss_while_the_state_is_taken_is_survived():
 @pytest.mark.parametrize(
     ("error", "left"), [(KeyboardInterrupt, 0), (TypeError, 2)]
 )
-def test_a_rollout_that_is_not_asked_of_all_is_asked_of_none(error, left):
+def test_a_rollout_is_requested_of_all_workers_or_none(error, left):
     """Ctrl-C, say, between two workers leaves none a rollout ahead."""
 
     def fails(*_):
@@ -149,7 +149,7 @@ def test_environments_of_workers_are_not_stepped():
         agent.evaluate(data.env, episodes=1)
 
 
-def test_one_that_cannot_be_replaced_is_an_error():
+def test_a_worker_that_cannot_be_replaced_raises():
     workers = WorkersHere(2)
     agent, data = made(workers=workers)
     data.bind(agent)
@@ -184,7 +184,7 @@ def test_one_that_does_not_answer_in_time_is_replaced(caplog):
     watch.assert_statistics()
 
 
-def test_what_is_always_lost_is_an_error():
+def test_a_worker_that_is_lost_repeatedly_raises():
     workers = WorkersHere(2)
     agent, data = made(workers=workers)
     lose(data, 1)

@@ -1,4 +1,4 @@
-"""What worker processes are like, and that none of them is left."""
+"""The traits of worker processes, and their end."""
 
 import functools
 import gc
@@ -50,7 +50,7 @@ def made(env=NumberedEnv, workers=None, **settings):
 
 @pytest.fixture(scope="module")
 def closed(tmp_path_factory):
-    """An agent after a training, its data, closed, and what workers wrote."""
+    """An agent after a training, its closed data, and the files of workers."""
     written = tmp_path_factory.mktemp("written")
     agent, data = made(functools.partial(ProcessEnv, written))
     agent.fit(data, epochs=2, verbose=0)
@@ -81,7 +81,7 @@ def test_close_leaves_nothing(closed):
         agent.fit(data, epochs=1, verbose=0)
 
 
-def test_close_ends_what_does_not_end(monkeypatch):
+def test_close_kills_processes_that_hang(monkeypatch):
     monkeypatch.setattr(worker_pool, "SECONDS_TO_CLOSE", 0.2)
 
     class Hangs(NumberedEnv):
@@ -93,7 +93,7 @@ def test_close_ends_what_does_not_end(monkeypatch):
     assert [each.returncode for each in processes_of(data)] == [-9]
 
 
-def test_what_is_not_closed_ends_as_it_is_collected():
+def test_worker_processes_end_with_garbage_collection():
     agent, data = made(workers=rl.LocalWorkers(1))
     agent.fit(data, epochs=1, verbose=0)
     processes = processes_of(data)
@@ -103,7 +103,7 @@ def test_what_is_not_closed_ends_as_it_is_collected():
 
 
 def test_an_interrupted_rollout_can_be_repeated(tmp_path):
-    """As Ctrl-C does: a signal of this process, in the midst of a rollout."""
+    """Ctrl-C interrupts this process within a rollout."""
 
     pid = os.getpid()
 
@@ -137,7 +137,7 @@ def test_an_interrupted_rollout_can_be_repeated(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_a_worker_has_started_ends_with_it():
+def test_processes_of_an_environment_end_with_its_worker():
     """A simulator, say, that runs in a process of its own."""
 
     class Simulator(NumberedEnv):
@@ -235,7 +235,7 @@ def test_environments_of_a_script(program):
 
 
 @pytest.mark.slow
-def test_workers_end_with_who_started_them(program):
+def test_workers_end_with_the_process_that_started_them(program):
     process, told = program("is_broken_off")
     said = told()
     assert told() == {"hangs": True}

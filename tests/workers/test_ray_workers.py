@@ -127,7 +127,7 @@ def test_an_environment_that_only_the_driver_knows_is_sent():
     env.close()
 
 
-def test_where_there_is_no_room_for_another():
+def test_a_lost_ray_worker_without_free_cpus_raises():
     env = rl.RayWorkers(2).start(NumberedEnv, 2)
     env.pool._replace_seconds = 1.0
     # Waits for one of two processors, and takes the first that gets free.
@@ -143,7 +143,7 @@ def test_where_there_is_no_room_for_another():
         remove_placement_group(room)
 
 
-def test_more_than_there_is_room_for_are_an_error():
+def test_more_ray_workers_than_cpus_raise():
     with pytest.raises(WorkerError, match="did not start within 1 s"):
         rl.RayWorkers(3, start_timeout=1.0).start(NumberedEnv, 3)
     wait_until(lambda: ray.available_resources().get("CPU") == 2.0)
@@ -153,7 +153,7 @@ def test_more_than_there_is_room_for_are_an_error():
     env.close()
 
 
-def test_an_answer_that_cannot_be_sent_is_an_error_of_its_own():
+def test_an_answer_that_cannot_be_pickled_raises():
     def make():
         env = NumberedEnv()
         env.lock = threading.Lock()

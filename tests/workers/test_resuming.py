@@ -1,4 +1,4 @@
-"""A training with workers that is resumed does what it would have done."""
+"""A resumed training with workers equals an uninterrupted one."""
 
 import json
 
@@ -56,7 +56,7 @@ class Rounds(keras.callbacks.Callback):
 
 
 def trained(case, workers, folder, *callbacks, epochs=EPOCHS):
-    """Trains in environments that are made for it, and says what came of it."""
+    """Trains in environments that a function makes; returns the outcome."""
     kind, given, settings = CASES[case]
     given = {key: make(4) for key, make in given.items()}
     dataset = rl.RolloutDataset if kind.on_policy else rl.ReplayDataset
@@ -104,7 +104,7 @@ def test_it_goes_on_bit_for_bit(tmp_path):
         pytest.param("DQN", marks=pytest.mark.slow),
     ],
 )
-def test_agents_of_all_kinds_go_on(case, tmp_path):
+def test_agents_of_all_kinds_resume(case, tmp_path):
     assert_goes_on(case, lambda: WorkersHere(2), tmp_path)
 
 
@@ -124,7 +124,7 @@ def test_with_other_workers_it_begins_new_episodes(second, tmp_path):
 
 
 def test_states_may_be_given_again():
-    """What it goes on with is its own."""
+    """The restored state belongs to the dataset alone."""
     data = rl.RolloutDataset(
         "Acrobot-v1",
         num_envs=4,

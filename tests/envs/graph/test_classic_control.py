@@ -76,22 +76,25 @@ def test_episodes_equal_gymnasiums(name: str) -> None:
     assert (max(lengths) == limit) is (name != "CartPole-v1")
 
 
-def test_goals_end_episodes() -> None:
-    for name, place, force in (
+@pytest.mark.parametrize(
+    ("name", "place", "force"),
+    [
         ("MountainCar-v0", [0.44, 0.07], 2),
         ("MountainCarContinuous-v0", [0.44, 0.07], [1.0]),
         ("Acrobot-v1", [3.0, 0.1, 0.5, -0.2], 2),
-    ):
-        env = make_graph_env(name)
-        state = ops.convert_to_tensor(place)
-        seed = ops.convert_to_tensor([0, 1], "uint32")
-        action = ops.convert_to_tensor(force)
-        other = placed(name, np.array(place))
-        _, observation, reward, terminated, _ = env.step(state, action, seed)
-        seen, paid, ended, _, _ = other.step(np.array(force))
-        np.testing.assert_allclose(observation, seen, atol=1e-5)
-        assert float(reward) == pytest.approx(paid)
-        assert bool(terminated) is bool(ended) is True, name
+    ],
+)
+def test_goals_end_episodes(name, place, force) -> None:
+    env = make_graph_env(name)
+    state = ops.convert_to_tensor(place)
+    seed = ops.convert_to_tensor([0, 1], "uint32")
+    action = ops.convert_to_tensor(force)
+    other = placed(name, np.array(place))
+    _, observation, reward, terminated, _ = env.step(state, action, seed)
+    seen, paid, ended, _, _ = other.step(np.array(force))
+    np.testing.assert_allclose(observation, seen, atol=1e-5)
+    assert float(reward) == pytest.approx(paid)
+    assert bool(terminated) is bool(ended) is True, name
 
 
 def test_the_left_wall_stops_the_car() -> None:

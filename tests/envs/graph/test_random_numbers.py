@@ -20,12 +20,12 @@ KNOWN = [
 ]
 
 
-def test_the_cipher_gives_published_numbers():
-    for key, counter, expected in KNOWN:
-        words = random_numbers.threefry(
-            np.array(key, np.uint32), *np.array(counter, np.uint32)
-        )
-        assert tuple(int(each) for each in words) == expected
+@pytest.mark.parametrize(("key", "counter", "expected"), KNOWN)
+def test_the_cipher_gives_published_numbers(key, counter, expected):
+    words = random_numbers.threefry(
+        np.array(key, np.uint32), *np.array(counter, np.uint32)
+    )
+    assert tuple(int(each) for each in words) == expected
 
 
 def test_numbers_are_uniform():
