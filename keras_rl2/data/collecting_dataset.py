@@ -3,7 +3,7 @@
 import abc
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,6 @@ import numpy as np
 
 from keras_rl2.basics import arguments
 from keras_rl2.basics import seeds
-from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.envs.adapt import as_vector_env
@@ -98,6 +97,8 @@ class CollectingDataset(RoundDataset):
         #: Where the steps come from.
         self.source = kind(self.env, first, noise, self._cut)
         self._own_seed = own
+        self._samples: dict[str, Any] = {}
+        self._trajectory: Trajectory | None = None
 
     def _refused(self, text: str) -> ValueError:
         """Returns the error of unfit settings, after it ends the workers."""
@@ -133,21 +134,22 @@ class CollectingDataset(RoundDataset):
 
     def collect(self) -> Trajectory:
         """Takes the steps of a round; see `RoundDataset`."""
-        return self._collected(self.source.collect)
+        with self._collecting():
+            trajectory = self.source.collect(self.stopwatch)
+            self._receive(trajectory)
+        return trajectory
 
-    def _collected(
-        self, collect: Callable[[Stopwatch | None], Trajectory]
-    ) -> Trajectory:
-        """Returns the steps of a round, which the agent has observed."""
-        agent = self._bound_agent()
-        with self._section("acting"), agent.devices.placement():
+    @contextlib.contextmanager
+    def _collecting(self) -> Iterator[None]:
+        """Collects within on the device of the agent, or discards it all."""
+        # Two rollouts of pictures may not fit into memory.
+        self._samples, self._trajectory = {}, None
+        with self._section("acting"), self._bound_agent().devices.placement():
             try:
-                trajectory = collect(self.stopwatch)
-                self._receive(trajectory)
+                yield
             except BaseException as error:
                 self.source.drop(error)
                 raise
-        return trajectory
 
     def graph_rounds(self) -> Any:
         """Returns the maker of rounds in the graph; see `RoundDataset`."""

@@ -12,7 +12,6 @@ import tensorflow as tf
 
 from keras_rl2.basics import arguments
 from keras_rl2.basics.arguments import refusing_unknown
-from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.collecting.collector import StepNoise
 from keras_rl2.collecting.policy_actor import Actor
 from keras_rl2.collecting.random_actor import MaskedRandomActor
@@ -397,9 +396,9 @@ class ReplayDataset(CollectingDataset):
             if trained:
                 buffer.extend(super().collect())
             else:
-                buffer.extend(self._collected(self._collect_at_random))
+                buffer.extend(self._collect_at_random())
 
-    def _collect_at_random(self, stopwatch: Stopwatch | None) -> Trajectory:
+    def _collect_at_random(self) -> Trajectory:
         """Collects the steps of a round with uniformly random actions."""
         agent = self._bound_agent()
         agent.begin_round()
@@ -415,7 +414,10 @@ class ReplayDataset(CollectingDataset):
         else:
             # The masks are only known step by step.
             noise, actor = np.zeros(shape), MaskedRandomActor(head, generator)
-        return self.source.collect_by(actor, noise, stopwatch)
+        with self._collecting():
+            trajectory = self.source.collect_by(actor, noise, self.stopwatch)
+            self._receive(trajectory)
+        return trajectory
 
     def _cut(self, envs: np.ndarray) -> None:
         """Marks episodes that were interrupted before the next step."""

@@ -140,8 +140,6 @@ class RolloutDataset(CollectingDataset):
         self._check_size(horizon, size)
         if horizon and passes and size is not None:
             self._set_round(horizon, passes, size)
-        self._samples: dict[str, Any] = {}
-        self._trajectory: Trajectory | None = None
         self.valid_rows = np.empty(0, np.intp)
         self._statistics: dict[str, float] = {}
         self.shuffle = np.random.default_rng(self._own_seed)
@@ -283,12 +281,6 @@ class RolloutDataset(CollectingDataset):
             )
         self._set_round(self.horizon, self.passes, steps)
         return length
-
-    def collect(self) -> Trajectory:
-        """Takes the steps of a round; see `RoundDataset`."""
-        # Two rollouts of pictures may not fit into memory.
-        self._samples, self._trajectory = {}, None
-        return super().collect()
 
     def prepare(self, trajectory: Trajectory | None) -> Round:
         """Returns samples, with scaled rewards, and their minibatches."""

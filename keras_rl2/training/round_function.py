@@ -64,6 +64,11 @@ class RoundFunction:
         self._step = tf.function(
             agent.devices.on_each(agent.train_step), autograph=False
         )
+        self._repeated: Any = self._step
+        self._element: Callable[..., Any] = minibatch
+        self._all_updates: Callable[..., Any] = functools.partial(
+            self.repeat, count=updates
+        )
         # Graphs that TensorFlow runs itself are to follow the options of
         # `tf.config`, and only TensorFlow knows where arrays are on a GPU.
         self._directly = is_compiled and not agent.devices.has_gpu
@@ -101,8 +106,8 @@ class RoundFunction:
         """Runs a function of arrays in the graph, traced once for a form.
 
         Args:
-            function: Callable from tensors in the structure of the arguments to
-                one tensor.
+            function: Callable from the specs of the arguments, and their
+                tensors one after the other, to one tensor.
             arguments: Tree of arrays.
             rounds: `RoundsInGraph` or None. Makes the rounds, where the
                 function takes the steps of environments. Defaults to `None`.
@@ -114,25 +119,20 @@ class RoundFunction:
             arrays.append(each)
         with self.agent.devices.placement():
             if form not in self._graphs:
+                shared = shared_programs.PRESENT.get()
+                kind = (type(self).__name__, self.updates, self.compiled)
+                likeness = shared_programs.likeness(
+                    self.agent, kind, rounds, of_library=shared is None
+                )
                 trace = functools.partial(self._trace, function, arguments)
-                self._graphs[form] = self._graph(form, trace, rounds)
+                shared = shared or shared_programs.COMMON
+                program = shared.find(likeness, form, trace)
+                self.described.update(program.described)
+                self._graphs[form] = self._calling(program)
             # One array: Keras would convert each log to a number.
             [tensor] = self._graphs[form](arrays)
             result: np.ndarray = tensor.numpy()
         return result
-
-    def _graph(
-        self, form: tuple[Any, ...], trace: Callable[[], Program], rounds: Any
-    ) -> _Graph:
-        """Returns the graph for arguments of a form."""
-        shared = shared_programs.PRESENT.get()
-        kind = (type(self).__name__, self.updates, self.compiled)
-        likeness = shared_programs.likeness(
-            self.agent, kind, rounds, of_library=shared is None
-        )
-        program = (shared or shared_programs.COMMON).find(likeness, form, trace)
-        self.described.update(program.described)
-        return self._calling(program)
 
     def _trace(
         self, function: Callable[..., Tensor], arguments: Any
@@ -142,7 +142,7 @@ class RoundFunction:
             lambda each: tf.TensorSpec(each.shape, each.dtype), arguments
         )
         traced = tf.function(
-            lambda *tensors: function(with_leaves(specs, [*tensors])),
+            functools.partial(function, specs),
             input_signature=leaves(specs),
             autograph=False,
         ).get_concrete_function()
@@ -170,15 +170,13 @@ class RoundFunction:
 
     # In the graph.
 
-    def _updates_of(self, one_round: dict[str, Any]) -> Tensor:
+    def _updates_of(self, specs: Any, *tensors: Tensor) -> Tensor:
         """Makes the updates of a round; returns the logs of the last one."""
-        make: Any = self._make_updates
-        logs = (compiled(make) if self.compiled else make)(one_round)
+        make: Any = self._all_updates
+        if self.compiled:
+            make = compiled(make)
+        logs = make(with_leaves(specs, [*tensors]))
         return tf.stack(self.values(logs, "float32"))
-
-    def _make_updates(self, one_round: dict[str, Any]) -> dict[str, Tensor]:
-        """Makes the updates of a round, or the only one."""
-        return self.repeat(one_round, self.updates)
 
     def repeat(
         self, one_round: dict[str, Any], count: Tensor | int
@@ -189,7 +187,22 @@ class RoundFunction:
             one_round: dict; see `round_dataset.minibatch`.
             count: scalar int. Number of updates.
         """
-        return _repeat(self._step, minibatch, one_round, count)
+        step, element = self._repeated, self._element
+        # The loop starts from values in the form of an update's logs. The first
+        # update outside of the loop would provide them, but would double the
+        # graph to be optimised and compiled.
+        logs = step.get_concrete_function(element(one_round, 0))
+        first: dict[str, Tensor] = tf.nest.map_structure(
+            lambda spec: tf.zeros(spec.shape, spec.dtype),
+            logs.structured_outputs,
+        )
+        _, last = tf.while_loop(
+            lambda index, _: index < count,
+            lambda index, _: (index + 1, step(element(one_round, index))),
+            (tf.constant(0), first),
+            parallel_iterations=1,
+        )
+        return last
 
     def values(self, logs: dict[str, Tensor], dtype: str) -> list[Tensor]:
         """Returns the logs in the order of Keras, and the skipped updates."""
@@ -207,17 +220,13 @@ class TrajectoryFunction(RoundFunction):
 
     takes_rollouts = True
 
-    def _make_updates(self, one_round: dict[str, Any]) -> dict[str, Tensor]:
-        """Makes the only update of a round."""
-        logs: dict[str, Tensor] = self.agent.train_on_trajectory(one_round)
-        return logs
-
-    def repeat(
-        self, one_round: dict[str, Any], count: Tensor | int
-    ) -> dict[str, Tensor]:
-        """Makes the update if `count` is 1; see `RoundFunction`."""
-        step = tf.function(self.agent.train_on_trajectory, autograph=False)
-        return _repeat(step, lambda whole, _: whole, one_round, count)
+    def __init__(
+        self, agent: keras.Model, updates: int, is_compiled: bool
+    ) -> None:
+        super().__init__(agent, updates, is_compiled)
+        self._all_updates = agent.train_on_trajectory
+        self._repeated = tf.function(agent.train_on_trajectory, autograph=False)
+        self._element = lambda rollout, _: rollout
 
 
 class GraphFunction:
@@ -259,7 +268,7 @@ class GraphFunction:
 
     # In the graph.
 
-    def _several(self, arguments: dict[str, Any]) -> Tensor:
+    def _several(self, specs: Any, *tensors: Tensor) -> Tensor:
         """Makes several rounds; returns the vectors of `_one`.
 
         Returns:
@@ -271,7 +280,7 @@ class GraphFunction:
         )
         if self._function.compiled:
             run = compiled(run)
-        vectors: Tensor = run(**arguments)
+        vectors: Tensor = run(**with_leaves(specs, [*tensors]))
         return vectors
 
     def _one(
@@ -304,29 +313,6 @@ class GraphFunction:
             for each in report.values()
         ]
         return tf.concat([values, *parts], axis=0), carried, usable
-
-
-def _repeat(
-    step: Any,
-    element: Callable[[dict[str, Any], Tensor | int], Any],
-    one_round: dict[str, Any],
-    count: Tensor | int,
-) -> dict[str, Tensor]:
-    """Makes updates in a loop, in the graph."""
-    # The loop starts from values in the form of an update's logs. The first
-    # update outside of the loop would provide them, but would double the graph
-    # to be optimised and compiled.
-    logs = step.get_concrete_function(element(one_round, 0))
-    first: dict[str, Tensor] = tf.nest.map_structure(
-        lambda spec: tf.zeros(spec.shape, spec.dtype), logs.structured_outputs
-    )
-    _, last = tf.while_loop(
-        lambda index, _: index < count,
-        lambda index, _: (index + 1, step(element(one_round, index))),
-        (tf.constant(0), first),
-        parallel_iterations=1,
-    )
-    return last
 
 
 def _one_after_another(

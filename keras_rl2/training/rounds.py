@@ -56,6 +56,7 @@ class Round(abc.ABC):
     ) -> None:
         self.agent = agent
         self.dataset: Any = dataset
+        self._prepare: Any = dataset and dataset.prepare
         self.updates = self.updates_done = updates
         # Updates that the present round still has.
         self._left = 0
@@ -79,16 +80,13 @@ class Round(abc.ABC):
         Returns:
             dict of scalars: the logs of the last update.
         """
+        dataset = self.dataset
         if not self._left:
-            self._begin()
-            self._left = self.dataset.updates_per_round
+            dataset.ready = self._prepare(dataset.collect())
+            self._left = dataset.updates_per_round
         self._left -= self.updates
         logs: Logs = self.agent.train_function(self._elements)
         return logs
-
-    def _begin(self) -> None:
-        """Takes the steps of a round, and prepares its samples."""
-        self.dataset.refresh()
 
     # The argument of the train function.
     _elements: Iterator[Any]
@@ -159,9 +157,11 @@ class TrajectoryRound(HostRound):
 
     _function = TrajectoryFunction
 
-    def _begin(self) -> None:
-        """Takes the steps of a round."""
-        self.dataset.ready = self.dataset.pack(self.dataset.collect())
+    def __init__(
+        self, agent: Any, dataset: Any, updates: int, is_compiled: bool
+    ) -> None:
+        super().__init__(agent, dataset, updates, is_compiled)
+        self._prepare = dataset.pack
 
 
 class GraphRound(Round):
