@@ -23,7 +23,7 @@ told within seconds.
 
 
 class SkippedUpdates:
-    """Restores the weights after a skipped update, and counts those in a row.
+    """Counts the updates in a row that are skipped.
 
     Attributes:
         limit: int or None. Number of skipped updates in a row that ends a
@@ -80,19 +80,13 @@ class SkippedUpdates:
                 finite = tf.logical_and(finite, now)
         return finite
 
-    def count(
-        self,
-        before: Sequence[tuple[keras.Variable, Tensor]],
-        optimizers: Sequence[keras.optimizers.Optimizer],
-    ) -> None:
-        """Restores the weights changed by a skipped update's forward pass.
+    def count(self, optimizers: Sequence[keras.optimizers.Optimizer]) -> None:
+        """Counts a skipped update.
 
         A loss scale above 1 that was in use falls: the range of float16 is
         small, and Keras finds its limit in this way. The update then does not
         count as one in a row, since its data may be faultless.
         """
-        for variable, value in before:
-            variable.assign(value)
         blamed = tf.ones((), "int64")
         for optimizer in optimizers:
             if not isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
