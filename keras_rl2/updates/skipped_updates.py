@@ -60,9 +60,8 @@ class SkippedUpdates:
             spectral = isinstance(layer, keras.layers.SpectralNormalization)
             kept = layer.weights if spectral else layer.non_trainable_weights
             for weight in kept:
-                if id(weight) not in found:
-                    before = tf.convert_to_tensor(weight.value)
-                    found[id(weight)] = weight, before
+                before = tf.convert_to_tensor(weight.value)
+                found[id(weight)] = weight, before
         return [*found.values()]
 
     def left_finite(

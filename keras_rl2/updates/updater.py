@@ -54,12 +54,13 @@ class Objective(NamedTuple):
     def trained(self) -> list[keras.Variable]:
         """All variables that follow the gradient, each once."""
         named = set(map(id, self.variables))
-        found = []
-        for network in self.networks:
-            for variable in network.trainable_variables:
-                if id(variable) not in named:
-                    found.append(variable)
-        return found + [each for each in self.variables if each.trainable]
+        found = [
+            each for net in self.networks for each in net.trainable_variables
+        ]
+        return [
+            *(each for each in found if id(each) not in named),
+            *(each for each in self.variables if each.trainable),
+        ]
 
 
 class Updater:
@@ -150,7 +151,7 @@ class Updater:
         return (
             losses,
             terms,
-            [each for each in steps.values() if each.variables],
+            [step for step in steps.values() if step.variables],
         )
 
     def _gradients(
@@ -161,7 +162,11 @@ class Updater:
         with tf.GradientTape() as tape:
             terms = dict(objective.terms(batch))
             for network in objective.networks:
-                terms["loss"] += added_losses(network)
+                # Of its regularizers, and of `add_loss` in its call above.
+                added = [
+                    ops.cast(ops.sum(x), "float32") for x in network.losses
+                ]
+                terms["loss"] += sum(added)
             scaled = optimizer.scale_loss(terms["loss"])
         gradients = tape.gradient(
             scaled,
@@ -354,20 +359,6 @@ def apply_gradients(
     else:
         context = tf.distribute.get_replica_context()
         context.merge_call(lambda _: optimizer.apply(gradients, variables))
-
-
-def added_losses(network: keras.Model) -> Tensor | float:
-    """Returns the scalar sum of losses that a network adds to its own.
-
-    They come from its `kernel_regularizer` and the like, its
-    `activity_regularizer`, and `add_loss` in its last call, just before.
-    """
-    losses = network.losses
-    if not losses:
-        return 0.0
-    return cast(
-        Tensor, sum(ops.cast(ops.sum(loss), "float32") for loss in losses)
-    )
 
 
 def nothing_to_train(name: str) -> ValueError:
