@@ -2,7 +2,6 @@
 
 import functools
 import operator
-from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -163,8 +162,6 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
     )
     #: Whether a single network must have a value output.
     needs_value = True
-    #: Whether an update is made, by its terms; None for always.
-    update_condition: Callable[[Terms], Tensor] | None = None
 
     def __init__(
         self,
@@ -279,10 +276,7 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
         networks = [self.actor, *([] if self.critic is None else [self.critic])]
         return {
             "actor_critic": Objective(
-                self._terms,
-                networks,
-                self.trainable_variables,
-                when=self.update_condition,
+                self._terms, networks, self.trainable_variables
             )
         }
 

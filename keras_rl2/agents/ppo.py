@@ -2,7 +2,6 @@
 
 import warnings
 from typing import Unpack
-from typing import cast
 
 import keras
 import tensorflow as tf
@@ -11,12 +10,14 @@ from keras import ops
 from keras_rl2 import losses
 from keras_rl2.agents.on_policy_agent import OnPolicyAgent
 from keras_rl2.agents.on_policy_agent import OnPolicyArguments
+from keras_rl2.basics import replicas
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
 from keras_rl2.losses import statistics
 from keras_rl2.networks.model_layers import mode_layers
+from keras_rl2.updates.updater import Batch
 from keras_rl2.updates.updater import Terms
 
 
@@ -114,7 +115,6 @@ class PPO(OnPolicyAgent):
         self.clip_ratio = clip_ratio
         self.value_clip_range = value_clip_range
         self.target_kl = target_kl
-        self.update_condition = None if target_kl is None else self._is_near
         # Updates made in the round, -1 once they are skipped.
         self._made = tf.Variable(0, trainable=False, dtype="int64")
         self._idle_rounds = tf.Variable(0, trainable=False, dtype="int64")
@@ -131,16 +131,29 @@ class PPO(OnPolicyAgent):
                 stacklevel=6,
             )
 
-    def _is_near(self, terms: Terms) -> Tensor:
-        """Returns whether the policy is still near the one that acted."""
-        exceeded = terms["approx_kl"] > 1.5 * cast(float, self.target_kl)
-        made = tf.identity(self._made)
-        stopped = tf.logical_or(made < 0, exceeded)
-        self._made.assign(tf.where(stopped, tf.constant(-1, "int64"), made + 1))
-        self._idle_rounds.assign_add(tf.cast(exceeded & (made == 0), "int64"))
-        # The update that exceeds `target_kl` is the last one in the logs.
-        terms["counted"] = made >= 0
-        return tf.logical_not(stopped)
+    def _terms(self, batch: Batch) -> Terms:
+        """Adds whether the policy is still near the one that acted."""
+        terms = super()._terms(batch)
+        if self.target_kl is not None:
+            near = tf.logical_not(terms["approx_kl"] > 1.5 * self.target_kl)
+            # The update that exceeds `target_kl` is the last one in the logs.
+            counted = self._made >= 0
+            terms |= {"wanted": counted & near, "counted": counted}
+        return terms
+
+    def update(self, batch: Batch) -> Terms:
+        """Makes an update unless one of the round has exceeded `target_kl`."""
+        terms = super().update(batch)
+        if "wanted" in terms:
+            replicas.once(lambda: self._count(terms["wanted"]))
+        return terms
+
+    def _count(self, wanted: Tensor) -> None:
+        """Counts the updates of a round, and rounds without any."""
+        idle = tf.logical_not(wanted) & (self._made == 0)
+        self._idle_rounds.assign_add(tf.cast(idle, "int64"))
+        end = tf.constant(-1, "int64")
+        self._made.assign(tf.where(wanted, self._made + 1, end))
 
     def get_metrics_result(self) -> dict[str, Tensor]:
         """Returns the logs, and warns of a round without an update, once."""

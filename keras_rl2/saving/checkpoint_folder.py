@@ -334,8 +334,10 @@ class CheckpointFolder:
         needed = set(self.log.early)
         for path in paths[-self.keep :]:
             try:
-                segments = _content(path)["segments"].values()
-                needed.update(file for each in segments for file, _ in each)
+                with np.load(path, allow_pickle=False) as arrays:
+                    content = json.loads(arrays[_TEXT].tobytes())
+                for segments in content["segments"].values():
+                    needed.update(file for file, _ in segments)
             except OSError:
                 raise
             except Exception:
@@ -349,10 +351,3 @@ class CheckpointFolder:
 def _number(path: Path) -> int:
     """Returns the number in the name of a checkpoint."""
     return int(path.stem.removeprefix(_PREFIX))
-
-
-def _content(path: Path) -> dict[str, Any]:
-    """Reads all of a checkpoint that is no array."""
-    with np.load(path, allow_pickle=False) as arrays:
-        content: dict[str, Any] = json.loads(arrays[_TEXT].tobytes())
-    return content

@@ -9,7 +9,6 @@ import re
 import threading
 from collections.abc import Callable
 from collections.abc import Iterator
-from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
 
@@ -54,23 +53,6 @@ class Likeness(NamedTuple):
     numbers: dict[str, float]
     variables: list[tf.Variable]
 
-    @contextlib.contextmanager
-    def reading(self, numbers: Sequence[tf.Variable]) -> Iterator[None]:
-        """Makes functions traced within read the numbers from variables.
-
-        Yields:
-            None.
-        """
-        if not numbers:
-            yield
-            return
-        attributes = vars(self.agent)
-        attributes.update(zip(self.numbers, numbers, strict=True))
-        try:
-            yield
-        finally:
-            attributes.update(self.numbers)
-
 
 class SharedPrograms:
     """Traces and compiles a round once for all agents that are alike.
@@ -109,8 +91,6 @@ class SharedPrograms:
         self._most = most
         # With the place of each captured variable among those of the agent.
         self._programs: dict[tuple[Any, ...], tuple[Program, list[int]]] = {}
-        # Those that have a program, whatever their numbers.
-        self._known: set[tuple[Any, ...]] = set()
         self._lock = threading.Lock()
 
     @property
@@ -142,40 +122,44 @@ class SharedPrograms:
             # Keras does not promise that two threads can trace at a time.
             with self._lock:
                 return trace()
-        known = (likeness.key, form)
-        key: tuple[Any, ...] = (*known, *likeness.numbers.values())
-        numbers: list[tf.Variable] = []
+        agent, known = likeness.agent, (likeness.key, form)
+        key = (*known, *likeness.numbers.values())
+        numbers: dict[str, tf.Variable] = {}
         # Another thread may be tracing the same program.
         with self._lock:
-            if known in self._known and key not in self._programs:
+            if key not in self._programs and any(
+                each[:2] == known for each in self._programs
+            ):
                 key = known
-                numbers = [
-                    tf.Variable(each, trainable=False, dtype="float32")
-                    for each in likeness.numbers.values()
-                ]
-            variables = [*likeness.variables, *numbers]
+                for name, number in likeness.numbers.items():
+                    numbers[name] = tf.Variable(
+                        number, trainable=False, dtype="float32"
+                    )
+            variables = [*likeness.variables, *numbers.values()]
             handles = [each.handle for each in variables]
             if key not in self._programs:
-                before = _attributes(likeness.agent)
-                with likeness.reading(numbers):
+                before = _attributes(agent)
+                # The losses read them from there.
+                vars(agent).update(numbers)
+                try:
                     program = trace()
+                finally:
+                    vars(agent).update(likeness.numbers)
                 # Code of a user may set attributes while it is traced.
-                unchanged = before == _attributes(likeness.agent)
+                unchanged = before == _attributes(agent)
                 places = {id(each): i for i, each in enumerate(handles)}
                 captured = program.function.captured_inputs
-                if unchanged and {*map(id, captured)} <= places.keys():
-                    order = [places[id(each)] for each in captured]
-                    self._programs[key] = program, order
-                    self._known.add(known)
-                    if self._most and len(self._programs) > self._most:
-                        del self._programs[next(iter(self._programs))]
-                else:
+                if not unchanged or {*map(id, captured)} - places.keys():
                     logger.info("The program of a round cannot be shared")
                     return program
+                order = [places[id(each)] for each in captured]
+                self._programs[key] = program, order
+                if self._most and len(self._programs) > self._most:
+                    del self._programs[next(iter(self._programs))]
             # The last used are last.
             program, order = self._programs[key] = self._programs.pop(key)
         # Tracing has done it for the first agent alone.
-        likeness.agent.target_networks.begin(likeness.agent.updates_made)
+        agent.target_networks.begin(agent.updates_made)
         # Also of the first agent: TensorFlow would round otherwise if it called
         # the function itself. The handle of a variable keeps its value alive.
         return program._replace(captured=[handles[place] for place in order])
@@ -194,9 +178,8 @@ COMMON = SharedPrograms(most=8)
 
 def _attributes(agent: keras.Model) -> dict[str, int]:
     """Returns the identities of an agent's attributes, without Keras' own."""
-    attributes = vars(agent)
-    own = attributes.keys() - vars(keras.Model()).keys()
-    return {name: id(attributes[name]) for name in own}
+    of_keras = vars(keras.Model())
+    return {k: id(v) for k, v in vars(agent).items() if k not in of_keras}
 
 
 def likeness(
@@ -283,14 +266,13 @@ def _shared_numbers(
     of_library = type(agent).__module__.startswith("keras_rl2.")
     if not of_library or config.get("dtype") not in _WITH_FLOAT32:
         return {}
-    attributes = vars(agent)
-    names = [
-        name
-        for name in agent.shared_numbers
-        if isinstance(config.get(name), float)
-        and config[name] == attributes.get(name)
-    ]
-    return {name: config.pop(name) for name in names}
+    numbers = {}
+    for name in agent.shared_numbers:
+        number = vars(agent).get(name)
+        if isinstance(number, float) and number == config.get(name):
+            numbers[name] = number
+            del config[name]
+    return numbers
 
 
 def _optimizer_configs(agent: keras.Model) -> list[Any]:
@@ -322,8 +304,7 @@ _LIBRARIES = ("keras.", "keras_rl2.")
 _MOST_BYTES = 2**26
 # Methods that Keras wraps, and a property that is a method of its base.
 _SET_BY_KERAS = {"build", "quantize", "loss"}
-# A layer of Keras or of this library keeps the state of its seed in a variable.
-_LEFT_OUT = ("shared_object_id", "seed")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def _is_of_library(config: dict[str, Any]) -> bool:
@@ -341,32 +322,20 @@ def _without_names_and_seeds(config: Any, of_library: bool) -> str:
     """Returns a config as text, without names and seeds."""
     names: dict[str, str] = {}
 
-    def count_names(part: Any) -> None:
-        if isinstance(part, dict):
-            name = part.get("name")
-            if isinstance(name, str):
-                names.setdefault(name, f"name {len(names)}")
-            part = list(part.values())
-        if isinstance(part, list | tuple):
-            for each in part:
-                count_names(each)
+    def anonymous(part: dict[str, Any]) -> dict[str, Any]:
+        if part.get("class_name") in ("function", "__lambda__"):
+            raise TypeError("A function's name does not say what it is")
+        part.pop("shared_object_id", None)
+        if not _is_of_library(part):
+            if of_library:
+                raise TypeError("It contains an object of a user")
+        elif isinstance(part.get("config"), dict):
+            # A layer of a library keeps the state of its seed in a variable.
+            part["config"].pop("seed", None)
+        if isinstance(part.get("name"), str):
+            names.setdefault(json.dumps(part["name"]), f'"name {len(names)}"')
+        return part
 
-    def anonymous(part: Any, left_out: tuple[str, ...] = _LEFT_OUT) -> Any:
-        if isinstance(part, dict):
-            if part.get("class_name") in ("function", "__lambda__"):
-                raise TypeError("A function's name does not say what it is")
-            if not _is_of_library(part):
-                if of_library:
-                    raise TypeError("It contains an object of a user")
-                left_out = _LEFT_OUT[:1]
-            return {
-                key: anonymous(each, left_out if key == "config" else _LEFT_OUT)
-                for key, each in part.items()
-                if key not in left_out
-            }
-        if isinstance(part, list | tuple):
-            return [anonymous(each) for each in part]
-        return names.get(part, part) if isinstance(part, str) else part
-
-    count_names(config)
-    return json.dumps(anonymous(config), default=repr)
+    plain = json.dumps(config, default=repr)
+    text = json.dumps(json.loads(plain, object_hook=anonymous))
+    return _STRING.sub(lambda found: names.get(found[0], found[0]), text)

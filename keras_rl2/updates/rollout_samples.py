@@ -87,20 +87,13 @@ class RolloutSamples:
         samples: dict[str, Any] = {
             name: np.asarray(value) for name, value in computed.items()
         }
-        steps = trajectory.reward.size
-
-        def each_step(array: np.ndarray) -> np.ndarray:
-            # [T, B, ...] -> [N, ...], of observations without the last one
-            array = array[: len(trajectory.reward)]
-            return array.reshape(steps, *array.shape[2:])
-
         if trajectory.state:
             samples = _in_sequences(samples, trajectory)
         else:
             samples["observation"] = map_leaves(
-                each_step, trajectory.observation
+                lambda each: _rows(each[:-1]), trajectory.observation
             )
-            samples["action"] = each_step(trajectory.action)
+            samples["action"] = _rows(trajectory.action)
         return samples, {k: float(np.asarray(v)) for k, v in statistics.items()}
 
     def _run(

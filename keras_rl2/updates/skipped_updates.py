@@ -23,7 +23,7 @@ told within seconds.
 
 
 class SkippedUpdates:
-    """Restores the weights after a skipped update, and counts those in a row.
+    """Counts the updates in a row that are skipped.
 
     Attributes:
         limit: int or None. Number of skipped updates in a row that ends a
@@ -60,9 +60,8 @@ class SkippedUpdates:
             spectral = isinstance(layer, keras.layers.SpectralNormalization)
             kept = layer.weights if spectral else layer.non_trainable_weights
             for weight in kept:
-                if id(weight) not in found:
-                    before = tf.convert_to_tensor(weight.value)
-                    found[id(weight)] = weight, before
+                before = tf.convert_to_tensor(weight.value)
+                found[id(weight)] = weight, before
         return [*found.values()]
 
     def left_finite(
@@ -80,19 +79,13 @@ class SkippedUpdates:
                 finite = tf.logical_and(finite, now)
         return finite
 
-    def count(
-        self,
-        before: Sequence[tuple[keras.Variable, Tensor]],
-        optimizers: Sequence[keras.optimizers.Optimizer],
-    ) -> None:
-        """Restores the weights changed by a skipped update's forward pass.
+    def count(self, optimizers: Sequence[keras.optimizers.Optimizer]) -> None:
+        """Counts a skipped update.
 
         A loss scale above 1 that was in use falls: the range of float16 is
         small, and Keras finds its limit in this way. The update then does not
         count as one in a row, since its data may be faultless.
         """
-        for variable, value in before:
-            variable.assign(value)
         blamed = tf.ones((), "int64")
         for optimizer in optimizers:
             if not isinstance(optimizer, keras.optimizers.LossScaleOptimizer):

@@ -28,7 +28,9 @@ class Objective(NamedTuple):
     Attributes:
         terms: Callable from a minibatch to a dict of tensors: `loss`, the
             scalar to minimise; optionally `td_error` `[B]`, the prediction
-            error of each transition; other scalars, for the logs.
+            error of each transition; `wanted`, a scalar bool: whether the
+            update is made; `counted`, a scalar bool: whether the means of the
+            logs include it; other scalars, for the logs.
         networks: Sequence of `keras.Model`. Networks trained by it. The losses
             that they add (`kernel_regularizer`, `add_loss`) are added to it.
         variables: Sequence of `keras.Variable`. Further trained variables.
@@ -37,11 +39,6 @@ class Objective(NamedTuple):
             Objectives with the same one make a single step, clipped together.
             Defaults to `None`.
         every: int. Updates from one step to the next. Defaults to `1`.
-        when: Callable from the terms to a scalar bool, or None. Whether the
-            update is made: one that some objective declines changes nothing,
-            and is not counted as skipped. It may set `counted` among the
-            terms, a scalar bool: whether the means of the logs include this
-            update. Defaults to `None`: always.
         last_loss: Scalar variable that keeps the loss, to be reported by
             updates without a step; or None. Defaults to `None`.
     """
@@ -51,19 +48,19 @@ class Objective(NamedTuple):
     variables: Sequence[keras.Variable] = ()
     optimizer: keras.optimizers.Optimizer | None = None
     every: int = 1
-    when: Callable[[Terms], Tensor] | None = None
     last_loss: keras.Variable | None = None
 
     @property
     def trained(self) -> list[keras.Variable]:
         """All variables that follow the gradient, each once."""
         named = set(map(id, self.variables))
-        found = []
-        for network in self.networks:
-            for variable in network.trainable_variables:
-                if id(variable) not in named:
-                    found.append(variable)
-        return found + [each for each in self.variables if each.trainable]
+        found = [
+            each for net in self.networks for each in net.trainable_variables
+        ]
+        return [
+            *(each for each in found if id(each) not in named),
+            *(each for each in self.variables if each.trainable),
+        ]
 
 
 class Updater:
@@ -102,18 +99,25 @@ class Updater:
         for name in objectives:
             terms.setdefault(f"{name}_loss", losses[name])
         terms["loss"] = cast(Tensor, sum(losses.values()))
-        change_all = functools.partial(
-            self._change_all, objectives, steps, losses, batch, terms
+        wanted = terms.get("wanted", tf.constant(True))
+
+        def change() -> None:
+            for step in steps:
+                step.apply(agent.max_gradient_norm)
+            agent.skipped.in_a_row.assign(tf.zeros((), "int64"))
+            if all(each.optimizer for each in objectives.values()):
+                # Counts updates; each of its parts counts its own.
+                agent.optimizer.iterations.assign_add(1)
+            for name, each in objectives.items():
+                if each.last_loss is not None:
+                    each.last_loss.assign(losses[name])
+            agent.after_update(batch, terms)
+
+        norm, finite = replicas.once(
+            lambda: self._change_if_finite(steps, before, wanted, change)
         )
-        change = functools.partial(
-            self._change_if_finite, steps, before, change_all
-        )
-        norm, skipped = replicas.once(
-            functools.partial(
-                self._if_wanted, objectives, terms, steps, before, change
-            )
-        )
-        counted = terms.pop("counted", True)
+        skipped = tf.logical_and(wanted, tf.logical_not(finite))
+        counted = terms.get("counted", True)
         return {
             **terms,
             "gradient_norm": norm,
@@ -147,7 +151,7 @@ class Updater:
         return (
             losses,
             terms,
-            [each for each in steps.values() if each.variables],
+            [step for step in steps.values() if step.variables],
         )
 
     def _gradients(
@@ -158,7 +162,11 @@ class Updater:
         with tf.GradientTape() as tape:
             terms = dict(objective.terms(batch))
             for network in objective.networks:
-                terms["loss"] += added_losses(network)
+                # Of its regularizers, and of `add_loss` in its call above.
+                added = [
+                    ops.cast(ops.sum(x), "float32") for x in network.losses
+                ]
+                terms["loss"] += sum(added)
             scaled = optimizer.scale_loss(terms["loss"])
         gradients = tape.gradient(
             scaled,
@@ -188,82 +196,34 @@ class Updater:
             lambda one, other: tf.where(due, one, other), now(), not_now()
         )
 
-    def _if_wanted(
-        self,
-        objectives: Mapping[str, Objective],
-        terms: Terms,
-        steps: "Sequence[_Step]",
-        before: Any,
-        change: Callable[[], tuple[Tensor, Tensor]],
-    ) -> tuple[Tensor, Tensor]:
-        """Makes the update unless an objective declines it."""
-        wanted = []
-        for objective in objectives.values():
-            if objective.when is not None:
-                wanted.append(objective.when(terms))
-        if not wanted:
-            return change()
-        gradients = steps[0].gradients
-
-        def decline() -> tuple[Tensor, Tensor]:
-            for variable, value in before:
-                variable.assign(value)
-            norm = tf.linalg.global_norm(gradients)
-            scale = steps[0].optimizer.scale_loss(1.0)
-            return norm / scale, tf.constant(False)
-
-        # A cond, not a mask: a zero gradient would still move Adam.
-        wanted = functools.reduce(tf.logical_and, wanted)
-        return tf.cond(wanted, change, decline)
-
     def _change_if_finite(
         self,
         steps: "Sequence[_Step]",
         before: Any,
+        wanted: Tensor,
         change: Callable[[], None],
     ) -> tuple[Tensor, Tensor]:
-        """Changes all if all is finite; returns norm, and whether skipped."""
+        """Changes all if all is finite; returns norm, and whether finite."""
         skipped = self._agent.skipped
         finite = skipped.left_finite(before)
-        # That of a step that is always due, if there is one.
-        norm = None
         for step in steps:
             finite = tf.logical_and(finite, step.measure())
-            if norm is None and step.due is None:
-                norm = step.unscaled_norm
         ready = all_computed([step.gradients for step in steps])
         for step, gradients in zip(steps, ready, strict=True):
             step.gradients = gradients
         optimizers = [step.optimizer for step in steps]
-        skip = functools.partial(skipped.count, before, optimizers)
-        tf.cond(finite, change, skip)
-        norm = steps[0].unscaled_norm if norm is None else norm
-        return norm, tf.logical_not(finite)
 
-    def _change_all(
-        self,
-        objectives: Mapping[str, Objective],
-        steps: "Sequence[_Step]",
-        losses: Terms,
-        batch: Batch,
-        terms: Terms,
-    ) -> None:
-        """Makes all steps that are due, and what follows an update."""
-        agent = self._agent
-        for step in steps:
-            make = functools.partial(step.apply, agent.max_gradient_norm)
-            if step.due is None:
-                make()
-            else:
-                tf.cond(step.due, make, lambda: None)
-        agent.skipped.in_a_row.assign(tf.zeros((), "int64"))
-        if all(each.optimizer for each in objectives.values()):
-            # Counts updates; each of its parts counts its own.
-            agent.optimizer.iterations.assign_add(1)
-        for name, each in objectives.items():
-            if each.last_loss is not None:
-                each.last_loss.assign(losses[name])
-        agent.after_update(batch, terms)
+        def restore() -> None:
+            for variable, value in before:
+                variable.assign(value)
+            count = functools.partial(skipped.count, optimizers)
+            tf.cond(wanted, count, lambda: None)
+
+        # A cond, not a mask: a zero gradient would still move Adam.
+        tf.cond(tf.logical_and(wanted, finite), change, restore)
+        # That of a step that is always due, if there is one.
+        always = [step for step in steps if step.due is None]
+        return (always or steps)[0].unscaled_norm, finite
 
 
 @dataclasses.dataclass
@@ -294,13 +254,20 @@ class _Step:
         return tf.math.is_finite(reach * reach)
 
     def apply(self, max_norm: float | None) -> None:
-        """Clips and applies the gradients."""
-        gradients = self.gradients
-        if max_norm is not None:
-            gradients, _ = tf.clip_by_global_norm(
-                gradients, max_norm * self.scale, use_norm=self.norm
-            )
-        apply_gradients(self.optimizer, gradients, self.variables)
+        """Clips and applies the gradients if the step is due."""
+
+        def apply() -> None:
+            gradients = self.gradients
+            if max_norm is not None:
+                gradients, _ = tf.clip_by_global_norm(
+                    gradients, max_norm * self.scale, use_norm=self.norm
+                )
+            apply_gradients(self.optimizer, gradients, self.variables)
+
+        if self.due is None:
+            apply()
+        else:
+            tf.cond(self.due, apply, lambda: None)
 
 
 def minibatch_of(data: Any) -> dict[str, Tensor]:
@@ -392,20 +359,6 @@ def apply_gradients(
     else:
         context = tf.distribute.get_replica_context()
         context.merge_call(lambda _: optimizer.apply(gradients, variables))
-
-
-def added_losses(network: keras.Model) -> Tensor | float:
-    """Returns the scalar sum of losses that a network adds to its own.
-
-    They come from its `kernel_regularizer` and the like, its
-    `activity_regularizer`, and `add_loss` in its last call, just before.
-    """
-    losses = network.losses
-    if not losses:
-        return 0.0
-    return cast(
-        Tensor, sum(ops.cast(ops.sum(loss), "float32") for loss in losses)
-    )
 
 
 def nothing_to_train(name: str) -> ValueError:

@@ -241,14 +241,16 @@ def test_skipped_updates_change_no_weight_and_no_moment():
     # This batch has a divergence of 0.27.
     with pytest.warns(UserWarning, match="skipped all updates"):
         agent.train_step(batch)
-    for _ in range(2):
-        agent.train_step(batch)
+    # Also those that would be within it.
+    small = {**batch, "log_prob": policy_log_prob(agent, batch)}
+    for each in (batch, small):
+        agent.train_step(each)
     after = [v.numpy() for v in state if "sums" not in v.path]
     assert_equal_weights(after, before)
     # Only the first of the three was counted.
     assert float(agent.statistics.sums[-1]) == 1.0
+    assert int(agent.skipped.in_a_row) == 0
     agent.begin_round()
-    small = {**batch, "log_prob": policy_log_prob(agent, batch)}
     agent.train_step(small)
     assert agent.optimizer.iterations.numpy() == 1
 

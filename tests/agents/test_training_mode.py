@@ -142,7 +142,7 @@ def test_graph_environments_show_the_steps_alone(name, batch_size):
 
 def test_a_declined_update_changes_no_statistics():
     agent, layers = counting("PPO", 2, jit_compile=False)
-    agent.target_kl, agent.update_condition = 0.01, agent._is_near
+    agent.target_kl = 0.01
     rollouts = rl.RolloutDataset(around_5(NEXT_STEP), 16, 1, None, seed=0)
     rollouts.bind(agent)
     samples = rollouts.prepare(rollouts.collect())["samples"]
