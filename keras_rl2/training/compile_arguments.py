@@ -64,8 +64,8 @@ class CompileArguments:
     @property
     def optimizers(self) -> list[keras.optimizers.Optimizer]:
         """The optimizers that `make_optimizer` has joined."""
-        given = self.optimizer, self.critic_optimizer
-        return [each for each in given if each is not None]
+        both = self.optimizer, self.critic_optimizer
+        return [each for each in both if each is not None]
 
     def make_optimizer(self, agent: keras.Model) -> keras.optimizers.Optimizer:
         """Returns the single optimizer that is passed to Keras.

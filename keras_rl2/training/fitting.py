@@ -196,7 +196,7 @@ def _callback_list(
 
 
 def prepare_minibatches(
-    agent: keras.Model, given: Callbacks, steps_per_epoch: int | None
+    agent: keras.Model, callbacks: Callbacks, steps_per_epoch: int | None
 ) -> None:
     """Makes the agent ready for Keras' own loop over minibatches.
 
@@ -210,19 +210,18 @@ def prepare_minibatches(
     # Of an earlier `fit`.
     agent.rollouts = None
     steps = 1
-    for callback in given:
+    for callback in callbacks:
         if isinstance(callback, RolloutRefresh):
             steps = callback.rollouts.updates_per_round
     if steps_per_epoch is None or steps_per_epoch % steps:
         steps = 1
-    asked = agent.compile_arguments.steps_per_execution
-    agent.use_rounds(
-        KerasRound(agent, updates=steps if asked == "auto" else int(asked))
-    )
+    if agent.compile_arguments.steps_per_execution != "auto":
+        steps = int(agent.compile_arguments.steps_per_execution)
+    agent.use_rounds(KerasRound(agent, updates=steps))
 
 
 def _ordered(
-    dataset: RoundDataset, given: Callbacks, verbose: int | str
+    dataset: RoundDataset, callbacks: Callbacks, verbose: int | str
 ) -> tuple[Checkpoint | None, Callbacks]:
     """Puts callbacks in their order, and adds those that `fit` needs.
 
@@ -232,7 +231,7 @@ def _ordered(
     """
     checkpoints: list[Checkpoint] = []
     others: Callbacks = []
-    for each in given:
+    for each in callbacks:
         if isinstance(each, Checkpoint):
             checkpoints.append(each)
         elif not isinstance(each, RolloutRefresh):
@@ -326,28 +325,28 @@ def _evaluation(validation_data: Any, validation_freq: int) -> Evaluation:
 def all_callbacks(
     callbacks: GivenCallbacks, validation_data: object, validation_freq: int
 ) -> Callbacks:
-    """Returns the given callbacks, after one that evaluates if asked for."""
+    """Returns callbacks as a list, after one that evaluates if asked for."""
     if callbacks is None:
-        given = []
+        chosen = []
     elif isinstance(callbacks, keras.callbacks.CallbackList):
-        given = list(callbacks.callbacks)
+        chosen = list(callbacks.callbacks)
     elif isinstance(callbacks, Iterable):
-        given = list(callbacks)
+        chosen = list(callbacks)
     else:
-        given = [callbacks]
-    for each in given:
+        chosen = [callbacks]
+    for each in chosen:
         if not isinstance(each, keras.callbacks.Callback):
             raise ValueError(
                 "Expected `callbacks` to be objects of classes derived from "
                 f"`keras.callbacks.Callback`. Received: {each!r} among them"
             )
-    give_directions(given)
+    give_directions(chosen)
     if validation_data is not None:
-        given = [_evaluation(validation_data, validation_freq), *given]
-    for each in given:
+        chosen = [_evaluation(validation_data, validation_freq), *chosen]
+    for each in chosen:
         if isinstance(each, Evaluation):
-            each.told = given
-    return given
+            each.callbacks = chosen
+    return chosen
 
 
 # Errors.
@@ -359,10 +358,10 @@ def _refuse_other_data(
     """Raises for data without rounds, especially an environment."""
     if total_steps is not None or not isinstance(x, tf.data.Dataset):
         kind = "RolloutDataset" if agent.on_policy else "ReplayDataset"
-        made = repr(x) if isinstance(x, str) else "env"
+        env = repr(x) if isinstance(x, str) else "env"
         raise ValueError(
             f"Expected a `keras_rl2.{kind}`, of an environment "
-            f"`keras_rl2.{kind}({made})` (or a `tf.data.Dataset` of minibatch "
+            f"`keras_rl2.{kind}({env})` (or a `tf.data.Dataset` of minibatch "
             f"dicts, with `epochs`). Received: x={x!r}, "
             f"total_steps={total_steps}"
         )

@@ -130,11 +130,12 @@ def _recorded(
     offline = OfflineDataset(data, seed=seed, **preset.dataset)
     for what in ("observation", "action"):
         recorded = getattr(offline, f"{what}_space")
-        own = getattr(agent, f"{what}_space")
-        if recorded is not None and not spaces.same_space(own, recorded):
+        of_agent = getattr(agent, f"{what}_space")
+        if recorded is not None and not spaces.same_space(of_agent, recorded):
             raise ValueError(
                 f"Expected data of {preset.environment}, whose {what} space is "
-                f"{spaces.describe(own)}. Received: {spaces.describe(recorded)}"
+                f"{spaces.describe(of_agent)}. "
+                f"Received: {spaces.describe(recorded)}"
             )
     offline.bind(agent)
     return offline
@@ -154,16 +155,16 @@ def _fitted(
     if kind.on_policy:
         size = preset.dataset.get("batch_size")
         if isinstance(size, int) and "horizon" in preset.dataset:
-            steps: int = preset.dataset["horizon"] * num_envs
-            settings["dataset.batch_size"] = min(size, steps)
+            most: int = preset.dataset["horizon"] * num_envs
+            settings["dataset.batch_size"] = min(size, most)
         return preset.with_settings(settings)
-    given: int | None = preset.dataset.get("steps_per_round")
-    if given is not None and given % num_envs:
-        longer = -(-given // num_envs) * num_envs
+    steps: int | None = preset.dataset.get("steps_per_round")
+    if steps is not None and steps % num_envs:
+        longer = -(-steps // num_envs) * num_envs
         settings["dataset.steps_per_round"] = longer
         updates: int | None = preset.dataset.get("updates_per_round")
         if updates is not None:
-            updates = max(round(updates * longer / given), 1)
+            updates = max(round(updates * longer / steps), 1)
             settings["dataset.updates_per_round"] = updates
     return preset.with_settings(settings)
 
@@ -218,9 +219,9 @@ def _optimizer(
     }
     if name is not None:
         arguments["name"] = name
-    made: keras.optimizers.Optimizer
-    made = getattr(keras.optimizers, settings["name"])(**arguments)
-    return made
+    optimizer: keras.optimizers.Optimizer
+    optimizer = getattr(keras.optimizers, settings["name"])(**arguments)
+    return optimizer
 
 
 def _updates(

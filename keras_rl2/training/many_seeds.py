@@ -110,7 +110,7 @@ def train_seeds(
     programs, policy = SharedPrograms(), keras.config.dtype_policy()
 
     def train(seed: int, agent: Any, dataset: RoundDataset) -> Logs:
-        own = make_callbacks(seed) if make_callbacks else []
+        callbacks = make_callbacks(seed) if make_callbacks else []
         # Keras keeps the policy of each thread apart.
         keras.config.set_dtype_policy(policy)
         try:
@@ -119,7 +119,7 @@ def train_seeds(
                     dataset,
                     epochs=epochs,
                     total_steps=total_steps,
-                    callbacks=[*own, _StopTogether(stopping)],
+                    callbacks=[*callbacks, _StopTogether(stopping)],
                     verbose=0,
                 )
         except Exception as error:
@@ -130,12 +130,12 @@ def train_seeds(
         return cast(Logs, history.history)
 
     agents: list[Any] = []
-    made = _made(numbers, make_agent, make_dataset, agents)
-    logs = _in_threads(train, made, lanes, stopping)
+    trainings = _trainings(numbers, make_agent, make_dataset, agents)
+    logs = _in_threads(train, trainings, lanes, stopping)
     return TrainedSeeds(numbers, agents, _with_seed_axis(logs))
 
 
-def _made(
+def _trainings(
     seeds: list[int],
     make_agent: Callable[[int], Any],
     make_dataset: Callable[[int], Any],
@@ -171,7 +171,7 @@ def _checked(seeds: Iterable[int]) -> list[int]:
 
 def _in_threads(
     train: Callable[[int, Any, RoundDataset], Logs],
-    given: Iterator[tuple[int, Any, RoundDataset]],
+    arguments: Iterator[tuple[int, Any, RoundDataset]],
     lanes: int,
     stopping: threading.Event,
 ) -> list[Logs]:
@@ -187,11 +187,11 @@ def _in_threads(
     with concurrent.futures.ThreadPoolExecutor(lanes) as threads:
         try:
             while free.acquire() and not failed():
-                arguments = next(given, None)
-                if arguments is None:
+                of_seed = next(arguments, None)
+                if of_seed is None:
                     break
-                datasets.append(arguments[-1])
-                trainings.append(threads.submit(train, *arguments))
+                datasets.append(of_seed[-1])
+                trainings.append(threads.submit(train, *of_seed))
                 trainings[-1].add_done_callback(lambda _: free.release())
             done, _ = concurrent.futures.wait(
                 trainings, return_when=concurrent.futures.FIRST_EXCEPTION

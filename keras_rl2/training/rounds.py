@@ -318,12 +318,14 @@ def pays_to_compile(agent: keras.Model) -> bool:
     return not (slow or kernels or drawing_layers(agent))
 
 
-def _is_compiled(agent: keras.Model, asked: bool | str, updates: float) -> bool:
+def _is_compiled(
+    agent: keras.Model, jit_compile: bool | str, updates: float
+) -> bool:
     """Returns whether to compile a round, as `compile` was asked to."""
     if agent.devices.strategy is not None:
         return False
-    if asked != "auto":
-        return bool(asked)
+    if jit_compile != "auto":
+        return bool(jit_compile)
     is_long = updates >= _PAYING_UPDATES or agent.devices.has_gpu
     pays = is_long and pays_to_compile(agent)
     logger.info(
