@@ -14,6 +14,7 @@ from keras_rl2.basics import arguments
 from keras_rl2.callbacks import recording
 from keras_rl2.callbacks.run import Logs
 from keras_rl2.callbacks.tensorboard import EventWriter
+from keras_rl2.envs import making
 from keras_rl2.envs.making import EnvWrapper
 
 _FORMATS = ("gif", "mp4")
@@ -185,9 +186,9 @@ class RecordVideo(keras.callbacks.Callback):
             self.max_steps,
             self.fps,
         )
-        if isinstance(
-            self._make, recording.IdEnv
-        ) or recording.is_drawn_by_mujoco(self._made):
+        if isinstance(self.env, str) or recording.is_drawn_by_mujoco(
+            self._made
+        ):
             recording.record(self.model, self._make, asked)
         else:
             # The environment of a function may be the only one, and users may
@@ -204,14 +205,10 @@ def _maker(
 ) -> Callable[[], Any]:
     """Returns a function that makes the environment."""
     if isinstance(env, str):
-        return recording.IdEnv(env, env_kwargs, wrappers)
+        return recording.maker_of_id(env, env_kwargs, wrappers)
     what = "the id of an environment, or a function that makes one"
     arguments.check_has(what, "__call__", env=env)
-    if env_kwargs or wrappers:
-        raise ValueError(
-            "Expected an id as `env` with `env_kwargs` or `wrappers`. "
-            f"Received: env={env!r}, a function"
-        )
+    making.refuse_arguments_of_function(env_kwargs, wrappers)
     return env
 
 

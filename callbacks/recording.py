@@ -7,6 +7,7 @@ both ends in a segmentation fault.
 
 import contextlib
 import dataclasses
+import functools
 import importlib.util
 import os
 import pickle
@@ -27,9 +28,8 @@ import numpy as np
 
 from keras_rl2.basics import seeds
 from keras_rl2.collecting.policy_actor import LiteRTPolicy
-from keras_rl2.envs import make_env
+from keras_rl2.envs import making
 from keras_rl2.envs.making import EnvWrapper
-from keras_rl2.envs.making import find_spec
 from keras_rl2.saving import fresh_python
 from keras_rl2.saving.atomic_files import replacing
 
@@ -68,33 +68,20 @@ class Recorded:
     frame_count: int = 0
 
 
-@dataclasses.dataclass(frozen=True)
-class IdEnv:
-    """An environment that any process can make.
-
-    Attributes:
-        env_id: str. Its id.
-        env_kwargs: Mapping or None. Its arguments.
-        wrappers: sequence of functions that it is wrapped in.
-        spec: `EnvSpec` or None. Spec of the id, which is unknown in a process
-            that has not run the user's script.
-    """
-
-    env_id: str
-    env_kwargs: Mapping[str, Any] | None = None
-    wrappers: Sequence[EnvWrapper] = ()
-    spec: Any = None
-
-    def __call__(self) -> gymnasium.Env[Any, Any]:
-        """Makes the environment, with rendering."""
-        if self.spec is not None:
-            gymnasium.registry.setdefault(self.spec.id, self.spec)
-        return make_env(
-            self.env_id,
-            env_kwargs=self.env_kwargs,
-            wrappers=self.wrappers,
-            render_mode="rgb_array",
-        )
+def maker_of_id(
+    env_id: str,
+    env_kwargs: Mapping[str, Any] | None = None,
+    wrappers: Sequence[EnvWrapper] = (),
+) -> Callable[[], Any]:
+    """Returns a function that makes an environment with rendering."""
+    make = functools.partial(
+        making.make_env,
+        env_id,
+        env_kwargs=env_kwargs,
+        wrappers=wrappers,
+        render_mode="rgb_array",
+    )
+    return making.registering(env_id, make)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,11 +164,8 @@ def record(
     """
     policy = agent.litert_policy()
     if policy is not None:
-        sent = make
-        if isinstance(make, IdEnv):
-            sent = dataclasses.replace(make, spec=find_spec(make.env_id))
         with contextlib.suppress(_NotSentError):
-            return _in_a_process(recording, sent, policy)
+            return _in_a_process(recording, make, policy)
     draw_without_a_screen()
     return recording.make_and_play(make, ActingHere(agent))
 

@@ -47,7 +47,7 @@ def _record_video(arguments: argparse.Namespace) -> None:
         agent.bind(env.observation_space, env.action_space)
     recorded = recording.record(
         agent,
-        recording.IdEnv(env_id, env_kwargs),
+        recording.maker_of_id(env_id, env_kwargs),
         recording.Recording(
             output, arguments.episodes, arguments.seed, arguments.max_steps
         ),

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from keras_rl2.envs.making import atari
     from keras_rl2.envs.making import make_env
     from keras_rl2.envs.reward_scaler import RewardScaler
-    from keras_rl2.envs.running_moments import RunningMoments
     from keras_rl2.envs.vector_env import VectorEnvAdapter
     from keras_rl2.graph.graph_vector_env import GraphVectorEnv
 
@@ -28,7 +27,6 @@ __all__ = [
     "GraphVectorEnv",
     "MismatchError",
     "RewardScaler",
-    "RunningMoments",
     "VectorEnvAdapter",
     "WorkerError",
     "as_vector_env",
@@ -49,7 +47,6 @@ __getattr__, __dir__ = lazy(
         "atari": "keras_rl2.envs.making",
         "make_env": "keras_rl2.envs.making",
         "RewardScaler": "keras_rl2.envs.reward_scaler",
-        "RunningMoments": "keras_rl2.envs.running_moments",
         "VectorEnvAdapter": "keras_rl2.envs.vector_env",
     },
 )

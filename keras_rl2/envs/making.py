@@ -143,6 +143,23 @@ def refuse_arguments_of_function(
         )
 
 
+def registering(env_id: str, make: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function that makes an environment wherever it is sent.
+
+    The id is unknown in a process that has not run the user's script.
+    """
+    return functools.partial(_register_and_make, find_spec(env_id), make)
+
+
+def _register_and_make(
+    spec: EnvSpec | None, make: Callable[..., Any], *args: Any
+) -> Any:
+    """Registers an id, unless it is known, and makes its environment."""
+    if spec is not None:
+        gymnasium.registry.setdefault(spec.id, spec)
+    return make(*args)
+
+
 class SyncVectorEnv(gymnasium.vector.SyncVectorEnv):
     """Copies the last observation of an episode before the next one begins.
 

@@ -1,14 +1,16 @@
 """Scaling of rewards by the running variance of returns."""
 
-import copy
 from typing import Any
 
 import numpy as np
 
 from keras_rl2.basics import arguments
-from keras_rl2.basics.outliers import MAX_DEVIATIONS
+from keras_rl2.basics.moments import MAX_DEVIATIONS
+from keras_rl2.basics.moments import Moments
 from keras_rl2.basics.outliers import Outliers
-from keras_rl2.envs.running_moments import RunningMoments
+
+PRIOR = 1e-4
+"""Weight of the prior of the returns, in examples, with a variance of 1."""
 
 
 class RewardScaler:
@@ -77,7 +79,7 @@ class RewardScaler:
         self.epsilon = float(epsilon)
         self.max_deviations = max_deviations
         self.outliers = Outliers()
-        self.moments = RunningMoments()
+        self.moments = Moments(0.0, 1.0, PRIOR)
         self.returns = np.zeros(num_envs)
 
     def __call__(
@@ -131,11 +133,11 @@ class RewardScaler:
             valid = np.ones(rewards.shape, np.bool_)
         valid = np.asarray(valid, np.bool_)
         self._check(rewards, ended, valid)
-        before = self.returns, copy.copy(self.moments)
+        before = self.returns, self.moments
         with np.errstate(over="ignore", invalid="ignore"):
             returns = self._accumulate(rewards, valid & ended, valid)
-            seen = self._merge(returns, valid)
-        if not self.moments.is_finite:
+            mean, variance, count = self._merge(returns, valid)
+        if not np.isfinite([mean[-1], variance[-1]]).all():
             self.returns, self.moments = before
             sizes = np.where(valid, np.abs(rewards), 0.0)
             step, env = np.unravel_index(np.argmax(sizes), sizes.shape)
@@ -144,15 +146,13 @@ class RewardScaler:
                 f"{sizes[step, env]:.6g}, without its sign, from environment "
                 f"{env} at step {step} of the rollout"
             )
-        # Mean, variance and count before each step, [T, 1].
-        past = copy.copy(before[1])
-        past.mean, past.variance, past.count = seen[:, :-1, None]
-        bounded = past.bounded(returns, self.max_deviations)
-        variance = seen[1, 1:]
+        # Of all examples before each step, [T, 1].
+        past = Moments(mean[:-1, None], variance[:-1, None], count[:-1, None])
+        bounded = past.bounded(returns, self.max_deviations, np, PRIOR)
         if (valid & (bounded != returns)).any():
             self.returns, self.moments = before
             variance = self._merge_bounded(rewards, valid & ended, valid)
-        scaled = rewards / np.sqrt(variance + self.epsilon)[:, None]
+        scaled = rewards / np.sqrt(variance[1:] + self.epsilon)[:, None]
         dtype = rewards.dtype if rewards.dtype.kind == "f" else np.float32
         return np.clip(scaled, -self.clip, self.clip).astype(dtype)
 
@@ -163,9 +163,7 @@ class RewardScaler:
             `[4 + B]` float64: mean, variance and count of the returns, the
             number of outliers, and the return of each environment.
         """
-        moments = self.moments
-        numbers = (moments.mean, moments.variance, moments.count)
-        return np.array([*numbers, self.outliers.count, *self.returns])
+        return np.array([*self.moments, self.outliers.count, *self.returns])
 
     def take_array(self, state: np.ndarray) -> None:
         """Takes the state of the scale after a rollout in the graph.
@@ -181,8 +179,7 @@ class RewardScaler:
                 "Expected rewards with a finite variance of returns. Received: "
                 "larger ones from a rollout in the graph"
             )
-        moments = self.moments
-        moments.mean, moments.variance, moments.count = state[:3].tolist()
+        self.moments = Moments(*state[:3].tolist())
         more = int(state[3]) - self.outliers.count
         if more:
             self.outliers.add(more, "a reward of a rollout in the graph")
@@ -244,26 +241,24 @@ class RewardScaler:
         batches = zip(
             mean.tolist(), variance.tolist(), count.tolist(), strict=True
         )
-        moments = self.moments
-        moments.mean = float(moments.mean)
-        moments.variance = float(moments.variance)
-        seen = [(moments.mean, moments.variance, moments.count)]
-        for batch_mean, batch_variance, batch_count in batches:
-            if batch_count:
-                moments.merge(batch_mean, batch_variance, batch_count)
-            seen.append((moments.mean, moments.variance, moments.count))
-        return np.array(seen).T
+        merged = [self.moments]
+        for batch in batches:
+            merged.append(merged[-1].merged(*batch) if batch[2] else merged[-1])
+        self.moments = merged[-1]
+        return np.array(merged).T
 
     def _merge_bounded(
         self, rewards: np.ndarray, over: np.ndarray, valid: np.ndarray
     ) -> np.ndarray:
-        """Merges with outliers bounded; returns the variance, `[T]`."""
-        after = np.empty(len(rewards))
+        """Merges with outliers bounded; returns the variances, `[T + 1]`."""
+        variance = [self.moments.variance]
         for t in range(len(rewards)):
             row = slice(t, t + 1)
             earlier = self.returns
             returns = self._accumulate(rewards[row], over[row], valid[row])
-            bounded = self.moments.bounded(returns, self.max_deviations)
+            bounded = self.moments.bounded(
+                returns, self.max_deviations, np, PRIOR
+            )
             moved = valid[t] & (bounded[0] != returns[0])
             if moved.any():
                 # Otherwise it would recur in each later return.
@@ -275,8 +270,9 @@ class RewardScaler:
                     f"reward={rewards[t, env]:.6g} from environment {env} at "
                     f"step {t} of its rollout",
                 )
-            after[t] = self._merge(bounded, valid[row])[1, 1]
-        return after
+            self._merge(bounded, valid[row])
+            variance.append(self.moments.variance)
+        return np.array(variance)
 
     def get_state(self) -> dict[str, Any]:
         """Returns the state of the scale, as plain arrays.
@@ -287,7 +283,7 @@ class RewardScaler:
         """
         return {
             "returns": self.returns.copy(),
-            "moments": self.moments.get_state(),
+            "moments": self.moments._asdict(),
             "outliers": self.outliers.count,
         }
 
@@ -306,7 +302,6 @@ class RewardScaler:
                 f"Expected the state of {self.num_envs} environments. "
                 f"Received: returns of shape {returns.shape}"
             )
-        self.moments.set_state(state["moments"])
+        self.moments = Moments(**state["moments"])
         self.returns = returns
-        # States of earlier releases lack the number.
-        self.outliers.count = int(state.get("outliers", 0))
+        self.outliers.count = int(state["outliers"])

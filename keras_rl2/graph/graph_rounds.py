@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping
 from typing import Any
-from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from keras import ops
 
-from keras_rl2.basics.outliers import FEWEST_EXAMPLES
+from keras_rl2.basics.moments import Moments
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.envs.graph import random_numbers
+from keras_rl2.envs.reward_scaler import PRIOR
 from keras_rl2.envs.reward_scaler import RewardScaler
 from keras_rl2.graph import noise
 from keras_rl2.graph.graph_rollout import GraphRollout
@@ -72,8 +73,11 @@ class GraphRounds(RoundsInGraph):
         )
         usable &= ~tf.reduce_any(told[:-1] > 0)
         report["told"] = told
-        reward, next_scale = self._scaled(rollout, carried["scale"])
+        reward, next_scale = rollout.reward, carried["scale"]
         if self._scaler is not None:
+            reward, next_scale = scale_rewards(
+                self._scaler, agent.gamma, next_scale, reward, rollout.ended
+            )
             report["scale"] = next_scale
             usable &= tf.reduce_all(tf.math.is_finite(next_scale))
         arrays = trajectory_arrays(rollout, reward)
@@ -92,22 +96,6 @@ class GraphRounds(RoundsInGraph):
             "scale": next_scale,
         }
         return one_round, report, passed_on
-
-    def _scaled(
-        self, rollout: GraphRollout, last: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Returns the rewards on their new scale, and that scale."""
-        if self._scaler is None:
-            return rollout.reward, last
-        mean, variance, total, outliers = tf.unstack(last[:4])
-        scale, reward = scale_rewards(
-            self._scaler,
-            self._agent.gamma,
-            Scale(mean, variance, total, outliers, last[4:]),
-            rollout.reward,
-            rollout.ended,
-        )
-        return reward, tf.concat([tf.stack(scale[:4]), scale.returns], axis=0)
 
     @staticmethod
     def can_make(agent: Any, dataset: Any) -> bool:
@@ -252,42 +240,24 @@ def trajectory_arrays(rollout: GraphRollout, reward: Tensor) -> dict[str, Any]:
     }
 
 
-class Scale(NamedTuple):
-    """The state of a `RewardScaler`, as float64 tensors.
-
-    Attributes:
-        mean: Scalar. Mean of the returns so far.
-        variance: Scalar. Variance of the returns so far.
-        total: Scalar. Number of the returns so far.
-        outliers: Scalar. Number of rewards that did not move the scale.
-        returns: `[B]`. Discounted return of each environment.
-    """
-
-    mean: Tensor
-    variance: Tensor
-    total: Tensor
-    outliers: Tensor
-    returns: Tensor
-
-
 def scale_rewards(
     scaler: RewardScaler,
     gamma: float | Tensor,
-    scale: Scale,
+    state: Tensor,
     reward: Tensor,
     ended: Tensor,
-) -> tuple[Scale, Tensor]:
+) -> tuple[Tensor, Tensor]:
     """Scales the rewards of T steps, as `RewardScaler.scale_rollout` does.
 
     Args:
         scaler: `RewardScaler`. Its settings, except for the discount factor.
         gamma: float or scalar tensor. Discount factor.
-        scale: `Scale`. Its state.
+        state: `[4 + B]` float64. Its state; see `RewardScaler.as_array`.
         reward: `[T, B]` float32. Rewards.
         ended: `[T, B]` bool. Whether the episode ended in that step.
 
     Returns:
-        The next state, and scaled rewards `[T, B]` float32.
+        Scaled rewards `[T, B]` float32, and the next state.
     """
     horizon, num_envs = reward.shape
     wide = tf.cast(reward, "float64")
@@ -295,51 +265,40 @@ def scale_rewards(
         gamma = tf.cast(gamma, "float64")
 
     def step(
-        t: Tensor, scale: Scale, after: tf.TensorArray
-    ) -> tuple[Tensor, Scale, tf.TensorArray]:
-        earlier = scale.returns * gamma
+        t: Tensor,
+        moments: Moments,
+        outliers: Tensor,
+        returns: Tensor,
+        variances: tf.TensorArray,
+    ) -> tuple[Tensor, Moments, Tensor, Tensor, tf.TensorArray]:
+        earlier = returns * gamma
         returns = earlier + wide[t]
-        bounded = _bounded(scaler, scale, returns)
+        bounded = moments.bounded(returns, scaler.max_deviations, ops, PRIOR)
         moved = bounded != returns
         mean = tf.reduce_mean(bounded)
         variance = tf.reduce_mean(tf.square(bounded - mean))
-        total = scale.total + num_envs
-        delta = mean - scale.mean
-        squares = scale.variance * scale.total + variance * num_envs
-        squares += delta * delta * (scale.total * num_envs / total)
+        moments = moments.merged(mean, variance, num_envs)
+        outliers += tf.reduce_sum(tf.cast(moved, "float64"))
         # An outlier would recur in each later return.
-        kept = tf.where(moved, earlier, returns)
-        scale = Scale(
-            scale.mean + delta * (num_envs / total),
-            squares / total,
-            total,
-            scale.outliers + tf.reduce_sum(tf.cast(moved, "float64")),
-            tf.where(ended[t], tf.zeros_like(kept), kept),
-        )
-        return t + 1, scale, after.write(t, scale.variance)
+        returns = tf.where(moved, earlier, returns)
+        returns = tf.where(ended[t], tf.zeros_like(returns), returns)
+        variances = variances.write(t, moments.variance)
+        return t + 1, moments, outliers, returns, variances
 
-    _, scale, after = tf.while_loop(
+    *moments, outliers = tf.unstack(state[:4])
+    _, moments, outliers, returns, variances = tf.while_loop(
         lambda t, *_: t < horizon,
         step,
-        (0, scale, tf.TensorArray("float64", horizon, element_shape=())),
+        (
+            0,
+            Moments(*moments),
+            outliers,
+            state[4:],
+            tf.TensorArray("float64", horizon, element_shape=()),
+        ),
         maximum_iterations=horizon,
     )
-    deviation = tf.sqrt(after.stack() + scaler.epsilon)[:, None]
+    deviation = tf.sqrt(variances.stack() + scaler.epsilon)[:, None]
     scaled = tf.clip_by_value(wide / deviation, -scaler.clip, scaler.clip)
-    return scale, tf.cast(scaled, "float32")
-
-
-def _bounded(scaler: RewardScaler, scale: Scale, returns: Tensor) -> Tensor:
-    """Returns `[B]` without outliers; see `RunningMoments.bounded`."""
-    if scaler.max_deviations is None:
-        return returns
-    most = tf.minimum(
-        scale.total, tf.constant(scaler.max_deviations**2, "float64")
-    )
-    of_prior = scaler.moments.of_prior(scale.mean)
-    known = (scale.total >= FEWEST_EXAMPLES) & (
-        scale.variance * scale.total > of_prior
-    )
-    reach = tf.sqrt(scale.variance * most)
-    clipped = tf.clip_by_value(returns, scale.mean - reach, scale.mean + reach)
-    return tf.where(known, clipped, returns)
+    state = tf.concat([[*moments, outliers], returns], axis=0)
+    return tf.cast(scaled, "float32"), state

@@ -13,15 +13,15 @@ from keras import ops
 
 from keras_rl2.basics.arguments import check_above_zero
 from keras_rl2.basics.arguments import present
-from keras_rl2.basics.outliers import FEWEST_EXAMPLES
-from keras_rl2.basics.outliers import MAX_DEVIATIONS
+from keras_rl2.basics.moments import FEWEST_EXAMPLES
+from keras_rl2.basics.moments import MAX_DEVIATIONS
+from keras_rl2.basics.moments import Moments
 from keras_rl2.basics.shapes import Shape
 from keras_rl2.basics.shapes import Tensor
 
 __all__ = ["ObservationNormalization"]
 
 _LARGEST = float(np.finfo(np.float32).max)
-_ROUNDING = float(np.finfo(np.float32).eps)
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -148,27 +148,14 @@ class ObservationNormalization(keras.layers.Layer):
             `accumulate` raises an error for those.
         """
         x = ops.cast(observation, "float64")
-        if self.max_deviations is None:
-            return x
-        mean, variance, count = (
-            ops.convert_to_tensor(each)
-            for each in (self.running_mean, self.running_variance, self.count)
-        )
-        # The rounding error of a constant in float32 is no scale.
-        known = (variance > _ROUNDING**2 * ops.square(mean)) & (
-            count >= FEWEST_EXAMPLES
-        )
-        most = ops.minimum(count, self.max_deviations**2)
-        reach = ops.where(known, ops.sqrt(variance * most), float("inf"))
+        moments = Moments(self.running_mean, self.running_variance, self.count)
         return ops.where(
             ops.square(x) < _LARGEST,
-            ops.clip(x, mean - reach, mean + reach),
+            moments.bounded(x, self.max_deviations, ops),
             x,
         )
 
-    def moments_with(
-        self, observation: Tensor, weight: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def moments_with(self, observation: Tensor, weight: Tensor) -> Moments:
         """Returns the running statistics with more observations included.
 
         Args:
@@ -176,7 +163,7 @@ class ObservationNormalization(keras.layers.Layer):
             weight: `[B]`. 1 for a row that counts, 0 for one that does not.
 
         Returns:
-            Mean `[*D]`, variance `[*D]` and count, a scalar.
+            `Moments` of mean `[*D]`, variance `[*D]` and count, a scalar.
         """
         x = ops.cast(observation, "float64")
         weight = ops.cast(weight, "float64")
@@ -201,9 +188,9 @@ class ObservationNormalization(keras.layers.Layer):
             + batch_variance * share
             + ops.square(delta) * share * (1.0 - share)
         )
-        return self.running_mean + delta * share, variance, total
+        return Moments(self.running_mean + delta * share, variance, total)
 
-    def are_ordinary(self, moments: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+    def are_ordinary(self, moments: Moments) -> Tensor:
         """Returns whether new observations certainly contain no outlier.
 
         An outlier would increase the variance by at least a known share: the
@@ -231,7 +218,7 @@ class ObservationNormalization(keras.layers.Layer):
 
     def keep_moments(
         self,
-        moments: tuple[Tensor, Tensor, Tensor],
+        moments: Moments,
         enabled: Tensor | None = None,
     ) -> None:
         """Replaces the running statistics.

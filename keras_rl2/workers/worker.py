@@ -9,9 +9,7 @@ from typing import Any
 from typing import TypeAlias
 
 import cloudpickle
-import gymnasium
 import numpy as np
-from gymnasium.envs.registration import EnvSpec
 
 from keras_rl2.collecting.collector import Collector
 from keras_rl2.collecting.collector import EpisodeCollector
@@ -25,7 +23,6 @@ from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.envs.adapt import is_maker
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.vector_env import GivenEnv
-from keras_rl2.envs.vector_env import Maker
 from keras_rl2.saving import plain_data
 from keras_rl2.spaces.action_format import ActionFormat
 
@@ -45,15 +42,13 @@ def env_maker(
             "makes one, with `workers`: they make their own. "
             f"Received: env={env!r}"
         )
-    spec = None
+    maker: EnvMaker = functools.partial(
+        making.make_vector_env, env, env_kwargs=env_kwargs, wrappers=wrappers
+    )
     if isinstance(env, str):
-        # It is unknown in a process that has not run the user's script.
-        spec = making.find_spec(env)
+        maker = making.registering(env, maker)
     else:
         making.refuse_arguments_of_function(env_kwargs, wrappers)
-    maker = functools.partial(
-        _make, spec, env, env_kwargs=env_kwargs, wrappers=wrappers
-    )
     try:
         cloudpickle.dumps(maker)
     except Exception as error:
@@ -64,15 +59,6 @@ def env_maker(
             f"Received: env={env!r} ({error!r})"
         ) from error
     return maker
-
-
-def _make(
-    spec: EnvSpec | None, env: Maker, num_envs: int, **settings: Any
-) -> Any:
-    """Makes environments to be stepped together."""
-    if spec is not None:
-        gymnasium.registry.setdefault(spec.id, spec)
-    return making.make_vector_env(env, num_envs, **settings)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -194,8 +194,8 @@ def test_mujoco_beside_tensorflow_is_refused_before_training(
         ({"format": "avi"}, "`format`", "format='avi'"),
         ({"format": "mp4", "log_dir": "x"}, "`log_dir`", "format='mp4'"),
         ({"env": 3}, "id of an environment", "env=3"),
-        ({"env_kwargs": {"limit": 3}}, "Expected an id", "a function"),
-        ({"wrappers": [gymnasium.Wrapper]}, "Expected an id", "a function"),
+        ({"env_kwargs": {"limit": 3}}, "with a function", "'limit': 3"),
+        ({"wrappers": [gymnasium.Wrapper]}, "with a function", "Wrapper"),
         ({"env": "CartPole-v1", "env_kwargs": {"l": 1}}, "env_kwargs", "'l'"),
         (
             {"env": lambda: Drawn(render_mode=None)},

@@ -14,8 +14,8 @@ from PIL import Image
 
 import keras_rl2 as rl
 from keras_rl2.callbacks import recording
-from keras_rl2.callbacks.recording import IdEnv
 from keras_rl2.callbacks.recording import Recording
+from keras_rl2.callbacks.recording import maker_of_id
 from keras_rl2.cli.main import main
 from support.errors import raises
 from support.processes import printed_by
@@ -95,7 +95,7 @@ def registered():
             "Mine-v0", lambda **given: Mine(**given), max_episode_steps=4
         )
         ids.append("Mine-v0")
-        return IdEnv("Mine-v0")
+        return maker_of_id("Mine-v0")
 
     yield register
     for each in ids:
@@ -126,7 +126,7 @@ def test_the_process_that_plays_has_no_tensorflow(agent, registered, tmp_path):
 def test_actions_are_those_of_the_greedy_policy(agent, tmp_path):
     """The environment of the id is that of the training."""
     asked = Recording(tmp_path / "video.gif", 2, seed=5, max_steps=30)
-    recorded = recording.record(agent, IdEnv("CartPole-v1"), asked)
+    recorded = recording.record(agent, maker_of_id("CartPole-v1"), asked)
     act = functools.partial(agent.act, deterministic=True)
     with rl.envs.make_env("CartPole-v1", render_mode="rgb_array") as env:
         expected = Recording(

@@ -404,10 +404,10 @@ STATISTICS = [
     ),
     Mutant(
         "running_variance_forgets_how_means_differ",
-        "envs/running_moments.py",
+        "basics/moments.py",
         "squares + delta * delta * (self.count * count / total)",
         "squares",
-        "envs/test_reward_scaler.py::test_moments_do_not_depend_on_the_batches",
+        "basics/test_moments.py::test_moments_do_not_depend_on_the_batches",
     ),
     Mutant(
         "discounted_return_crosses_episodes",
