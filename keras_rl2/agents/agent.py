@@ -3,7 +3,6 @@
 import abc
 import contextlib
 import os
-import warnings
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import MutableMapping
@@ -44,14 +43,13 @@ from keras_rl2.distributions import PolicyHead
 from keras_rl2.distributions import policy_head
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.vector_env import GivenEnv
-from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.building import NORMALIZATIONS
-from keras_rl2.networks.building import check_arguments
 from keras_rl2.networks.inputs import has_memory
 from keras_rl2.networks.model_layers import all_layers
 from keras_rl2.networks.model_layers import mode_layers
+from keras_rl2.networks.network_options import NetworkOptions
 from keras_rl2.networks.task import Task
 from keras_rl2.policies.policy_function import Acting
 from keras_rl2.policies.policy_function import PolicyFunction
@@ -62,7 +60,6 @@ from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.trees import Tree
-from keras_rl2.spaces.trees import leaves
 from keras_rl2.training import overriding
 from keras_rl2.training import round_execution
 from keras_rl2.training.compile_arguments import CompileArguments
@@ -325,24 +322,14 @@ class Agent(Described, keras.Model, abc.ABC):
     ) -> Made: ...
 
     # Above, for type checkers: what the constructor takes after the networks.
-    @making  # type: ignore[misc]
+    @making(NetworkOptions)
+    @classmethod
     def for_env(
-        cls,
+        cls: Any,
         env: GivenEnv,
         *,
-        hidden: Sequence[int] | None = None,
-        activation: str | None = None,
-        normalize_observations: bool = False,
-        normalization: Literal["none", "layer", "batch", "spectral"]
-        | None = None,
-        initialization: Literal["orthogonal", "fan_in"] | None = None,
-        memory: keras.layers.Layer | None = None,
-        shared: bool | None = None,
-        data_format: Literal["channels_first", "channels_last"] | None = None,
         device: str | None = None,
         seed: int | None = None,
-        name: str | None = None,
-        dtype: str | None = None,
         **settings: Any,
     ) -> Any:
         """Makes a compiled agent with default networks for an environment.
@@ -350,43 +337,13 @@ class Agent(Described, keras.Model, abc.ABC):
         Args:
             env: An environment, vector environment, id string or function
                 that makes an environment.
-            hidden: Sequence of ints or None. Widths of the hidden layers,
-                after the convolutions where observations are images; None for
-                the algorithm's default, or that of the convolutional network.
-                Defaults to `None`.
-            activation: str or None. Activation of the hidden layers; after the
-                convolutions of images it is relu. None for the algorithm's
-                default. Defaults to `None`.
-            normalize_observations: bool. Whether the networks begin with an
-                `ObservationNormalization` layer; not for images. Defaults to
-                `False`.
-            normalization: str or None. Normalization of the hidden layers:
-                `"layer"`, `"batch"`, `"spectral"` or `"none"`, see
-                `keras_rl2.networks.mlp`; None for the algorithm's default.
-                Defaults to `None`.
-            initialization: str or None. `"orthogonal"`, with small weights in
-                the last layer of an actor; `"fan_in"`, the default of
-                PyTorch's layers; None for the algorithm's default. Defaults to
-                `None`.
-            memory: RNN cell of Keras or None, for example
-                `keras.layers.LSTMCell(128)`. Makes the network recurrent; see
-                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
-            shared: bool or None. Whether policy and value share all layers
-                but their outputs; None where the observation contains an
-                image. Without effect with `memory`. Defaults to `None`.
-            data_format: str or None. `"channels_first"` or `"channels_last"`
-                decides where the shape of an image may be either; None for
-                channels last, with a warning. Defaults to `None`.
             device: str or None. Device of the agent and its updates, for
                 example `"cpu:0"`; None for the present one, which is the first
                 GPU if there is one. Defaults to `None`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
-            name: str or None. Name of the model. Defaults to `None`.
-            dtype: str or None. Keras dtype policy of the agent and its
-                networks, such as `"mixed_float16"`; None for the global one.
-                Defaults to `None`.
-            **settings: Further arguments of the constructor.
+            **settings: Further arguments of the constructor, and those of
+                `keras_rl2.networks.network_options.NetworkOptions`.
 
         Returns:
             The agent. Images are processed by a convolutional network, other
@@ -403,32 +360,43 @@ class Agent(Described, keras.Model, abc.ABC):
                 "`agent.compile(keras.optimizers.Adam(1e-3))`. Received: "
                 f"learning_rate={settings['learning_rate']!r}"
             )
-        settings |= arguments.present(name=name, dtype=dtype)
         taken = {*cls.argument_names(), *AgentArguments.__annotations__}
         arguments.refuse_unknown(
             cls.__name__, settings, taken - cls.made_arguments
         )
         arguments.check_seed(seed)
+        dtype = keras.dtype_policies.get(
+            settings.get("dtype") or keras.config.dtype_policy()
+        )
+        if dtype.variable_dtype == "bfloat16":
+            # Its decay of 0.999 is 1 in bfloat16, and so all updates are 0.
+            raise ValueError(
+                "Expected weights that Adam can train, as with "
+                "dtype='mixed_bfloat16'. Received: weights in bfloat16"
+            )
         # Whoever gives networks and spaces needs no environment.
         from keras_rl2.envs.adapt import as_vector_env
 
         adapter = as_vector_env(env)
-        kind = cls.for_action_space(adapter.action_space)
-        build = _network_builder(
-            kind,
-            adapter,
-            memory,
-            shared,
-            seed,
-            dtype,
-            hidden=hidden,
-            activation=activation,
-            normalize_observations=normalize_observations,
-            normalization=normalization,
-            initialization=initialization,
-            data_format=data_format,
+        seen, action_space = adapter.observation_space, adapter.action_space
+        kind = cls.for_action_space(action_space)
+        names = settings.keys() & NetworkOptions.__annotations__.keys()
+        options = NetworkOptions(**{name: settings.pop(name) for name in names})
+        build = NetworkBuilder(
+            *(seen, kind.make_policy_head(action_space)),
+            *(options.completed(kind, seen), kind.default_hidden),
+            *(seed, settings.get("dtype")),
         )
-        return _made(kind, build, adapter, device, seed=seed, **settings)
+        with keras.device(device) if device else contextlib.nullcontext():
+            agent = kind(
+                *kind.default_networks(build, **settings),
+                observation_space=seen,
+                action_space=action_space,
+                seed=seed,
+                **settings,
+            )
+            agent.compile()
+        return agent
 
     @classmethod
     def from_preset(
@@ -1764,81 +1732,6 @@ class Agent(Described, keras.Model, abc.ABC):
     def refuse_arguments(cls, given: Mapping[str, Any]) -> None:
         """Raises an error for arguments that the algorithm does not take."""
         arguments.refuse_unknown(cls.__name__, given, cls.argument_names())
-
-
-def _made(
-    kind: type[Agent],
-    build: NetworkBuilder,
-    env: VectorEnvAdapter,
-    device: str | None,
-    *,
-    seed: int | None,
-    **settings: Any,
-) -> Agent:
-    """Makes an agent with default networks, and compiles it, on a device."""
-    with keras.device(device) if device else contextlib.nullcontext():
-        # A subclass takes networks, the base none.
-        agent = cast("Callable[..., Agent]", kind)(
-            *kind.default_networks(build, **settings),
-            observation_space=env.observation_space,
-            action_space=env.action_space,
-            seed=seed,
-            **settings,
-        )
-        agent.compile()
-    return agent
-
-
-def _network_builder(
-    kind: type[Agent],
-    env: VectorEnvAdapter,
-    memory: keras.layers.Layer | None,
-    shared: bool | None,
-    seed: int | None,
-    dtype: str | None,
-    **options: Any,
-) -> NetworkBuilder:
-    """Makes a builder of networks, or raises if the class cannot use them."""
-    for name, value, taken in (
-        ("memory", memory, kind.takes_memory),
-        ("shared", shared, kind.takes_shared),
-    ):
-        if value is not None and not taken:
-            raise ValueError(
-                f"Expected `{name}=None` for {kind.__name__}, which does not "
-                f"support it. Received: {name}={value}"
-            )
-    policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
-    if policy.variable_dtype == "bfloat16":
-        # Its decay of 0.999 is 1 in bfloat16, and so all updates are 0.
-        raise ValueError(
-            "Expected weights that Adam can train, as with "
-            "dtype='mixed_bfloat16'. Received: weights in bfloat16"
-        )
-    for name in ("activation", "normalization", "initialization"):
-        options[name] = options[name] or getattr(kind, f"default_{name}")
-    arguments.check_choice(
-        normalization=(options["normalization"], kind.normalizations)
-    )
-    check_arguments(**arguments.present(**options))
-    for each in leaves(spaces.space_tree(env.observation_space)):
-        either = spaces.is_image(each) and spaces.may_be_either(each.shape)
-        if either and options["data_format"] is None:
-            warnings.warn(
-                "Expected `data_format` where channels may be first or last. "
-                f"Received: images of shape {each.shape}, taken as last",
-                stacklevel=4,
-            )
-    return NetworkBuilder(
-        env.observation_space,
-        kind.make_policy_head(env.action_space),
-        options,
-        kind.default_hidden,
-        memory,
-        seed,
-        dtype,
-        shared,
-    )
 
 
 def _stored_dtype(dtype: str) -> str:

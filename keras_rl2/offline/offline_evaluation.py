@@ -15,6 +15,7 @@ from keras_rl2.basics import seeds
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.network_copies import copy_of
+from keras_rl2.networks.network_options import NetworkOptions
 from keras_rl2.offline.episodes import TransitionBlock
 from keras_rl2.offline.offline import OfflineDataset
 from keras_rl2.spaces.trees import Tree
@@ -28,13 +29,9 @@ _BATCH_SIZE = 256
 # Rows of one call of a network.
 _ROWS = 16384
 # Of the Q network.
-_OPTIONS = {
-    "hidden": None,
-    "activation": "relu",
-    "normalize_observations": False,
-    "normalization": "none",
-    "initialization": "fan_in",
-}
+_OPTIONS = NetworkOptions(
+    activation="relu", normalization="none", initialization="fan_in"
+)
 
 
 class OfflineEvaluation:
@@ -204,7 +201,7 @@ class FittedQ:
         self._agent = agent
         self._deterministic = deterministic
         build = NetworkBuilder(
-            agent.observation_space, head, _OPTIONS, (64, 64), None, seed
+            agent.observation_space, head, _OPTIONS, (64, 64), seed
         )
         if isinstance(space, Discrete):
             self._network = build.network("fitted_q", int(space.n), seed)
