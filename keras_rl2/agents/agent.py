@@ -2,6 +2,8 @@
 
 import abc
 import contextlib
+import functools
+import inspect
 import os
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -86,6 +88,7 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 Given = ParamSpec("Given")
+Constructor = TypeVar("Constructor", bound=Callable[..., None])
 
 # Arguments of `keras.Model.compile` and `fit`, and what is there instead.
 _DEFINED = "what the algorithm defines"
@@ -107,6 +110,20 @@ _NOT_FITTED = {
 _COUNTS = ("env_steps", "offline_updates")
 # Callbacks ask an agent that is not bound yet.
 _NO_SPACE = cast(gymnasium.Space[Any], None)
+
+
+def _then_bound(constructor: Constructor) -> Constructor:
+    """Lets a constructor bind the agent, unless one of a subclass runs it."""
+
+    @functools.wraps(constructor)
+    def constructed(agent: Any, *args: Any, **kwargs: Any) -> None:
+        constructor(agent, *args, **kwargs)
+        if type(agent).__init__ is constructed:
+            agent._bind_requested()
+
+    # Keras also asks for that of the function itself.
+    vars(constructed)["__signature__"] = inspect.signature(constructor)
+    return cast(Constructor, constructed)
 
 
 class AgentArguments(TypedDict, total=False):
@@ -235,6 +252,15 @@ class Agent(Described, keras.Model, abc.ABC):
     traced: tuple[Any, ...] | None = None
     _optimized: frozenset[int] = frozenset()
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Lets the whole constructor end before the agent is bound."""
+        super().__init_subclass__(**kwargs)
+        own = next(each for each in cls.__mro__ if "__init__" in vars(each))
+        if own is cls or not issubclass(own, Agent):
+            kind: Any = cls
+            kind.__init__ = _then_bound(kind.__init__)
+
+    @_then_bound
     def __init__(
         self,
         *,
@@ -468,8 +494,12 @@ class Agent(Described, keras.Model, abc.ABC):
         return found
 
     @abc.abstractmethod
-    def _check_and_build(self) -> None:
-        """Checks networks against the spaces and makes all variables."""
+    def build_networks(self) -> None:
+        """Checks networks against the spaces and makes all variables.
+
+        It is called once, when the constructor has ended and the spaces are
+        known: `self.task` holds them.
+        """
 
     @classmethod
     def make_policy_head(
@@ -580,10 +610,23 @@ class Agent(Described, keras.Model, abc.ABC):
         head = self.make_policy_head(action_space, scaled)
         self._task = Task(observation_space, action_space, head)
         try:
-            self._build()
+            network_checks.check_supported(self)
+            with self.devices.scope():
+                self.build_networks()
+            network_checks.refuse_stateful(self)
         except Exception:
             self._task = None
             raise
+        targets = {
+            id(layer)
+            for target, _ in self.target_pairs
+            for layer in all_layers(target)
+        }
+        # Those of the networks that are trained.
+        layers = [each for each in all_layers(self) if id(each) not in targets]
+        self.normalizing = Normalizing(self.task, layers)
+        self.skipped.watch(layers)
+        self.reset_targets()
         self.built = True
 
     @property
@@ -1032,36 +1075,6 @@ class Agent(Described, keras.Model, abc.ABC):
             batch: dict of `[B, ...]`. The minibatch.
             terms: dict. Terms of all objectives.
         """
-
-    # The networks.
-
-    def _build(self) -> None:
-        """Makes everything that depends on the spaces, which are set."""
-        if self.memory is not None and not self.takes_memory:
-            raise ValueError(
-                f"Expected networks without memory for {type(self).__name__}. "
-                f"Received: {self.acting_networks[0].name!r}, which has an "
-                "`initial_state`"
-            )
-        if self.memory is not None or not self.takes_batch_normalization:
-            for layer in self.counting_layers:
-                raise ValueError(
-                    f"Expected networks of {type(self).__name__} without "
-                    "BatchNormalization, which would count what is not learned "
-                    f"from. Received: {layer.name!r}"
-                )
-        with self.devices.scope():
-            self._check_and_build()
-        network_checks.refuse_stateful(self)
-        targets = {
-            id(layer)
-            for target, _ in self.target_pairs
-            for layer in all_layers(target)
-        }
-        # Those of the networks that are trained.
-        layers = [each for each in all_layers(self) if id(each) not in targets]
-        self.normalizing = Normalizing(self.task, layers)
-        self.skipped.watch(layers)
 
     def observe(self, trajectory: Trajectory) -> None:
         """Receives each `Trajectory` once, for statistics of observations."""

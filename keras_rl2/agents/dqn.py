@@ -174,11 +174,10 @@ class DQN(ValuePolicy, OffPolicyAgent):
         self.epsilon = exploring.epsilon
         self.values = values
         self.exploring = exploring
-        self._bind_requested()
 
-    def _check_and_build(self) -> None:
+    def build_networks(self) -> None:
         """Checks the network against the spaces and makes all variables."""
-        super()._check_and_build()
+        super().build_networks()
         self.target_network = copy_of(
             self.q_network, f"target_{self.q_network.name}"
         )

@@ -111,7 +111,6 @@ class IQL(StochasticPolicy, CriticAgent):
         self.inverse_temperature = inverse_temperature
         self.max_weight = max_weight
         self.initial_log_std = initial_log_std
-        self._bind_requested()
 
     @classmethod
     def default_networks(

@@ -104,20 +104,6 @@ class OffPolicyAgent(Agent):
 
     # Target networks.
 
-    def _build(self) -> None:
-        """Makes all that depends on the spaces, and pairs the targets."""
-        super()._build()
-        self._follow()
-
-    def _follow(self) -> None:
-        """Sets how target networks follow, by the present `tau`."""
-        check_sync(self.tau, self.target_every, "target_every")
-        updates = []
-        for target, source in self.target_pairs:
-            how = self.tau, self.target_every
-            updates.append(TargetUpdate(target, source.weights, *how))
-        self.target_networks.follow(updates)
-
     def reset_targets(self) -> None:
         """Restores the agent's own updates of target networks.
 
@@ -125,7 +111,12 @@ class OffPolicyAgent(Agent):
         weights may have been set since.
         """
         super().reset_targets()
-        self._follow()
+        check_sync(self.tau, self.target_every, "target_every")
+        updates = []
+        for target, source in self.target_pairs:
+            how = self.tau, self.target_every
+            updates.append(TargetUpdate(target, source.weights, *how))
+        self.target_networks.follow(updates)
         self.target_networks.begin(self.updates)
 
     # Learning.
@@ -307,7 +298,7 @@ class CriticAgent(OffPolicyAgent):
     def _build_actor(self, *sizes: int, squash: bool = False) -> None:
         """Checks the actor, whose output has one of the given widths."""
 
-    def _check_and_build(self) -> None:
+    def build_networks(self) -> None:
         """Checks the networks against the spaces and makes all variables."""
         head = self.policy_head
         self._build_actor(head.parameter_sizes[self.actor_width], squash=True)

@@ -200,7 +200,6 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
         self.value_coefficient = value_coefficient
         self.normalize_advantages = normalize_advantages
         self.rollout_samples = RolloutSamples(self)
-        self._bind_requested()
 
     @classmethod
     def own_rollout(cls, observation_space: gymnasium.Space[Any]) -> OwnRollout:
@@ -382,7 +381,7 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
         """Returns the networks, keyed by constructor argument."""
         return {"actor": self.actor, "critic": self.critic}
 
-    def _check_and_build(self) -> None:
+    def build_networks(self) -> None:
         """Checks the networks against the spaces and makes all variables."""
         units = network_checks.check_actor_critic(
             self.task, self.actor, self.critic, self.needs_value

@@ -138,16 +138,15 @@ class SAC(StochasticPolicy, CriticAgent):
             trainable=learn_temperature,
             name="log_temperature",
         )
-        self._bind_requested()
 
-    def _check_and_build(self) -> None:
+    def build_networks(self) -> None:
         """Checks networks and noise against the spaces; makes variables."""
         if self.exploration is not None and self.is_discrete:
             raise ValueError(
                 "Expected `exploration=None` for Discrete actions, to which "
                 f"no noise can be added. Received: {self.exploration!r}"
             )
-        super()._check_and_build()
+        super().build_networks()
 
     # Acting.
 

@@ -135,7 +135,6 @@ class TD3(CriticAgent):
         self.target_noise_clip = target_noise_clip
         self._delay_policy(policy_delay)
         self.exploration = noises.exploration_noise(exploration)
-        self._bind_requested()
 
     # Networks.
 

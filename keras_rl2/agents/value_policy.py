@@ -67,7 +67,7 @@ class ValuePolicy(Agent):
         """Returns the network, keyed by constructor argument."""
         return {"q_network": self.q_network}
 
-    def _check_and_build(self) -> None:
+    def build_networks(self) -> None:
         """Checks the network against the spaces."""
         actions, atoms = self.policy_head.n, self.values.atoms
         network_checks.check_width(

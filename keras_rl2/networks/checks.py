@@ -114,6 +114,23 @@ def check_action_kind(
         )
 
 
+def check_supported(agent: keras.Model) -> None:
+    """Raises for memory, or layers that count rows, that agents do not take."""
+    name = type(agent).__name__
+    if agent.memory is not None and not agent.takes_memory:
+        raise ValueError(
+            f"Expected networks without memory for {name}. Received: "
+            f"{agent.memory.name!r}, which has an `initial_state`"
+        )
+    if agent.memory is not None or not agent.takes_batch_normalization:
+        for layer in agent.counting_layers:
+            raise ValueError(
+                f"Expected networks of {name} without BatchNormalization, "
+                "which would count what is not learned from. "
+                f"Received: {layer.name!r}"
+            )
+
+
 def refuse_stateful(agent: keras.Model) -> None:
     """Raises if a layer keeps a state from one call to the next."""
     for layer in all_layers(agent):
