@@ -32,12 +32,12 @@ from keras_rl2.agents import agent_config
 from keras_rl2.basics import arguments
 from keras_rl2.basics import inherited_arguments
 from keras_rl2.basics import replicas
+from keras_rl2.basics import seeds
 from keras_rl2.basics.direct_call import on_device
 from keras_rl2.basics.inherited_arguments import Described
 from keras_rl2.basics.inherited_arguments import making
 from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.collecting.policy_actor import LiteRTPolicy
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.distributions import Distribution
@@ -45,21 +45,17 @@ from keras_rl2.distributions import PolicyHead
 from keras_rl2.distributions import policy_head
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.vector_env import GivenEnv
+from keras_rl2.export import export_check
+from keras_rl2.export import exporting
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.building import NORMALIZATIONS
-from keras_rl2.networks.inputs import has_memory
 from keras_rl2.networks.model_layers import all_layers
-from keras_rl2.networks.model_layers import mode_layers
 from keras_rl2.networks.network_options import NetworkOptions
-from keras_rl2.networks.task import Task
-from keras_rl2.policies.policy_function import Acting
-from keras_rl2.policies.policy_function import PolicyFunction
-from keras_rl2.policies.policy_function import policy_function
+from keras_rl2.policies.policy import Policy
 from keras_rl2.presets import Preset
 from keras_rl2.spaces import space_configs
 from keras_rl2.spaces import supported as spaces
-from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.training import overriding
@@ -84,7 +80,7 @@ from keras_rl2.updates.updater import minibatch_of
 from keras_rl2.updates.updater import nothing_to_train
 
 if TYPE_CHECKING:
-    from keras_rl2.export.export_check import ExportCheck
+    pass
 
 Made = TypeVar("Made")
 Given = ParamSpec("Given")
@@ -124,6 +120,20 @@ def _then_bound(constructor: Constructor) -> Constructor:
     # Keras also asks for that of the function itself.
     vars(constructed)["__signature__"] = inspect.signature(constructor)
     return cast(Constructor, constructed)
+
+
+def of_policy(
+    function: Callable[Concatenate[Any, Given], Made],
+) -> Callable[Concatenate[Any, Given], Made]:
+    """Returns a method of an agent that calls a function of its policy."""
+
+    @functools.wraps(function)
+    def method(
+        agent: Any, /, *args: Given.args, **kwargs: Given.kwargs
+    ) -> Made:
+        return function(agent.policy, *args, **kwargs)
+
+    return method
 
 
 class AgentArguments(TypedDict, total=False):
@@ -295,12 +305,12 @@ class Agent(Described, keras.Model, abc.ABC):
             super().__init__(name=name, dtype=dtype, autocast=False)
         self.devices = learners
         self.seed = seed
-        self._task: Task | None = None
+        self._policy: Policy | None = None
         self._requested_spaces = (
             space_configs.as_space(observation_space),
             space_configs.as_space(action_space),
         )
-        self._acting = Acting(self, seed)
+        self._generator = seeds.generator(seed)
         self.gamma = gamma
         self.max_gradient_norm = max_gradient_norm
         self.statistics = MeanOfEach(
@@ -498,7 +508,7 @@ class Agent(Described, keras.Model, abc.ABC):
         """Checks networks against the spaces and makes all variables.
 
         It is called once, when the constructor has ended and the spaces are
-        known: `self.task` holds them.
+        known: `self.policy` holds them.
         """
 
     @classmethod
@@ -597,7 +607,7 @@ class Agent(Described, keras.Model, abc.ABC):
             ValueError: If a space is not supported, differs from the one that
                 the agent is bound to, or does not fit its networks.
         """
-        if self._task is not None:
+        if self._policy is not None:
             spaces.check_same(
                 type(self).__name__,
                 observation=(self.observation_space, observation_space),
@@ -608,14 +618,16 @@ class Agent(Described, keras.Model, abc.ABC):
         spaces.check_action_space(action_space)
         scaled = self.action_units == "half_range"
         head = self.make_policy_head(action_space, scaled)
-        self._task = Task(observation_space, action_space, head)
+        self._policy = Policy(
+            self, observation_space, action_space, head, self._generator
+        )
         try:
             network_checks.check_supported(self)
             with self.devices.scope():
                 self.build_networks()
             network_checks.refuse_stateful(self)
         except Exception:
-            self._task = None
+            self._policy = None
             raise
         targets = {
             id(layer)
@@ -624,161 +636,43 @@ class Agent(Described, keras.Model, abc.ABC):
         }
         # Those of the networks that are trained.
         layers = [each for each in all_layers(self) if id(each) not in targets]
-        self.normalizing = Normalizing(self.task, layers)
+        self.normalizing = Normalizing(self._policy, layers)
         self.skipped.watch(layers)
         self.reset_targets()
         self.built = True
 
     @property
-    def task(self) -> Task:
-        """The task of the agent: its spaces, encoder and policy head.
+    def policy(self) -> Policy:
+        """The policy: its spaces, and all that acts by it.
 
         Raises:
             ValueError: If it is not bound to an environment's spaces yet.
         """
-        self._require_bound()
-        return cast(Task, self._task)
-
-    def _require_bound(self) -> None:
-        """Raises an error unless the agent is bound to spaces."""
-        if self._task is None:
+        if self._policy is None:
             raise ValueError(
                 f"Expected a {type(self).__name__} that knows its spaces: "
                 "pass `observation_space` and `action_space` to the "
                 "constructor, use `for_env`, or call `fit` first. "
                 "Received: an agent bound to no environment"
             )
-
-    @property
-    def is_bound(self) -> bool:
-        """Whether the agent is bound to an environment's spaces."""
-        return self._task is not None
+        return self._policy
 
     @property
     def observation_space(self) -> gymnasium.Space[Any]:
         """The space of one environment's observations; None until bound."""
-        return self._task.observation_space if self._task else _NO_SPACE
+        return self._policy.observation_space if self._policy else _NO_SPACE
 
     @property
     def action_space(self) -> gymnasium.Space[Any]:
         """The space of one environment's actions; None until bound."""
-        return self._task.action_space if self._task else _NO_SPACE
-
-    @property
-    def policy_head(self) -> PolicyHead:
-        """The policy head of the action space; None until bound."""
-        return self._task.head if self._task else cast(PolicyHead, None)
-
-    @property
-    def observation_spec(self) -> Tree[ArraySpec]:
-        """Shapes and dtypes of one observation as it is stored."""
-        return self.task.observation_spec
-
-    @property
-    def is_masked(self) -> bool:
-        """Whether observations contain a mask of the allowed actions."""
-        return self.task.is_masked
+        return self._policy.action_space if self._policy else _NO_SPACE
 
     # Acting.
 
-    @arguments.refusing_unknown
-    def act(
-        self,
-        observation: Tree[npt.ArrayLike],
-        state: Sequence[Any] | None = None,
-        deterministic: bool = False,
-        *,
-        return_log_prob: bool = False,
-    ) -> Any:
-        """Chooses an action, or a batch of actions.
-
-        Args:
-            observation: `[...]` or `[B, ...]`. One raw observation or a batch;
-                for a Dict or Tuple space a dict or tuple of these.
-            state: tuple of `[B, ...]` or None. State of a recurrent policy: at
-                first `initial_state(B)`, then the state returned by the last
-                call. Defaults to `None`: the initial state.
-            deterministic: bool. Whether to take the most probable action
-                instead of a sample. Defaults to `False`.
-            return_log_prob: bool. Whether to return the log-probability of
-                the action too, after it was clipped to the bounds. Defaults to
-                `False`.
-
-        Returns:
-            np.ndarray: the action in the environment's format, or `[B, ...]`;
-            with `return_log_prob` a tuple of that and `[]` or `[B]` float32;
-            with `state` a tuple of that and, last, the state after the step.
-
-        Raises:
-            ValueError: If the observation does not have the shape of the
-                space, the policy has no probabilities to return, or an action
-                would not be finite.
-        """
-        self._require_bound()
-        self.check_loaded()
-        with self.devices.placement():
-            return self._acting.act(
-                observation, state, deterministic, return_log_prob
-            )
-
-    def policy_function(
-        self,
-        deterministic: bool = True,
-        *,
-        num_envs: int | None = None,
-        variables: Sequence[keras.Variable] = (),
-    ) -> PolicyFunction:
-        """Returns the policy as a `tf.function`, as actors and files run it.
-
-        Args:
-            deterministic: bool. Whether it returns the most probable action.
-                Defaults to `True`.
-            num_envs: int or None. Observations of each call, B; None for any
-                number. Defaults to `None`.
-            variables: Sequence of `keras.Variable`. Variables to be passed as
-                values with each call, after the other arguments. Defaults to
-                `()`.
-
-        Returns:
-            `tf.function` from raw observations `[B, ...]` (one argument for
-            each array, in the order of `trees.leaves`), and unless
-            `deterministic` noise `[B, *noise_shape]` of `draw_noise`, to a
-            list: the policy's own actions and, where they differ, those for
-            the environment. Recurrent ones also take `begins` and the state,
-            and return the next one.
-        """
-        self._require_bound()
-        return policy_function(self, deterministic, num_envs, variables)
-
-    @property
-    def counting_layers(self) -> list[keras.layers.Layer]:
-        """Trained layers whose statistics count each row of a batch."""
-        kind = keras.layers.BatchNormalization
-        return [each for each in mode_layers(self) if isinstance(each, kind)]
-
-    # Recurrent networks.
-
-    @property
-    def memory(self) -> keras.Model | None:
-        """The recurrent network of the policy, or None."""
-        for network in self.acting_networks:
-            if has_memory(network):
-                return network
-        return None
-
-    def initial_state(self, batch_size: int) -> tuple[np.ndarray, ...]:
-        """Returns the recurrent state at the beginning of an episode.
-
-        Args:
-            batch_size: int. Episodes, B; 1 for a single observation.
-
-        Returns:
-            tuple of `[B, ...]`, for `act`; empty without recurrent networks.
-        """
-        memory = self.memory
-        if memory is None:
-            return ()
-        return tuple(map(np.asarray, memory.initial_state(batch_size)))
+    act = of_policy(Policy.act)
+    initial_state = of_policy(Policy.initial_state)
+    export = of_policy(exporting.export)
+    check_export = of_policy(export_check.check_export)
 
     def policy_step(
         self, observation: Tree[Tensor], begins: Tensor, state: Sequence[Tensor]
@@ -796,14 +690,9 @@ class Agent(Described, keras.Model, abc.ABC):
         )
 
     @property
-    def noise_steps(self) -> int:
-        """Step of schedules of noise, which recorded data brings to an end."""
-        return 2**40 if self.offline_updates else self.env_steps
-
-    @property
     def noise_shape(self) -> tuple[int, ...]:
         """Shape of the noise of one action."""
-        return self.task.head.noise_shape
+        return self.policy.head.noise_shape
 
     @property
     def noise_parts(self) -> list[dict[str, Any]]:
@@ -812,7 +701,7 @@ class Agent(Described, keras.Model, abc.ABC):
         Programs that draw the noise themselves need the kind and the width of
         each part, in the order in which they are concatenated.
         """
-        return self.task.head.noise_parts
+        return self.policy.head.noise_parts
 
     def draw_noise(
         self,
@@ -831,171 +720,7 @@ class Agent(Described, keras.Model, abc.ABC):
         Returns:
             `[*shape, *noise_shape]` float32, and the state, plain data.
         """
-        return self.task.head.draw_noise(generator, shape), state
-
-    @arguments.refusing_unknown
-    def export(
-        self,
-        filepath: str | os.PathLike[str],
-        format: str = "tf_saved_model",
-        *,
-        deterministic: bool = True,
-        quantize: Literal["float16", "int8"] | None = None,
-        representative: Tree[npt.ArrayLike] | None = None,
-        batch_size: int | None = None,
-        verbose: bool | None = None,
-        input_signature: Any = None,
-        opset_version: int | None = None,
-        optimizations: Sequence[Any] | None = None,
-        representative_dataset: Callable[[], Any] | None = None,
-        target_spec: Mapping[str, Any] | None = None,
-        inference_input_type: Any = None,
-        inference_output_type: Any = None,
-    ) -> None:
-        """Exports the policy: raw observations in, actions out.
-
-        Args:
-            filepath: str or path. Where to write.
-            format: str. `"tf_saved_model"`, `"onnx"`, `"litert"` or
-                `"openvino"`, see `keras.Model.export`. The first three hold a
-                manifest; see `keras_rl2.read_manifest`. Defaults to
-                `"tf_saved_model"`.
-            deterministic: bool. Whether the file returns the most probable
-                action. If not, standard noise `[B, *noise_shape]` of
-                `draw_noise` is its second input. Defaults to `True`.
-            quantize: str or None. For `"litert"`: `"float16"` keeps weights in
-                16 bits; `"int8"` keeps weights and computes in 8 bits, which
-                costs some of the return. Defaults to `None`.
-            representative: `[N, ...]` or None. For `"int8"`, some hundreds of
-                observations, by which ranges are chosen, for example of
-                `keras_rl2.record`. Defaults to `None`.
-            batch_size: int or None. Number of observations per call; 1 for
-                microcontrollers and browsers, where LiteRT requires a fixed
-                number. Defaults to `None`: any number.
-            verbose: bool or None. See [`keras.Model.export`](
-                https://keras.io/api/models/model_saving_apis/export/). None
-                for no output. Defaults to `None`.
-            input_signature: See `keras.Model.export`; None for the policy's
-                own inputs. Defaults to `None`.
-            opset_version: int or None. For `"onnx"`: version of its operator
-                set. Defaults to `None`.
-            optimizations: Sequence of `tf.lite.Optimize` or None. For
-                `"litert"`, as are the following arguments; see
-                `tf.lite.TFLiteConverter`. Defaults to `None`.
-            representative_dataset: Callable or None. Defaults to `None`.
-            target_spec: dict or None. Defaults to `None`.
-            inference_input_type: dtype or None. Defaults to `None`.
-            inference_output_type: dtype or None. Defaults to `None`.
-
-        Raises:
-            ImportError: If a package that writes the format is not installed.
-            OSError: If the file cannot be written.
-            TypeError: If `"tf_saved_model"` or `"onnx"` does not take an
-                argument.
-            ValueError: If a weight of the policy is not finite, arguments
-                contradict each other or the format, or the format lacks an
-                operation of the policy; nothing is written then.
-        """
-        self._require_bound()
-        arguments.check_path(filepath=filepath)
-        skipped_updates.refuse_non_finite(self, "export", self.acting_variables)
-        from keras_rl2.export import exporting
-
-        exporting.export(
-            self,
-            filepath,
-            format,
-            deterministic,
-            quantize,
-            representative,
-            batch_size,
-            **arguments.present(
-                verbose=verbose,
-                input_signature=input_signature,
-                opset_version=opset_version,
-                optimizations=optimizations,
-                representative_dataset=representative_dataset,
-                target_spec=target_spec,
-                inference_input_type=inference_input_type,
-                inference_output_type=inference_output_type,
-            ),
-        )
-
-    @arguments.refusing_unknown
-    def check_export(
-        self,
-        filepath: str | os.PathLike[str],
-        env: GivenEnv,
-        *,
-        tolerance: float | None = None,
-        loss: float = 0.1,
-        episodes: int = 10,
-        num_envs: int = 1,
-        seed: int | None = 0,
-        env_kwargs: Mapping[str, Any] | None = None,
-    ) -> "ExportCheck":
-        """Compares an exported policy with this agent.
-
-        Both choose an action for each observation of the agent's episodes;
-        then the file plays the same number of episodes itself, in environments
-        with the same seeds.
-
-        Args:
-            filepath: str or path. A file written by `export`; it is run, so
-                check files that you trust.
-            env: An environment or id string.
-            tolerance: float or None. Maximum difference between numbers of an
-                action, and maximum share of observations with another choice;
-                None for 1e-4, or 1e-2 of a `"float16"` file. An `"int8"` file
-                is then judged by its return. Defaults to `None`.
-            loss: float. Maximum relative drop of the return of an `"int8"`
-                file, as a share of the agent's return. Defaults to `0.1`.
-            episodes: int. Episodes to play. Defaults to `10`.
-            num_envs: int. Environments to make when `env` is an id or a
-                function. Defaults to `1`.
-            seed: int or None. Seeds environments and sampling, the same for
-                every evaluation; None for other episodes each time. Defaults
-                to `0`.
-            env_kwargs: dict or None. Arguments of the environments that are
-                made of an id, as `gymnasium.make` takes them. Defaults to
-                `None`.
-
-        Returns:
-            `keras_rl2.agents.ExportCheck`: the measured differences, and
-            `passed`.
-
-        Raises:
-            ValueError: If the file was made for other spaces, or an argument
-                is out of range.
-        """
-        self._require_bound()
-        self.check_loaded()
-        arguments.check_path(filepath=filepath)
-        from keras_rl2.export.export_check import check_export
-
-        return check_export(
-            self,
-            filepath,
-            env,
-            tolerance=tolerance,
-            loss=loss,
-            episodes=episodes,
-            num_envs=num_envs,
-            seed=seed,
-            env_kwargs=env_kwargs,
-        )
-
-    def litert_policy(self) -> LiteRTPolicy | None:
-        """Returns the greedy policy for processes without TensorFlow.
-
-        Returns:
-            `LiteRTPolicy` with the current weights; None where the policy
-            cannot be converted.
-        """
-        self._require_bound()
-        from keras_rl2.policies.actors import litert_policy
-
-        return litert_policy(self)
+        return self.policy.head.draw_noise(generator, shape), state
 
     # Learning.
 
@@ -1036,7 +761,8 @@ class Agent(Described, keras.Model, abc.ABC):
         Returns:
             dict of scalars for the logs.
         """
-        self._require_bound()
+        # Raises an error unless it is bound.
+        _ = self.policy
         if not self.compiled:
             raise ValueError(
                 "Expected `compile` before an update, which needs an "
@@ -1532,7 +1258,7 @@ class Agent(Described, keras.Model, abc.ABC):
         `get_config` of its own only for arguments that it does not keep so;
         its `super().get_config()` returns those of the next class.
         """
-        bound = self.is_bound
+        bound = self._policy is not None
         space_config = space_configs.space_to_config
         given = {
             "dtype": self.dtype_policy.name,
@@ -1594,7 +1320,7 @@ class Agent(Described, keras.Model, abc.ABC):
             dict of plain data: the variables of networks and optimizers, the
             number of steps, and the random state of `act`.
         """
-        self._require_bound()
+        acting = self.policy.get_state()
         variables = self.state_variables
         arrays = [each.value.numpy() for each in variables]
         return {
@@ -1607,7 +1333,7 @@ class Agent(Described, keras.Model, abc.ABC):
                 np.array(each, _stored_dtype(each.dtype.name))
                 for each in arrays
             ],
-            "acting": self._acting.get_state(),
+            "acting": acting,
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -1619,7 +1345,7 @@ class Agent(Described, keras.Model, abc.ABC):
         Raises:
             ValueError: If it is the state of another kind of agent.
         """
-        self._require_bound()
+        policy = self.policy
         variables = self.state_variables
         given = [(a.shape, a.dtype.name) for a in state["variables"]]
         own = [(tuple(v.shape), _stored_dtype(v.dtype)) for v in variables]
@@ -1636,7 +1362,7 @@ class Agent(Described, keras.Model, abc.ABC):
         self.skipped.in_a_row.assign(state["skipped_in_a_row"])
         outliers = self.normalizing.outliers
         outliers.count = int(state["clipped_observations"])
-        self._acting.set_state(state["acting"])
+        policy.set_state(state["acting"])
 
     # Weights that must not be used.
 
@@ -1693,7 +1419,7 @@ class Agent(Described, keras.Model, abc.ABC):
             ValueError: If the agent is not bound or compiled, nothing is
                 trainable, or agents do not support an argument.
         """
-        self._require_bound()
+        _ = self.policy
         self.check_loaded()
         self.check_trained()
         with self.devices.placement():
@@ -1716,9 +1442,9 @@ class Agent(Described, keras.Model, abc.ABC):
         Q-values; `act` returns actions. Recurrent networks raise an error, as
         rows are not episodes.
         """
-        self._require_bound()
+        memory = self.policy.memory
         self.check_loaded()
-        if self.memory is not None:
+        if memory is not None:
             raise NotImplementedError(
                 "Expected `act(observation, state)` of an agent with recurrent "
                 f"networks. Received: `predict` of {type(self).__name__}"

@@ -98,7 +98,7 @@ class BehaviorCloning(StochasticPolicy, OffPolicyAgent):
 
     def build_networks(self) -> None:
         """Checks the network against the spaces and makes all variables."""
-        self._build_actor(*self.policy_head.parameter_sizes)
+        self._build_actor(*self.policy.head.parameter_sizes)
 
     # Learning.
 

@@ -300,7 +300,7 @@ class CriticAgent(OffPolicyAgent):
 
     def build_networks(self) -> None:
         """Checks the networks against the spaces and makes all variables."""
-        head = self.policy_head
+        head = self.policy.head
         self._build_actor(head.parameter_sizes[self.actor_width], squash=True)
         networks = [self.actor]
         if self.value_network is not None:
@@ -318,7 +318,7 @@ class CriticAgent(OffPolicyAgent):
         for index in range(len(made), self.number_of_critics):
             made.append(sibling(made[0], index))
             network_checks.check_width(
-                "critic", made[-1], self.task, units, action=action
+                "critic", made[-1], self.policy, units, action=action
             )
         self.critics = made
         critics.check_apart([*networks, *made])
@@ -333,9 +333,9 @@ class CriticAgent(OffPolicyAgent):
     ) -> None:
         """Checks the inputs and outputs of a network of values."""
         network_checks.check_width(
-            name, network, self.task, units, action=action
+            name, network, self.policy, units, action=action
         )
-        inputs = inputs_for(network, self.task.encode.network_input, action)
+        inputs = inputs_for(network, self.policy.encode.network_input, action)
         network_checks.check_value_ending(network, inputs)
 
     def make_targets(self) -> None:
@@ -363,7 +363,7 @@ class CriticAgent(OffPolicyAgent):
         """Returns each critic's Q-values of given actions, `[B]` float32."""
         return critics.values_of_taken(
             self.critics,
-            self.task.encode(observation),
+            self.policy.encode(observation),
             action,
             self.is_discrete,
             training,
@@ -376,7 +376,7 @@ class CriticAgent(OffPolicyAgent):
         scale = getattr(self.exploration, "scale", None)
         if not callable(scale):
             return {}
-        value = float(ops.convert_to_numpy(scale(self.noise_steps)))
+        value = float(ops.convert_to_numpy(scale(self.policy.noise_steps)))
         return {"exploration_scale": value}
 
     # Learning.

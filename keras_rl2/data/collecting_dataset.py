@@ -163,7 +163,9 @@ class CollectingDataset(RoundDataset):
             kind = WorkerCollector
         elif agent.whole_episodes:
             kind = EpisodeCollector
-        elif hasattr(self.env.env, "graph_env") and not agent.initial_state(1):
+        elif hasattr(
+            self.env.env, "graph_env"
+        ) and not agent.policy.initial_state(1):
             # Few trainings need it, and it loads a package of its own.
             from keras_rl2.graph.graph_collector import GraphCollector
 
@@ -175,7 +177,7 @@ class CollectingDataset(RoundDataset):
             or self._whole_episodes != agent.whole_episodes
         ):
             self._collector = kind(
-                self.env, self.horizon, agent.policy_head.format
+                self.env, self.horizon, agent.policy.head.format
             )
         if isinstance(self._collector, WorkerCollector):
             self._collector.whole_episodes = agent.whole_episodes
@@ -220,7 +222,7 @@ class CollectingDataset(RoundDataset):
         agent.begin_round()
         actor = self._present_actor()
         actor.sync()
-        noise, self._noise_state = agent.draw_noise(
+        noise, self._noise_state = agent.policy.draw_noise(
             self._noise, (self.horizon, self.env.num_envs), self._noise_state
         )
         everywhere = self._begin()
@@ -274,11 +276,11 @@ class CollectingDataset(RoundDataset):
             if isinstance(self.env, WorkerEnv):
                 lags = self._rounds_ahead > 0 and hasattr(agent, "max_lag")
                 self._actor = SentActor(
-                    agent, self.env.envs_per_worker, with_log_prob=lags
+                    agent.policy, self.env.envs_per_worker, with_log_prob=lags
                 )
             else:
                 kind = self._collector.actor_kind or ActorSnapshot
-                self._actor = kind(agent, self.env.num_envs)
+                self._actor = kind(agent.policy, self.env.num_envs)
         return self._actor
 
     def _bound_agent(self) -> Any:

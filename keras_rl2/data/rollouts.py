@@ -246,7 +246,7 @@ class RolloutDataset(CollectingDataset):
         try:
             self.settle(agent)
             length = None
-            if agent.initial_state(1):
+            if agent.policy.initial_state(1):
                 length = self._settle_sequences()
             elif self.sequence_length is not None:
                 raise ValueError(
@@ -337,7 +337,7 @@ class RolloutDataset(CollectingDataset):
     def _inputs_of_rounds(self) -> Round:
         """Returns the inputs of the next rounds for the train function."""
         rounds = self.graph_rounds()
-        parts = [agent.noise_parts for agent in self._begin_in_graph()]
+        parts = [agent.policy.noise_parts for agent in self._begin_in_graph()]
         in_progress = self._collector.episodes.in_progress
         return {
             "inputs": rounds.inputs(self._noise, self._shuffle, parts),

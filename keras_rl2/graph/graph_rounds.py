@@ -53,7 +53,7 @@ class GraphRounds(RoundsInGraph):
     ) -> None:
         super().__init__(agent, env, horizon, receive)
         # ε itself is passed to each round: a schedule may run TensorFlow.
-        self._noise_parts = agent.noise_parts
+        self._noise_parts = agent.policy.noise_parts
         self._passes = passes
         self._minibatches = minibatches
         self._batch_size = batch_size
@@ -85,7 +85,7 @@ class GraphRounds(RoundsInGraph):
             (self._horizon, env.num_envs),
         )
         drawn = tf.reshape(
-            drawn, (self._horizon, env.num_envs, *agent.noise_shape)
+            drawn, (self._horizon, env.num_envs, *agent.policy.noise_shape)
         )
         _, rollout, report = self._roll_out(carried["totals"], drawn)
         usable = tf.reduce_all(report["bad"] < 0)
@@ -146,8 +146,8 @@ class GraphRounds(RoundsInGraph):
         return (
             hasattr(agent, "rollout_samples")
             and not agent.whole_episodes
-            and not agent.initial_state(1)
-            and noise.can_draw(agent.noise_parts)
+            and not agent.policy.initial_state(1)
+            and noise.can_draw(agent.policy.noise_parts)
             and not overrides(
                 agent, "prepare", "observe", "draw_noise", "begin_round"
             )

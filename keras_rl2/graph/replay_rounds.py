@@ -59,7 +59,7 @@ class ReplayRounds(RoundsInGraph):
         receive: Callable[[Trajectory, np.ndarray, np.ndarray], None],
     ) -> None:
         super().__init__(agent, env, horizon, receive)
-        parts = cast(Any, agent).noise_parts
+        parts = cast(Any, agent).policy.noise_parts
         in_python = overrides(agent, "draw_noise") or any(
             each["kind"] != "epsilon_greedy" for each in parts
         )
@@ -140,7 +140,7 @@ class ReplayRounds(RoundsInGraph):
         return {
             "observation": rollout.observation,
             "action": ops.cast(
-                rollout.action, self._agent.policy_head.action_dtype
+                rollout.action, self._agent.policy.head.action_dtype
             ),
             "reward": rollout.reward,
             "discount": self._agent.gamma * goes_on,
@@ -162,7 +162,7 @@ class ReplayRounds(RoundsInGraph):
         """
         if self._drawn_parts is not None:
             numbers = [
-                noise.noise_inputs(cast(Any, agent).noise_parts)
+                noise.noise_inputs(cast(Any, agent).policy.noise_parts)
                 for agent in beginnings
             ]
             seeds = generator.integers(
@@ -171,7 +171,7 @@ class ReplayRounds(RoundsInGraph):
             return {"seed": seeds, "noise": np.array(numbers)}, state
         shape, every = (self._horizon, self._env.num_envs), []
         for agent in beginnings:
-            drawn, state = agent.draw_noise(generator, shape, state)
+            drawn, state = agent.policy.draw_noise(generator, shape, state)
             every.append(drawn)
         return {"noise": np.array(every)}, state
 
@@ -220,8 +220,8 @@ class ReplayRounds(RoundsInGraph):
         def none(spec: Any) -> np.ndarray:
             return np.zeros((*leading, *spec.shape), spec.dtype)
 
-        seen = map_leaves(none, agent.observation_spec)
-        head = agent.policy_head
+        seen = map_leaves(none, agent.policy.observation_spec)
+        head = agent.policy.head
         number = np.zeros(leading, np.float32)
         return {
             "totals": in_progress,
@@ -269,8 +269,8 @@ class ReplayRounds(RoundsInGraph):
         self, reports: dict[str, np.ndarray], rounds: int
     ) -> Trajectory:
         """Returns the steps of the first rounds as one trajectory."""
-        spec = self._agent.observation_spec
-        head = self._agent.policy_head
+        spec = self._agent.policy.observation_spec
+        head = self._agent.policy.head
         form = (spec, spec, None, None, None, None, spec)
         arrays = [
             reports[f"taken_{n}"][:rounds] for n in range(len(leaves(form)))

@@ -15,6 +15,7 @@ from keras_rl2.networks.inputs import has_memory
 from keras_rl2.networks.inputs import run_memory
 from keras_rl2.networks.inputs import run_network
 from keras_rl2.networks.model_layers import all_layers
+from keras_rl2.networks.model_layers import counting_layers
 from keras_rl2.networks.task import Task
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
@@ -116,14 +117,14 @@ def check_action_kind(
 
 def check_supported(agent: keras.Model) -> None:
     """Raises for memory, or layers that count rows, that agents do not take."""
-    name = type(agent).__name__
-    if agent.memory is not None and not agent.takes_memory:
+    name, memory = type(agent).__name__, agent.policy.memory
+    if memory is not None and not agent.takes_memory:
         raise ValueError(
             f"Expected networks without memory for {name}. Received: "
-            f"{agent.memory.name!r}, which has an `initial_state`"
+            f"{memory.name!r}, which has an `initial_state`"
         )
-    if agent.memory is not None or not agent.takes_batch_normalization:
-        for layer in agent.counting_layers:
+    if memory is not None or not agent.takes_batch_normalization:
+        for layer in counting_layers(agent):
             raise ValueError(
                 f"Expected networks of {name} without BatchNormalization, "
                 "which would count what is not learned from. "

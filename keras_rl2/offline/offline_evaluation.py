@@ -191,7 +191,7 @@ class FittedQ:
     def __init__(
         self, agent: keras.Model, deterministic: bool, seed: int | None
     ) -> None:
-        space, head = agent.action_space, agent.policy_head
+        space, head = agent.action_space, agent.policy.head
         if not isinstance(space, Box | Discrete):
             raise ValueError(
                 "Expected an agent of Box or Discrete actions for fitted Q "
@@ -234,7 +234,7 @@ class FittedQ:
         """Returns noise for a stochastic policy, else nothing."""
         if self._deterministic:
             return ()
-        return (self._agent.draw_noise(self._generator, (count,))[0],)
+        return (self._agent.policy.draw_noise(self._generator, (count,))[0],)
 
     def _value(
         self, network: keras.Model, observation: Tree[Tensor], *noise: Tensor
@@ -247,7 +247,7 @@ class FittedQ:
         self, network: keras.Model, observation: Tree[Tensor], action: Tensor
     ) -> Tensor:
         """Returns the values `[B]` of actions."""
-        encoded = self._agent.task.encode(observation)
+        encoded = self._agent.policy.encode(observation)
         discrete = isinstance(self._agent.action_space, Discrete)
         return critics.values_of_taken([network], encoded, action, discrete)[0]
 

@@ -351,7 +351,7 @@ def prepare_rounds(
             from_trajectory=(
                 agent.learns_from_trajectories
                 and updates == 1
-                and agent.memory is None
+                and agent.policy.memory is None
                 and agent.devices.strategy is None
                 and not agent.overridden.by_own_step
                 # The pass for values has rows that are not learned from.

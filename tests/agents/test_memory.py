@@ -126,7 +126,7 @@ def test_training_sees_the_policy_that_acted():
 
 def test_the_tensorflow_actor_remembers_alike(monkeypatch):
     agent, _ = acting()
-    snapshot = rl.data.ActorSnapshot(agent, 3, deterministic=True)
+    snapshot = rl.data.ActorSnapshot(agent.policy, 3, deterministic=True)
     assert snapshot.backend == "litert"
 
     def refuse(function):
@@ -134,7 +134,7 @@ def test_the_tensorflow_actor_remembers_alike(monkeypatch):
 
     monkeypatch.setattr("keras_rl2.policies.actors._kept", {})
     monkeypatch.setattr("keras_rl2.policies.actors.convert", refuse)
-    other = rl.data.ActorSnapshot(agent, 3, deterministic=True)
+    other = rl.data.ActorSnapshot(agent.policy, 3, deterministic=True)
     assert other.backend == "tensorflow"
     generator = np.random.default_rng(0)
     for step in range(6):
@@ -319,7 +319,7 @@ def test_evaluation_and_other_players_remember(tmp_path):
     env = RememberTheCue(steps=4)
     agent = rl.PPO.for_env(env, memory=CELLS["gru"](), seed=0)
     agent.evaluate(env, episodes=2)
-    policy = agent.litert_policy()
+    policy = agent.policy.litert()
     expected, found = [], []
     for seed in range(3):
         observation, _ = env.reset(seed=seed)

@@ -9,6 +9,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector import SyncVectorEnv
 
 import keras_rl2 as rl
+from keras_rl2.networks.model_layers import counting_layers
 from keras_rl2.networks.model_layers import mode_layers
 from support.agents import assert_equal_weights
 from support.agents import slow
@@ -158,7 +159,8 @@ def test_for_env_refuses_batch_normalization_on_policy():
     for name in ("PPO", "APPO", "A2C", "REINFORCE"):
         with pytest.raises(ValueError, match=r"'none' or 'layer' or.*'batch'"):
             getattr(rl, name).for_env("CartPole-v1", normalization="batch")
-    assert rl.PQN.for_env("CartPole-v1", normalization="batch").counting_layers
+    agent = rl.PQN.for_env("CartPole-v1", normalization="batch")
+    assert counting_layers(agent)
 
 
 @pytest.mark.parametrize("name", ["DQN", "CQL"])
@@ -199,7 +201,7 @@ def test_ppo_names_layers_with_which_ratios_do_not_begin_at_1(layer):
 def test_ratios_begin_at_1_with_other_layers():
     for layer in ("LayerNormalization", "BatchNormalization"):
         agent, rollouts = ppo_of(layer)
-        for each in agent.counting_layers:
+        for each in counting_layers(agent):
             each.trainable = False
         history = agent.fit(rollouts, verbose=0).history
         assert history["approx_kl"][0] == pytest.approx(0.0, abs=1e-10)

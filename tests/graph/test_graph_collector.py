@@ -29,9 +29,9 @@ def test_a_rollout_equals_one_that_is_collected_step_by_step():
             rl.envs.GraphVectorEnv("CartPole-v1", num_envs=3)
         )
         agent = rl.PPO.for_env(env, hidden=(8,), seed=0)
-        collector = kind(env, 64, agent.policy_head)
+        collector = kind(env, 64, agent.policy.head)
         collector.reset(seed=5)
-        actor = (collector.actor_kind or rl.data.ActorSnapshot)(agent, 3)
+        actor = (collector.actor_kind or rl.data.ActorSnapshot)(agent.policy, 3)
         generator = np.random.default_rng(0)
         for _ in range(2):
             noise, _ = agent.draw_noise(generator, (64, 3))

@@ -40,7 +40,9 @@ def collected(num_envs: int, horizon: int) -> tuple[Any, Any]:
 
     @tf.function(autograph=False)
     def run() -> Any:
-        return roll_out(agent, env, env.read(), totals, tf.constant(noise))
+        return roll_out(
+            agent.policy, env, env.read(), totals, tf.constant(noise)
+        )
 
     _, _, rollout = run()
     return agent, rollout
@@ -116,7 +118,9 @@ def test_each_step_is_trained_on_once_in_a_pass() -> None:
     agent = rl.PPO.for_env(data.env, hidden=(8,), seed=0)
     data.bind(agent)
     rounds = data.graph_rounds()
-    inputs = rounds.inputs(data._noise, data._shuffle, [agent.noise_parts])
+    inputs = rounds.inputs(
+        data._noise, data._shuffle, [agent.policy.noise_parts]
+    )
     one_round, *_ = rounds(
         {key: tf.constant(each[0]) for key, each in inputs.items()},
         map_leaves(tf.constant, rounds.carried(np.zeros((2, 4)))),

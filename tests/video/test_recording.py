@@ -54,9 +54,9 @@ class Plain(gymnasium.Env):
 
 
 class Greedy:
-    """What is asked of an agent, by one that does not convert."""
+    """The members of a policy that recording needs; it does not convert."""
 
-    def litert_policy(self):
+    def litert(self):
         return None
 
     def initial_state(self, batch_size):
@@ -114,7 +114,7 @@ def test_the_room_does_not_import_tensorflow(tmp_path):
 def test_the_process_that_plays_has_no_tensorflow(agent, registered, tmp_path):
     env = registered(lambda action: float("tensorflow" in sys.modules))
     path = tmp_path / "new" / "video.gif"
-    recorded = recording.record(agent, env, Recording(path))
+    recorded = recording.record(agent.policy, env, Recording(path))
     assert recorded.returns == [0.0]
     assert recorded.frame_count == 5
     with Image.open(path) as image:
@@ -126,7 +126,7 @@ def test_the_process_that_plays_has_no_tensorflow(agent, registered, tmp_path):
 def test_actions_are_those_of_the_greedy_policy(agent, tmp_path):
     """In the environment that training sees under the id."""
     asked = Recording(tmp_path / "video.gif", 2, seed=5, max_steps=30)
-    recorded = recording.record(agent, IdEnv("CartPole-v1"), asked)
+    recorded = recording.record(agent.policy, IdEnv("CartPole-v1"), asked)
     act = functools.partial(agent.act, deterministic=True)
     with rl.envs.make_env("CartPole-v1", render_mode="rgb_array") as env:
         expected = Recording(
@@ -150,7 +150,9 @@ def test_errors_of_the_environment_are_raised_here(agent, registered, tmp_path):
 
     with pytest.raises(OverheatError, match="the motor is hot") as caught:
         recording.record(
-            agent, registered(overheat), Recording(tmp_path / "video.gif")
+            agent.policy,
+            registered(overheat),
+            Recording(tmp_path / "video.gif"),
         )
     assert caught.value.degrees == 90.0
 
@@ -161,7 +163,7 @@ def test_a_crash_is_told(agent, registered, tmp_path):
 
     with pytest.raises(RuntimeError, match="exit code -9"):
         recording.record(
-            agent, registered(crash), Recording(tmp_path / "video.gif")
+            agent.policy, registered(crash), Recording(tmp_path / "video.gif")
         )
 
 
@@ -175,7 +177,7 @@ def test_what_cannot_be_sent_is_played_here(agent, tmp_path):
         return made[0]
 
     path = tmp_path / "video.gif"
-    recorded = recording.record(agent, make, Recording(path))
+    recorded = recording.record(agent.policy, make, Recording(path))
     assert len(made) == 1
     assert recorded.frame_count == 4
     assert path.is_file()
@@ -188,7 +190,9 @@ def test_what_does_not_arrive_is_played_here(agent, tmp_path, monkeypatch):
     module.Plain = Plain
     monkeypatch.setitem(sys.modules, "module_of_nobody", module)
     make = functools.partial(Plain, "rgb_array")
-    recorded = recording.record(agent, make, Recording(tmp_path / "video.gif"))
+    recorded = recording.record(
+        agent.policy, make, Recording(tmp_path / "video.gif")
+    )
     assert recorded.frame_count == 4
 
 
