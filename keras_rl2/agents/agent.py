@@ -2,14 +2,9 @@
 
 import abc
 import contextlib
-import functools
-import inspect
-import os
 from collections.abc import Callable
 from collections.abc import Mapping
-from collections.abc import MutableMapping
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 from typing import Any
 from typing import Concatenate
 from typing import Literal
@@ -24,11 +19,12 @@ from typing import overload
 import gymnasium
 import keras
 import numpy as np
-import numpy.typing as npt
 import tensorflow as tf
 from keras import ops
 
 from keras_rl2.agents import agent_config
+from keras_rl2.agents import binding
+from keras_rl2.agents.binding import then_bound
 from keras_rl2.basics import arguments
 from keras_rl2.basics import inherited_arguments
 from keras_rl2.basics import replicas
@@ -40,7 +36,6 @@ from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.round_dataset import RoundDataset
-from keras_rl2.distributions import Distribution
 from keras_rl2.distributions import PolicyHead
 from keras_rl2.distributions import policy_head
 from keras_rl2.envs.making import EnvWrapper
@@ -50,26 +45,25 @@ from keras_rl2.export import exporting
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.building import NORMALIZATIONS
-from keras_rl2.networks.model_layers import all_layers
 from keras_rl2.networks.network_options import NetworkOptions
 from keras_rl2.policies.policy import Policy
+from keras_rl2.policies.policy import of_policy
 from keras_rl2.presets import Preset
 from keras_rl2.spaces import space_configs
-from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.trees import Tree
+from keras_rl2.training import agent_state
+from keras_rl2.training import compile_arguments as compiling
 from keras_rl2.training import overriding
 from keras_rl2.training import round_execution
+from keras_rl2.training import single_batches
 from keras_rl2.training.compile_arguments import CompileArguments
 from keras_rl2.training.compile_arguments import GivenCallbacks
-from keras_rl2.training.compile_arguments import GivenOptimizer
 from keras_rl2.training.devices import Devices
 from keras_rl2.training.overriding import Overridden
 from keras_rl2.training.shared_programs import RoundSize
-from keras_rl2.updates import skipped_updates
 from keras_rl2.updates.mean_of_each import MeanOfEach
 from keras_rl2.updates.observing import Normalizing
-from keras_rl2.updates.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.updates.skipped_updates import SkippedUpdates
 from keras_rl2.updates.target_networks import TargetNetworks
 from keras_rl2.updates.updater import Batch
@@ -79,18 +73,10 @@ from keras_rl2.updates.updater import Updater
 from keras_rl2.updates.updater import minibatch_of
 from keras_rl2.updates.updater import nothing_to_train
 
-if TYPE_CHECKING:
-    pass
-
 Made = TypeVar("Made")
 Given = ParamSpec("Given")
-Constructor = TypeVar("Constructor", bound=Callable[..., None])
 
-# Arguments of `keras.Model.compile` and `fit`, and what is there instead.
-_DEFINED = "what the algorithm defines"
-_NOT_COMPILED = dict.fromkeys(
-    ("loss", "metrics", "weighted_metrics", "loss_weights"), _DEFINED
-)
+# Arguments of `keras.Model.fit`, and what is there instead.
 _NOT_FITTED = {
     "y": "one dataset: actions and returns come from the environment",
     "batch_size": "`batch_size` of the dataset",
@@ -101,39 +87,8 @@ _NOT_FITTED = {
     "sample_weight": "`weight` of each minibatch, from the dataset",
 }
 
-
-# Attributes that are saved with the weights.
-_COUNTS = ("env_steps", "offline_updates")
 # Callbacks ask an agent that is not bound yet.
 _NO_SPACE = cast(gymnasium.Space[Any], None)
-
-
-def _then_bound(constructor: Constructor) -> Constructor:
-    """Lets a constructor bind the agent, unless one of a subclass runs it."""
-
-    @functools.wraps(constructor)
-    def constructed(agent: Any, *args: Any, **kwargs: Any) -> None:
-        constructor(agent, *args, **kwargs)
-        if type(agent).__init__ is constructed:
-            agent._bind_requested()
-
-    # Keras also asks for that of the function itself.
-    vars(constructed)["__signature__"] = inspect.signature(constructor)
-    return cast(Constructor, constructed)
-
-
-def of_policy(
-    function: Callable[Concatenate[Any, Given], Made],
-) -> Callable[Concatenate[Any, Given], Made]:
-    """Returns a method of an agent that calls a function of its policy."""
-
-    @functools.wraps(function)
-    def method(
-        agent: Any, /, *args: Given.args, **kwargs: Given.kwargs
-    ) -> Made:
-        return function(agent.policy, *args, **kwargs)
-
-    return method
 
 
 class AgentArguments(TypedDict, total=False):
@@ -268,9 +223,9 @@ class Agent(Described, keras.Model, abc.ABC):
         own = next(each for each in cls.__mro__ if "__init__" in vars(each))
         if own is cls or not issubclass(own, Agent):
             kind: Any = cls
-            kind.__init__ = _then_bound(kind.__init__)
+            kind.__init__ = then_bound(kind.__init__)
 
-    @_then_bound
+    @then_bound
     def __init__(
         self,
         *,
@@ -498,10 +453,7 @@ class Agent(Described, keras.Model, abc.ABC):
     @property
     def acting_variables(self) -> list[keras.Variable]:
         """Variables that acting depends on."""
-        found = []
-        for network in self.acting_networks:
-            found += network.variables
-        return found
+        return [v for each in self.acting_networks for v in each.variables]
 
     @abc.abstractmethod
     def build_networks(self) -> None:
@@ -580,66 +532,7 @@ class Agent(Described, keras.Model, abc.ABC):
 
     # The spaces.
 
-    def _bind_requested(self) -> None:
-        """Checks the networks, and binds to the constructor's spaces."""
-        taken = inherited_arguments.constructor(type(self)).parameters
-        for name, given in self.given_networks().items():
-            if given is None and name in taken and taken[name].default is None:
-                continue
-            for network in given if isinstance(given, list) else [given]:
-                network_checks.check_is_network(name, network)
-        observation_space, action_space = self._requested_spaces
-        if observation_space is not None and action_space is not None:
-            self.bind(observation_space, action_space)
-
-    def bind(
-        self,
-        observation_space: gymnasium.Space[Any],
-        action_space: gymnasium.Space[Any],
-    ) -> None:
-        """Binds the agent to the spaces of an environment.
-
-        Args:
-            observation_space: `gymnasium.Space`. Of a single environment.
-            action_space: `gymnasium.Space`. Of a single environment.
-
-        Raises:
-            ValueError: If a space is not supported, differs from the one that
-                the agent is bound to, or does not fit its networks.
-        """
-        if self._policy is not None:
-            spaces.check_same(
-                type(self).__name__,
-                observation=(self.observation_space, observation_space),
-                action=(self.action_space, action_space),
-            )
-            return
-        spaces.check_observation_space(observation_space)
-        spaces.check_action_space(action_space)
-        scaled = self.action_units == "half_range"
-        head = self.make_policy_head(action_space, scaled)
-        self._policy = Policy(
-            self, observation_space, action_space, head, self._generator
-        )
-        try:
-            network_checks.check_supported(self)
-            with self.devices.scope():
-                self.build_networks()
-            network_checks.refuse_stateful(self)
-        except Exception:
-            self._policy = None
-            raise
-        targets = {
-            id(layer)
-            for target, _ in self.target_pairs
-            for layer in all_layers(target)
-        }
-        # Those of the networks that are trained.
-        layers = [each for each in all_layers(self) if id(each) not in targets]
-        self.normalizing = Normalizing(self._policy, layers)
-        self.skipped.watch(layers)
-        self.reset_targets()
-        self.built = True
+    bind = binding.bind
 
     @property
     def policy(self) -> Policy:
@@ -673,21 +566,6 @@ class Agent(Described, keras.Model, abc.ABC):
     initial_state = of_policy(Policy.initial_state)
     export = of_policy(exporting.export)
     check_export = of_policy(export_check.check_export)
-
-    def policy_step(
-        self, observation: Tree[Tensor], begins: Tensor, state: Sequence[Tensor]
-    ) -> tuple[Distribution, Sequence[Tensor]]:
-        """Returns the policy of one step and the state after it, in a graph.
-
-        Recurrent agents return the distribution of actions, and a sequence
-        with the structure of `state`. `begins` `[B]` is 1 where an episode
-        begins.
-        """
-        raise ValueError(
-            "Expected an agent that supports recurrent networks; others have "
-            "`sample_action` and `greedy_action`. "
-            f"Received: {type(self).__name__}"
-        )
 
     @property
     def noise_shape(self) -> tuple[int, ...]:
@@ -828,72 +706,7 @@ class Agent(Described, keras.Model, abc.ABC):
 
     # Methods of Keras.
 
-    @arguments.refusing(_NOT_COMPILED)
-    def compile(
-        self,
-        optimizer: GivenOptimizer = "auto",
-        critic_optimizer: GivenOptimizer | None = None,
-        *,
-        steps_per_execution: int | Literal["auto"] = "auto",
-        jit_compile: bool | Literal["auto"] = "auto",
-        max_skipped_updates: int | None = DEFAULT_LIMIT,
-        run_eagerly: bool = False,
-        auto_scale_loss: bool = True,
-    ) -> None:
-        """Sets the optimizer; see `keras.Model.compile`.
-
-        Args:
-            optimizer: `keras.optimizers.Optimizer`, its name, or `"auto"` for
-                the algorithm's default. Defaults to `"auto"`.
-            critic_optimizer: Optimizer of a separate critic, its name, or
-                `"auto"` for one like `optimizer`; None for a single optimizer,
-                and for `"auto"` where both always have their own. Defaults to
-                `None`.
-            steps_per_execution: int, or `"auto"` for the updates of a round.
-                Updates per call of TensorFlow; with environments in the graph,
-                also those of several rounds. Defaults to `"auto"`.
-            jit_compile: bool, or `"auto"` to compile whole rounds by XLA where
-                it is faster. Defaults to `"auto"`.
-            max_skipped_updates: int or None. Maximum number of consecutive
-                updates that may be skipped because a gradient or a learning
-                rate was not finite; None for any number. Defaults to `1000`.
-            run_eagerly: bool. See `keras.Model.compile`. Defaults to `False`.
-            auto_scale_loss: bool. See `keras.Model.compile`. Defaults to
-                `True`.
-
-        Raises:
-            ValueError: If agents do not take an argument, or a learning rate
-                is not finite.
-            TypeError: If the class overrides a method of Keras that is not
-                called in the training of an agent.
-        """
-        overriding.refuse_uncalled_methods(self)
-        if critic_optimizer is None and self.has_critic_optimizer:
-            critic_optimizer = "auto"
-        given = CompileArguments(
-            optimizer,
-            critic_optimizer,
-            steps_per_execution,
-            jit_compile,
-            max_skipped_updates,
-            run_eagerly,
-            auto_scale_loss,
-        )
-        with self.devices.scope():
-            optimizer = given.make_optimizer(self)
-            self.devices.adopt(given.optimizers)
-            super().compile(
-                optimizer=optimizer,
-                steps_per_execution=given.first_steps_per_execution,
-                jit_compile=jit_compile,
-                run_eagerly=run_eagerly,
-                auto_scale_loss=auto_scale_loss,
-            )
-        # Not before: a `compile` that failed changes nothing.
-        self.compile_arguments = given
-        self._optimized = frozenset()
-        self.overridden = overriding.overridden(type(self))
-        self.skipped.limit = max_skipped_updates
+    compile = compiling.compile
 
     def get_compile_config(self) -> dict[str, Any] | None:
         """Returns the arguments of `compile` as plain data."""
@@ -923,10 +736,6 @@ class Agent(Described, keras.Model, abc.ABC):
             "`optimizer`: it has no separate critic. "
             "Received: `critic_optimizer`"
         )
-
-    def default_optimizer(self) -> keras.optimizers.Optimizer:
-        """Returns the optimizer that `compile("auto")` uses."""
-        return keras.optimizers.Adam(**self.default_adam)
 
     @property
     def metrics(self) -> list[keras.metrics.Metric]:
@@ -1154,121 +963,11 @@ class Agent(Described, keras.Model, abc.ABC):
 
     # Saving and loading.
 
-    def save(
-        self,
-        filepath: str | os.PathLike[str],
-        overwrite: bool = True,
-        zipped: bool | None = None,
-    ) -> None:
-        """Saves the agent as `keras.Model.save` does, whole or not at all.
+    save = agent_config.save
+    save_weights = agent_config.save_weights
+    load_weights = agent_config.load_weights
 
-        An existing file stays until the new one is on the disk. Remote paths,
-        and the question of `overwrite=False`, are left to Keras.
-
-        Args:
-            filepath: str or path. The `.keras` file to write.
-            overwrite: bool. Whether an existing file is replaced without a
-                question; see [`keras.Model.save`](
-                https://keras.io/api/models/model_saving_apis/model_saving_and_loading/).
-                Defaults to `True`.
-            zipped: bool or None. Whether it is an archive rather than a
-                folder; see `keras.Model.save`. Defaults to `None`.
-
-        Raises:
-            ValueError: If a network could not be restored when the file is
-                loaded, an argument of the constructor is not kept, or a weight
-                is not finite; nothing is written then.
-            OSError: If the file cannot be written.
-        """
-        skipped_updates.refuse_non_finite(self, "save")
-        agent_config.check_is_complete(self, Agent)
-        agent_config.check_can_be_loaded(self.given_networks())
-        from keras_rl2.saving import saving
-
-        saving.save(super().save, filepath, overwrite, zipped)
-
-    def save_weights(
-        self,
-        filepath: str | os.PathLike[str],
-        overwrite: bool = True,
-        max_shard_size: float | None = None,
-    ) -> None:
-        """Saves weights by `keras.Model.save_weights`, whole or not at all.
-
-        Args:
-            filepath: str or path. The `.weights.h5` file to write.
-            overwrite: bool. Whether an existing file is replaced without a
-                question. Defaults to `True`.
-            max_shard_size: float or None. Maximum size in gigabytes of each of
-                several files, which Keras writes in turn; see
-                `keras.Model.save_weights`. Defaults to `None`.
-
-        Raises:
-            ValueError: If a weight is not finite; nothing is written then.
-            OSError: If the file cannot be written.
-        """
-        skipped_updates.refuse_non_finite(self, "save")
-        from keras_rl2.saving import saving
-
-        saving.save_weights(
-            super().save_weights, filepath, overwrite, max_shard_size
-        )
-
-    def load_weights(
-        self,
-        filepath: str | os.PathLike[str],
-        skip_mismatch: bool = False,
-        *,
-        objects_to_skip: Sequence[Any] | None = None,
-    ) -> None:
-        """Loads weights as `keras.Model.load_weights` does.
-
-        Args:
-            filepath: str or path. A `.weights.h5` or `.keras` file.
-            skip_mismatch: bool. Whether weights of other shapes are skipped;
-                see `keras.Model.load_weights`. Defaults to `False`.
-            objects_to_skip: Sequence of layers or None. Layers to leave
-                unchanged; see `keras.Model.load_weights`. Defaults to `None`.
-
-        Raises:
-            ValueError: If the weights are those of other networks, or one of
-                the file is not finite; all weights then keep their values.
-        """
-        variables = skipped_updates.saved_variables(self)
-        before = [np.array(each.value.numpy()) for each in variables]
-        counts = self.env_steps, self.offline_updates
-        try:
-            super().load_weights(
-                filepath,
-                skip_mismatch,
-                **arguments.present(objects_to_skip=objects_to_skip),
-            )
-            self.check_loaded()
-        except Exception:
-            for variable, value in zip(variables, before, strict=True):
-                variable.assign(value)
-            self.env_steps, self.offline_updates = counts
-            self._is_loaded = False
-            raise
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor as plain data.
-
-        They are the attributes of the same name. A subclass needs a
-        `get_config` of its own only for arguments that it does not keep so;
-        its `super().get_config()` returns those of the next class.
-        """
-        bound = self._policy is not None
-        space_config = space_configs.space_to_config
-        given = {
-            "dtype": self.dtype_policy.name,
-            "observation_space": (
-                space_config(self.observation_space) if bound else None
-            ),
-            "action_space": space_config(self.action_space) if bound else None,
-            **self.given_networks(),
-        }
-        return agent_config.to_config(self, Agent, given)
+    get_config = agent_config.get_config
 
     @classmethod
     def from_config(
@@ -1278,21 +977,6 @@ class Agent(Described, keras.Model, abc.ABC):
     ) -> Self:
         """Makes an agent from `get_config`."""
         return cls(**agent_config.from_config(config, custom_objects))
-
-    def save_own_variables(self, store: MutableMapping[str, Any]) -> None:
-        """Saves the counts of environment steps and the like, too."""
-        super().save_own_variables(store)
-        for name in _COUNTS:
-            store[name] = np.array(getattr(self, name), np.int64)
-
-    def load_own_variables(self, store: MutableMapping[str, Any]) -> None:
-        """Loads the variables of `save_own_variables`."""
-        # The store of Keras has `keys` but cannot be iterated over.
-        values = {key: store[key] for key in list(store.keys())}
-        for name in _COUNTS:
-            setattr(self, name, int(np.array(values.pop(name, 0))))
-        self._is_loaded = True
-        super().load_own_variables(values)
 
     # State of a training.
 
@@ -1305,76 +989,13 @@ class Agent(Described, keras.Model, abc.ABC):
         """
         return [self.skipped.in_a_row]
 
-    @property
-    def state_variables(self) -> list[keras.Variable]:
-        """Variables of the agent, its optimizers and its metrics, each once."""
-        found = [*self.variables, *self.optimizer.variables]
-        # Metrics of an unfinished epoch.
-        found += [v for metric in self.metrics for v in metric.variables]
-        return list({id(each): each for each in found}.values())
-
-    def get_state(self) -> dict[str, Any]:
-        """Returns the whole state on which later updates and actions depend.
-
-        Returns:
-            dict of plain data: the variables of networks and optimizers, the
-            number of steps, and the random state of `act`.
-        """
-        acting = self.policy.get_state()
-        variables = self.state_variables
-        arrays = [each.value.numpy() for each in variables]
-        return {
-            "class": type(self).__name__,
-            **{name: getattr(self, name) for name in _COUNTS},
-            "skipped_in_a_row": int(self.skipped.in_a_row.numpy()),
-            "clipped_observations": self.normalizing.outliers.count,
-            "paths": [each.path for each in variables],
-            "variables": [
-                np.array(each, _stored_dtype(each.dtype.name))
-                for each in arrays
-            ],
-            "acting": acting,
-        }
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Restores a state of `get_state`, in an agent made in the same way.
-
-        Args:
-            state: dict, as returned by `get_state`.
-
-        Raises:
-            ValueError: If it is the state of another kind of agent.
-        """
-        policy = self.policy
-        variables = self.state_variables
-        given = [(a.shape, a.dtype.name) for a in state["variables"]]
-        own = [(tuple(v.shape), _stored_dtype(v.dtype)) for v in variables]
-        if state["class"] != type(self).__name__ or given != own:
-            raise ValueError(
-                f"Expected the state of a {type(self).__name__} with "
-                f"{len(own)} variables of the same shapes. Received: that of a "
-                f"{state['class']} with {len(given)}"
-            )
-        for variable, array in zip(variables, state["variables"], strict=True):
-            variable.assign(array)
-        for name in _COUNTS:
-            setattr(self, name, int(state.get(name, 0)))
-        self.skipped.in_a_row.assign(state["skipped_in_a_row"])
-        outliers = self.normalizing.outliers
-        outliers.count = int(state["clipped_observations"])
-        policy.set_state(state["acting"])
+    get_state = agent_state.get_state
+    set_state = agent_state.set_state
+    check_loaded = agent_state.check_loaded
+    save_own_variables = agent_state.save_own_variables
+    load_own_variables = agent_state.load_own_variables
 
     # Weights that must not be used.
-
-    def check_loaded(self) -> None:
-        """Raises an error for loaded weights that are not finite.
-
-        Keras reports when the first of them are loaded, not when all are, so
-        the weights of a file are checked when they are used.
-        """
-        if self._is_loaded:
-            self._is_loaded = False
-            skipped_updates.refuse_non_finite(self, "go on with the loaded")
 
     def check_trained(self) -> None:
         """Raises an error if all are frozen, or one was after `compile`."""
@@ -1392,87 +1013,16 @@ class Agent(Described, keras.Model, abc.ABC):
 
     # Single batches.
 
-    @arguments.refusing({"class_weight": _NOT_FITTED["class_weight"]})
-    def train_on_batch(
-        self,
-        x: Mapping[str, Any],
-        y: None = None,
-        sample_weight: npt.ArrayLike | None = None,
-        *,
-        return_dict: bool = False,
-    ) -> Any:
-        """Makes one update; see `keras.Model.train_on_batch`.
-
-        Args:
-            x: dict of `[B, ...]`. A minibatch; see `train_step`.
-            y: None. Actions and returns are entries of the minibatch. Defaults
-                to `None`.
-            sample_weight: `[B]` or None. Weight of each row, multiplied by its
-                `weight` in the minibatch. Defaults to `None`.
-            return_dict: bool. Whether logs are returned as a dict. Defaults to
-                `False`.
-
-        Returns:
-            Logs, as a list or a dict.
-
-        Raises:
-            ValueError: If the agent is not bound or compiled, nothing is
-                trainable, or agents do not support an argument.
-        """
-        _ = self.policy
-        self.check_loaded()
-        self.check_trained()
-        with self.devices.placement():
-            return super().train_on_batch(
-                x, y=y, sample_weight=sample_weight, return_dict=return_dict
-            )
-
-    def make_test_function(self, force: bool = False) -> Any:
-        """Raises an error: a batch does not measure a policy."""
-        raise NotImplementedError(
-            "Expected `evaluate(env)`, which plays episodes; or "
-            "`evaluate(offline)`, which estimates from recorded ones. "
-            f"Received: `test_on_batch` of {type(self).__name__}"
-        )
-
-    def make_predict_function(self, force: bool = False) -> Any:
-        """Makes the function of `predict` and `predict_on_batch`.
-
-        They return the outputs of `call`: the parameters of a policy or
-        Q-values; `act` returns actions. Recurrent networks raise an error, as
-        rows are not episodes.
-        """
-        memory = self.policy.memory
-        self.check_loaded()
-        if memory is not None:
-            raise NotImplementedError(
-                "Expected `act(observation, state)` of an agent with recurrent "
-                f"networks. Received: `predict` of {type(self).__name__}"
-            )
-        if self.predict_function is None or force:
-            # It sets `predict_function`, and returns nothing.
-            super().make_predict_function(force)
-            self.predict_function = on_device(
-                self.devices.placed, self.predict_function
-            )
-        return self.predict_function
+    train_on_batch = single_batches.train_on_batch
+    make_test_function = single_batches.make_test_function
+    make_predict_function = single_batches.make_predict_function
 
     def __new__(cls, *networks: Any, **given: Any) -> Self:
         """Raises an error for unknown arguments."""
-        cls.refuse_arguments(given)
+        arguments.refuse_unknown(cls.__name__, given, cls.argument_names())
         return super().__new__(cls)
 
     @classmethod
     def argument_names(cls) -> list[str]:
         """Returns the constructor's arguments, including those of bases."""
         return sorted(inherited_arguments.argument_names(cls))
-
-    @classmethod
-    def refuse_arguments(cls, given: Mapping[str, Any]) -> None:
-        """Raises an error for arguments that the algorithm does not take."""
-        arguments.refuse_unknown(cls.__name__, given, cls.argument_names())
-
-
-def _stored_dtype(dtype: str) -> str:
-    """Returns a dtype of NumPy that holds the values of another exactly."""
-    return "float32" if dtype == "bfloat16" else dtype

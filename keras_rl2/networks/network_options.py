@@ -11,9 +11,11 @@ import gymnasium
 import keras
 
 from keras_rl2.basics import arguments
-from keras_rl2.networks.building import check_arguments
+from keras_rl2.networks.building import INITIALIZATIONS
 from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.trees import leaves
+
+_DATA_FORMATS = (None, "channels_first", "channels_last")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -89,15 +91,17 @@ class NetworkOptions:
             name: getattr(self, name) or getattr(kind, f"default_{name}")
             for name in names
         }
+        arguments.check_sizes(**arguments.present(hidden=self.hidden))
+        arguments.check_flag(normalize_observations=self.normalize_observations)
         arguments.check_choice(
-            normalization=(own["normalization"], kind.normalizations)
+            normalization=(own["normalization"], kind.normalizations),
+            initialization=(own["initialization"], INITIALIZATIONS),
+            data_format=(self.data_format, _DATA_FORMATS),
         )
-        check_arguments(
-            normalize_observations=self.normalize_observations,
-            **own,
-            **arguments.present(
-                hidden=self.hidden, data_format=self.data_format
-            ),
+        arguments.check_known(
+            keras.activations.get,
+            "the name of an activation of Keras",
+            activation=own["activation"],
         )
         for each in leaves(spaces.space_tree(space)):
             either = spaces.is_image(each) and spaces.may_be_either(each.shape)

@@ -190,7 +190,7 @@ class OfflineDataset(RoundDataset):
             agent.observe(trajectory)
         agent.begin_round()
 
-    def _bind_spaces(self, agent: CollectingAgent) -> None:
+    def _bind_spaces(self, agent: Any) -> None:
         """Settles the spaces between data and agent."""
         observation = arguments.given_or(
             self.observation_space, agent.observation_space

@@ -187,7 +187,12 @@ class SentActor:
 def litert_policy(policy: ActingPolicy) -> LiteRTPolicy | None:
     """Returns the greedy policy for processes without TensorFlow.
 
-    It has the present weights. It is None where the policy does not convert.
+    Args:
+        policy: `ActingPolicy`.
+
+    Returns:
+        `LiteRTPolicy` with the current weights; None where the policy cannot
+        be converted.
     """
     variables = list(policy.acting_variables)
     runner = _make_runner(policy, 1, True, variables, tensorflow=False)

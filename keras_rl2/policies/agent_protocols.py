@@ -173,14 +173,6 @@ class CollectingAgent(EvaluatedAgent, Protocol):
     whole_episodes: bool
 
     @property
-    def observation_space(self) -> gymnasium.Space[Any]:
-        """The space of one environment's observations; None until bound."""
-
-    @property
-    def action_space(self) -> gymnasium.Space[Any]:
-        """The space of one environment's actions; None until bound."""
-
-    @property
     def gamma(self) -> float:
         """Discount factor."""
 

@@ -1,10 +1,15 @@
 """The policy of an agent: its task, its networks, and how it acts."""
 
 import functools
+import operator
 import warnings
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import Concatenate
+from typing import ParamSpec
+from typing import TypeVar
 
 import gymnasium
 import keras
@@ -16,12 +21,10 @@ from keras_rl2.basics.direct_call import direct_call
 from keras_rl2.collecting.checks import check_actions
 from keras_rl2.collecting.checks import check_mask
 from keras_rl2.collecting.litert import for_environment
-from keras_rl2.collecting.policy_actor import LiteRTPolicy
 from keras_rl2.distributions import PolicyHead
 from keras_rl2.networks.inputs import has_memory
 from keras_rl2.networks.task import Task
 from keras_rl2.policies.actors import litert_policy
-from keras_rl2.policies.policy_function import PolicyFunction
 from keras_rl2.policies.policy_function import actions_and_log_prob
 from keras_rl2.policies.policy_function import policy_function
 from keras_rl2.spaces.array_spec import ArraySpec
@@ -30,6 +33,9 @@ from keras_rl2.spaces.supported import action_spec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 # Probabilities of the actions that are returned.
 _CLIPPED = functools.partial(actions_and_log_prob, clipped=True)
@@ -59,6 +65,15 @@ class Policy(Task):
     ((4,), False)
     """
 
+    # Defined by the class of the agent.
+    acting_variables = property(operator.attrgetter("agent.acting_variables"))
+    sample_action = property(operator.attrgetter("agent.sample_action"))
+    greedy_action = property(operator.attrgetter("agent.greedy_action"))
+    policy_step = property(operator.attrgetter("agent.policy_step"))
+    noise_shape = property(operator.attrgetter("agent.noise_shape"))
+    noise_parts = property(operator.attrgetter("agent.noise_parts"))
+    draw_noise = property(operator.attrgetter("agent.draw_noise"))
+
     def __init__(
         self,
         agent: keras.Model,
@@ -69,31 +84,9 @@ class Policy(Task):
     ) -> None:
         super().__init__(observation_space, action_space, head)
         self.agent = agent
-        self.sample_action = agent.sample_action
-        self.greedy_action = agent.greedy_action
-        self.policy_step = agent.policy_step
-        self.draw_noise = agent.draw_noise
         self._generator = generator
         self._called: dict[tuple[bool, bool], Any] = {}
         self._told_of_state = False
-
-    @property
-    def acting_variables(self) -> list[keras.Variable]:
-        """Variables that acting depends on."""
-        found: list[keras.Variable] = self.agent.acting_variables
-        return found
-
-    @property
-    def noise_shape(self) -> tuple[int, ...]:
-        """Shape of the noise of one action."""
-        shape: tuple[int, ...] = self.agent.noise_shape
-        return shape
-
-    @property
-    def noise_parts(self) -> list[dict[str, Any]]:
-        """Description of an action's noise; see `Agent.noise_parts`."""
-        parts: list[dict[str, Any]] = self.agent.noise_parts
-        return parts
 
     @property
     def noise_steps(self) -> int:
@@ -119,42 +112,8 @@ class Policy(Task):
             return ()
         return tuple(map(np.asarray, memory.initial_state(batch_size)))
 
-    def function(
-        self,
-        deterministic: bool = True,
-        *,
-        num_envs: int | None = None,
-        variables: Sequence[keras.Variable] = (),
-    ) -> PolicyFunction:
-        """Returns the policy as a `tf.function`, as actors and files run it.
-
-        Args:
-            deterministic: bool. Whether it returns the most probable action.
-                Defaults to `True`.
-            num_envs: int or None. Observations of each call, B; None for any
-                number. Defaults to `None`.
-            variables: Sequence of `keras.Variable`. Variables to be passed as
-                values with each call, after the other arguments. Defaults to
-                `()`.
-
-        Returns:
-            `tf.function` from raw observations `[B, ...]` (one argument for
-            each array, in the order of `trees.leaves`), and unless
-            `deterministic` noise `[B, *noise_shape]` of `draw_noise`, to a
-            list: the policy's own actions and, where they differ, those for
-            the environment. Recurrent ones also take `begins` and the state,
-            and return the next one.
-        """
-        return policy_function(self, deterministic, num_envs, variables)
-
-    def litert(self) -> LiteRTPolicy | None:
-        """Returns the greedy policy for processes without TensorFlow.
-
-        Returns:
-            `LiteRTPolicy` with the current weights; None where the policy
-            cannot be converted.
-        """
-        return litert_policy(self)
+    function = policy_function
+    litert = litert_policy
 
     @arguments.refusing_unknown
     def act(
@@ -236,7 +195,7 @@ class Policy(Task):
         if key not in self._called:
             deterministic, with_log_prob = key
             decide = _CLIPPED if with_log_prob else None
-            function = policy_function(self, deterministic, decide=decide)
+            function = self.function(deterministic, decide=decide)
             self._called[key] = direct_call(function.get_concrete_function())
         outputs: list[Any] = self._called[key](inputs)
         return outputs
@@ -286,3 +245,17 @@ class Policy(Task):
             "Received: state=None",
             stacklevel=5,
         )
+
+
+def of_policy(
+    function: Callable[Concatenate[Any, Given], Result],
+) -> Callable[Concatenate[Any, Given], Result]:
+    """Returns a method of an agent that calls a function of its policy."""
+
+    @functools.wraps(function)
+    def method(
+        agent: Any, /, *args: Given.args, **kwargs: Given.kwargs
+    ) -> Result:
+        return function(agent.policy, *args, **kwargs)
+
+    return method

@@ -32,18 +32,30 @@ _NO_SCOPE = contextlib.nullcontext()
 
 def policy_function(
     policy: ActingPolicy,
-    deterministic: bool,
+    deterministic: bool = True,
     num_envs: int | None = None,
     variables: Sequence[keras.Variable] = (),
     decide: Callable[..., list[Tensor]] | None = None,
 ) -> PolicyFunction:
-    """Traces a policy, for acting outside of training.
+    """Returns a policy as a `tf.function`, as actors and files run it.
+
+    Args:
+        policy: `ActingPolicy`.
+        deterministic: bool. Whether it returns the most probable action.
+            Defaults to `True`.
+        num_envs: int or None. Observations of each call, B; None for any
+            number. Defaults to `None`.
+        variables: Sequence of `keras.Variable`. Variables to be passed as
+            values with each call, after the other arguments. Defaults to `()`.
+        decide: Callable or None. Chooses actions; None for `actions`. Defaults
+            to `None`.
 
     Returns:
-        `tf.function` of `observation` `[B, ...]` (for a tree, of each of its
-        arrays in the order of `trees.leaves`), of `noise` `[B, *noise_shape]`
-        unless `deterministic`, of `begins` `[B]` and the state if the policy
-        is recurrent, and of the variables.
+        `tf.function` from raw observations `[B, ...]` (one argument for each
+        array, in the order of `trees.leaves`), and unless `deterministic`
+        noise `[B, *noise_shape]` of `draw_noise`, to a list: the policy's own
+        actions and, where they differ, those for the environment. Recurrent
+        ones also take `begins` `[B]` and the state, and return the next one.
 
     Example:
 

@@ -13,7 +13,6 @@ import keras_rl2 as rl
 from keras_rl2.collecting.trajectory import as_sequences
 from support.agents import assert_equal_weights
 from support.agents import slow
-from support.errors import raises
 from support.memory_envs import PositionsOnly
 from support.memory_envs import RememberTheCue
 from support.remembering import CELLS
@@ -303,9 +302,6 @@ def test_agents_without_memory_refuse_what_needs_one():
     for kind in (rl.SAC, rl.TD3):
         with pytest.raises(ValueError, match="memory"):
             kind.for_env("Pendulum-v1", memory=keras.layers.LSTMCell(4))
-    agent = rl.TD3.for_env("Pendulum-v1", hidden=(4,), seed=0)
-    with raises("supports recurrent networks", "TD3"):
-        agent.policy_step(np.zeros((1, 3), np.float32), np.ones(1), ())
     plain = rl.PPO.for_env("CartPole-v1", hidden=(4,), seed=0)
     with pytest.raises(ValueError, match="Expected a state"):
         plain.act(np.ones(4), (np.zeros((1, 3)),))

@@ -69,12 +69,9 @@ class Preferring:
 
     def __init__(self, units):
         self.policy = PreferringPolicy(units)
-        self.observation_space = self.action_space = None
         self.env_steps = self.offline_updates = 0
 
     def bind(self, observation_space, action_space):
-        self.observation_space = observation_space
-        self.action_space = action_space
         self.policy.observation_space = observation_space
         self.policy.action_space = action_space
         self.policy.head = policy_head(action_space)
