@@ -24,7 +24,6 @@ from keras import ops
 
 from keras_rl2.agents import agent_config
 from keras_rl2.agents import binding
-from keras_rl2.agents.binding import then_bound
 from keras_rl2.basics import arguments
 from keras_rl2.basics import inherited_arguments
 from keras_rl2.basics import replicas
@@ -223,9 +222,9 @@ class Agent(Described, keras.Model, abc.ABC):
         own = next(each for each in cls.__mro__ if "__init__" in vars(each))
         if own is cls or not issubclass(own, Agent):
             kind: Any = cls
-            kind.__init__ = then_bound(kind.__init__)
+            kind.__init__ = binding.then_bound(kind.__init__)
 
-    @then_bound
+    @binding.then_bound
     def __init__(
         self,
         *,

@@ -112,11 +112,10 @@ class OffPolicyAgent(Agent):
         """
         super().reset_targets()
         check_sync(self.tau, self.target_every, "target_every")
-        updates = []
-        for target, source in self.target_pairs:
-            how = self.tau, self.target_every
-            updates.append(TargetUpdate(target, source.weights, *how))
-        self.target_networks.follow(updates)
+        self.target_networks.follow(
+            TargetUpdate(target, source.weights, self.tau, self.target_every)
+            for target, source in self.target_pairs
+        )
         self.target_networks.begin(self.updates)
 
     # Learning.

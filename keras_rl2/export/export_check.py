@@ -11,10 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from keras_rl2.basics.arguments import check_in_range
-from keras_rl2.basics.arguments import check_path
-from keras_rl2.basics.arguments import present
-from keras_rl2.basics.arguments import refusing_unknown
+from keras_rl2.basics import arguments
 from keras_rl2.collecting.policy_actor import Actions
 from keras_rl2.data.evaluation import EvaluationDataset
 from keras_rl2.envs.vector_env import GivenEnv
@@ -83,7 +80,7 @@ class ExportCheck:
         return bool(worst <= self.tolerance)
 
 
-@refusing_unknown
+@arguments.refusing_unknown
 def check_export(
     policy: Policy,
     filepath: str | os.PathLike[str],
@@ -133,9 +130,11 @@ def check_export(
     """
     agent = policy.agent
     agent.check_loaded()
-    check_path(filepath=filepath)
-    given = present(tolerance=tolerance, loss=loss)
-    check_in_range(**{k: (each, 0, sys.maxsize) for k, each in given.items()})
+    arguments.check_path(filepath=filepath)
+    given = arguments.present(tolerance=tolerance, loss=loss)
+    arguments.check_in_range(
+        **{k: (each, 0, sys.maxsize) for k, each in given.items()}
+    )
     file = PolicyFile(filepath, trusted=True)
     check_same(
         str(filepath),
