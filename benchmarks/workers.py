@@ -188,7 +188,7 @@ def acting(batch):
     from keras_rl2.data import ActorSnapshot
 
     agent = rl.PPO.for_env("CartPole-v1", hidden=MODEL["hidden"], seed=0)
-    actor = ActorSnapshot(agent, batch)
+    actor = ActorSnapshot(agent.policy, batch)
     observation = np.zeros((batch, 4), np.float32)
     noise, _ = agent.draw_noise(np.random.default_rng(0), (batch,))
     return timed(lambda: actor(observation, noise), 2000)

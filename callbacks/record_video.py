@@ -132,7 +132,7 @@ class RecordVideo(keras.callbacks.Callback):
 
     def on_train_begin(self, logs: Logs = None) -> None:
         """Makes the environment, and checks the agent against it."""
-        if not hasattr(self.model, "litert_policy"):
+        if not hasattr(self.model, "act"):
             raise ValueError(
                 "Expected a `keras_rl2.Agent`, which can act. "
                 f"Received: {type(self.model).__name__}"
@@ -147,7 +147,7 @@ class RecordVideo(keras.callbacks.Callback):
             with tempfile.TemporaryDirectory() as folder:
                 path = pathlib.Path(folder, f"try.{self.format}")
                 asked = recording.Recording(path, max_steps=1)
-                recording.record(self.model, self._make, asked)
+                recording.record(self.model.policy, self._make, asked)
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Records a video if due."""
@@ -189,11 +189,11 @@ class RecordVideo(keras.callbacks.Callback):
         if isinstance(self.env, str) or recording.is_drawn_by_mujoco(
             self._made
         ):
-            recording.record(self.model, self._make, asked)
+            recording.record(self.model.policy, self._make, asked)
         else:
             # The environment of a function may be the only one, and users may
             # access it: so it is the same for all videos.
-            asked.play(self._made, recording.ActingHere(self.model))
+            asked.play(self._made, recording.ActingHere(self.model.policy))
         if self._writer is not None:
             self._writer.gif(steps, "video/episode", asked.path.read_bytes())
 

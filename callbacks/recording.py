@@ -42,19 +42,19 @@ _FASTEST_GIF = 50
 
 
 class ActingHere:
-    """A `keras_rl2.Agent` as a greedy policy, with its recurrent state."""
+    """A `Policy` of an agent, greedy, with its recurrent state."""
 
-    def __init__(self, agent: Any) -> None:
-        self._agent = agent
-        self._state = agent.initial_state(1)
+    def __init__(self, policy: Any) -> None:
+        self._policy = policy
+        self._state = policy.initial_state(1)
 
     def begin(self) -> None:
         """Resets the recurrent state for a new episode."""
-        self._state = self._agent.initial_state(1)
+        self._state = self._policy.initial_state(1)
 
     def __call__(self, observation: object) -> Any:
         """Chooses an action."""
-        action, self._state = self._agent.act(
+        action, self._state = self._policy.act(
             observation, self._state, deterministic=True
         )
         return action
@@ -155,19 +155,19 @@ class Recording:
 
 
 def record(
-    agent: Any, make: Callable[[], Any], recording: Recording
+    policy: Any, make: Callable[[], Any], recording: Recording
 ) -> Recorded:
-    """Records an agent in an environment made for the purpose.
+    """Records an agent's policy in an environment made for the purpose.
 
     A process without TensorFlow does it; this one only if the policy does not
     convert to LiteRT, or the environment cannot be sent there.
     """
-    policy = agent.litert_policy()
-    if policy is not None:
+    converted = policy.litert()
+    if converted is not None:
         with contextlib.suppress(_NotSentError):
-            return _in_a_process(recording, make, policy)
+            return _in_a_process(recording, make, converted)
     draw_without_a_screen()
-    return recording.make_and_play(make, ActingHere(agent))
+    return recording.make_and_play(make, ActingHere(policy))
 
 
 def frames_per_second(env: gymnasium.Env[Any, Any]) -> float:

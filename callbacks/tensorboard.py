@@ -108,8 +108,8 @@ class TensorBoard(keras.callbacks.Callback):
                 shown = tracker.hyper_parameters(self.model)
             self._writer.text(step, _descriptions(self.model))
             self._writer.hyper_parameters(step, arguments.present(**shown))
-        if self.write_graph and hasattr(self.model, "policy_function"):
-            function = self.model.policy_function().get_concrete_function()
+        if self.write_graph and hasattr(self.model, "act"):
+            function = self.model.policy.function().get_concrete_function()
             self._writer.graph(function.graph)
 
     def on_train_end(self, logs: Logs = None) -> None:

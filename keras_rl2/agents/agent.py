@@ -2,13 +2,9 @@
 
 import abc
 import contextlib
-import os
-import warnings
 from collections.abc import Callable
 from collections.abc import Mapping
-from collections.abc import MutableMapping
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 from typing import Any
 from typing import Concatenate
 from typing import Literal
@@ -23,59 +19,50 @@ from typing import overload
 import gymnasium
 import keras
 import numpy as np
-import numpy.typing as npt
 import tensorflow as tf
 from keras import ops
 
 from keras_rl2.agents import agent_config
+from keras_rl2.agents import binding
 from keras_rl2.basics import arguments
 from keras_rl2.basics import inherited_arguments
 from keras_rl2.basics import replicas
-from keras_rl2.basics.direct_call import on_device
+from keras_rl2.basics import seeds
 from keras_rl2.basics.inherited_arguments import Described
 from keras_rl2.basics.inherited_arguments import making
 from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.basics.shapes import TensorLike
-from keras_rl2.collecting.policy_actor import LiteRTPolicy
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.plan import Plan
 from keras_rl2.data.round_dataset import RoundDataset
-from keras_rl2.distributions import Distribution
 from keras_rl2.distributions import PolicyHead
 from keras_rl2.distributions import policy_head
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.vector_env import GivenEnv
-from keras_rl2.envs.vector_env import VectorEnvAdapter
+from keras_rl2.export import export_check
+from keras_rl2.export import exporting
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.building import NORMALIZATIONS
-from keras_rl2.networks.building import check_arguments
-from keras_rl2.networks.inputs import has_memory
-from keras_rl2.networks.model_layers import all_layers
-from keras_rl2.networks.model_layers import mode_layers
-from keras_rl2.networks.task import Task
-from keras_rl2.policies.policy_function import Acting
-from keras_rl2.policies.policy_function import PolicyFunction
-from keras_rl2.policies.policy_function import policy_function
+from keras_rl2.networks.network_options import NetworkOptions
+from keras_rl2.policies.policy import Policy
+from keras_rl2.policies.policy import of_policy
 from keras_rl2.presets import Preset
 from keras_rl2.spaces import space_configs
-from keras_rl2.spaces import supported as spaces
-from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.trees import Tree
-from keras_rl2.spaces.trees import leaves
+from keras_rl2.training import agent_state
+from keras_rl2.training import compile_arguments as compiling
 from keras_rl2.training import overriding
+from keras_rl2.training import single_batches
 from keras_rl2.training.compile_arguments import CompileArguments
 from keras_rl2.training.compile_arguments import GivenCallbacks
-from keras_rl2.training.compile_arguments import GivenOptimizer
 from keras_rl2.training.devices import Devices
 from keras_rl2.training.overriding import Overridden
 from keras_rl2.training.rounds import KerasRound
 from keras_rl2.training.rounds import Round
-from keras_rl2.updates import skipped_updates
+from keras_rl2.updates.mean_of_each import MeanOfEach
 from keras_rl2.updates.observing import Normalizing
-from keras_rl2.updates.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.updates.skipped_updates import SkippedUpdates
 from keras_rl2.updates.target_networks import TargetNetworks
 from keras_rl2.updates.updater import Batch
@@ -85,17 +72,10 @@ from keras_rl2.updates.updater import Updater
 from keras_rl2.updates.updater import minibatch_of
 from keras_rl2.updates.updater import nothing_to_train
 
-if TYPE_CHECKING:
-    from keras_rl2.export.export_check import ExportCheck
-
 Made = TypeVar("Made")
 Given = ParamSpec("Given")
 
-# Arguments of `keras.Model.compile` and `fit`, and what is there instead.
-_DEFINED = "what the algorithm defines"
-_NOT_COMPILED = dict.fromkeys(
-    ("loss", "metrics", "weighted_metrics", "loss_weights"), _DEFINED
-)
+# Arguments of `keras.Model.fit`, and what is there instead.
 _NOT_FITTED = {
     "y": "one dataset: actions and returns come from the environment",
     "batch_size": "`batch_size` of the dataset",
@@ -106,9 +86,6 @@ _NOT_FITTED = {
     "sample_weight": "`weight` of each minibatch, from the dataset",
 }
 
-
-# Attributes that are saved with the weights.
-_COUNTS = ("env_steps", "offline_updates")
 # Callbacks ask an agent that is not bound yet.
 _NO_SPACE = cast(gymnasium.Space[Any], None)
 
@@ -239,6 +216,15 @@ class Agent(Described, keras.Model, abc.ABC):
     traced: tuple[Any, ...] | None = None
     _optimized: frozenset[int] = frozenset()
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Lets the whole constructor end before the agent is bound."""
+        super().__init_subclass__(**kwargs)
+        own = next(each for each in cls.__mro__ if "__init__" in vars(each))
+        if own is cls or not issubclass(own, Agent):
+            kind: Any = cls
+            kind.__init__ = binding.then_bound(kind.__init__)
+
+    @binding.then_bound
     def __init__(
         self,
         *,
@@ -273,12 +259,12 @@ class Agent(Described, keras.Model, abc.ABC):
             super().__init__(name=name, dtype=dtype, autocast=False)
         self.devices = learners
         self.seed = seed
-        self._task: Task | None = None
+        self._policy: Policy | None = None
         self._requested_spaces = (
             space_configs.as_space(observation_space),
             space_configs.as_space(action_space),
         )
-        self._acting = Acting(self, seed)
+        self._generator = seeds.generator(seed)
         self.gamma = gamma
         self.max_gradient_norm = max_gradient_norm
         self.statistics = MeanOfEach(
@@ -326,24 +312,14 @@ class Agent(Described, keras.Model, abc.ABC):
     ) -> Made: ...
 
     # Above, for type checkers: what the constructor takes after the networks.
-    @making  # type: ignore[misc]
+    @making(NetworkOptions)
+    @classmethod
     def for_env(
-        cls,
+        cls: Any,
         env: GivenEnv,
         *,
-        hidden: Sequence[int] | None = None,
-        activation: str | None = None,
-        normalize_observations: bool = False,
-        normalization: Literal["none", "layer", "batch", "spectral"]
-        | None = None,
-        initialization: Literal["orthogonal", "fan_in"] | None = None,
-        memory: keras.layers.Layer | None = None,
-        shared: bool | None = None,
-        data_format: Literal["channels_first", "channels_last"] | None = None,
         device: str | None = None,
         seed: int | None = None,
-        name: str | None = None,
-        dtype: str | None = None,
         **settings: Any,
     ) -> Any:
         """Makes a compiled agent with default networks for an environment.
@@ -351,43 +327,13 @@ class Agent(Described, keras.Model, abc.ABC):
         Args:
             env: An environment, vector environment, id string or function
                 that makes an environment.
-            hidden: Sequence of ints or None. Widths of the hidden layers,
-                after the convolutions where observations are images; None for
-                the algorithm's default, or that of the convolutional network.
-                Defaults to `None`.
-            activation: str or None. Activation of the hidden layers; after the
-                convolutions of images it is relu. None for the algorithm's
-                default. Defaults to `None`.
-            normalize_observations: bool. Whether the networks begin with an
-                `ObservationNormalization` layer; not for images. Defaults to
-                `False`.
-            normalization: str or None. Normalization of the hidden layers:
-                `"layer"`, `"batch"`, `"spectral"` or `"none"`, see
-                `keras_rl2.networks.mlp`; None for the algorithm's default.
-                Defaults to `None`.
-            initialization: str or None. `"orthogonal"`, with small weights in
-                the last layer of an actor; `"fan_in"`, the default of
-                PyTorch's layers; None for the algorithm's default. Defaults to
-                `None`.
-            memory: RNN cell of Keras or None, for example
-                `keras.layers.LSTMCell(128)`. Makes the network recurrent; see
-                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
-            shared: bool or None. Whether policy and value share all layers
-                but their outputs; None where the observation contains an
-                image. Without effect with `memory`. Defaults to `None`.
-            data_format: str or None. `"channels_first"` or `"channels_last"`
-                decides where the shape of an image may be either; None for
-                channels last, with a warning. Defaults to `None`.
             device: str or None. Device of the agent and its updates, for
                 example `"cpu:0"`; None for the present one, which is the first
                 GPU if there is one. Defaults to `None`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
-            name: str or None. Name of the model. Defaults to `None`.
-            dtype: str or None. Keras dtype policy of the agent and its
-                networks, such as `"mixed_float16"`; None for the global one.
-                Defaults to `None`.
-            **settings: Further arguments of the constructor.
+            **settings: Further arguments of the constructor, and those of
+                `keras_rl2.networks.network_options.NetworkOptions`.
 
         Returns:
             The agent. Images are processed by a convolutional network, other
@@ -404,32 +350,43 @@ class Agent(Described, keras.Model, abc.ABC):
                 "`agent.compile(keras.optimizers.Adam(1e-3))`. Received: "
                 f"learning_rate={settings['learning_rate']!r}"
             )
-        settings |= arguments.present(name=name, dtype=dtype)
         taken = {*cls.argument_names(), *AgentArguments.__annotations__}
         arguments.refuse_unknown(
             cls.__name__, settings, taken - cls.made_arguments
         )
         arguments.check_seed(seed)
+        dtype = keras.dtype_policies.get(
+            settings.get("dtype") or keras.config.dtype_policy()
+        )
+        if dtype.variable_dtype == "bfloat16":
+            # Its decay of 0.999 is 1 in bfloat16, and so all updates are 0.
+            raise ValueError(
+                "Expected weights that Adam can train, as with "
+                "dtype='mixed_bfloat16'. Received: weights in bfloat16"
+            )
         # Whoever gives networks and spaces needs no environment.
         from keras_rl2.envs.adapt import as_vector_env
 
         adapter = as_vector_env(env)
-        kind = cls.for_action_space(adapter.action_space)
-        build = _network_builder(
-            kind,
-            adapter,
-            memory,
-            shared,
-            seed,
-            dtype,
-            hidden=hidden,
-            activation=activation,
-            normalize_observations=normalize_observations,
-            normalization=normalization,
-            initialization=initialization,
-            data_format=data_format,
+        seen, action_space = adapter.observation_space, adapter.action_space
+        kind = cls.for_action_space(action_space)
+        names = settings.keys() & NetworkOptions.__annotations__.keys()
+        options = NetworkOptions(**{name: settings.pop(name) for name in names})
+        build = NetworkBuilder(
+            *(seen, kind.make_policy_head(action_space)),
+            *(options.completed(kind, seen), kind.default_hidden),
+            *(seed, settings.get("dtype")),
         )
-        return _made(kind, build, adapter, device, seed=seed, **settings)
+        with keras.device(device) if device else contextlib.nullcontext():
+            agent = kind(
+                *kind.default_networks(build, **settings),
+                observation_space=seen,
+                action_space=action_space,
+                seed=seed,
+                **settings,
+            )
+            agent.compile()
+        return agent
 
     @classmethod
     def from_preset(
@@ -495,14 +452,15 @@ class Agent(Described, keras.Model, abc.ABC):
     @property
     def acting_variables(self) -> list[keras.Variable]:
         """Variables that acting depends on."""
-        found = []
-        for network in self.acting_networks:
-            found += network.variables
-        return found
+        return [v for each in self.acting_networks for v in each.variables]
 
     @abc.abstractmethod
-    def _check_and_build(self) -> None:
-        """Checks networks against the spaces and makes all variables."""
+    def build_networks(self) -> None:
+        """Checks networks against the spaces and makes all variables.
+
+        It is called once, when the constructor has ended and the spaces are
+        known: `self.policy` holds them.
+        """
 
     @classmethod
     def make_policy_head(
@@ -573,227 +531,45 @@ class Agent(Described, keras.Model, abc.ABC):
 
     # The spaces.
 
-    def _bind_requested(self) -> None:
-        """Checks the networks, and binds to the constructor's spaces."""
-        taken = inherited_arguments.constructor(type(self)).parameters
-        for name, given in self.given_networks().items():
-            if given is None and name in taken and taken[name].default is None:
-                continue
-            for network in given if isinstance(given, list) else [given]:
-                network_checks.check_is_network(name, network)
-        observation_space, action_space = self._requested_spaces
-        if observation_space is not None and action_space is not None:
-            self.bind(observation_space, action_space)
-
-    def bind(
-        self,
-        observation_space: gymnasium.Space[Any],
-        action_space: gymnasium.Space[Any],
-    ) -> None:
-        """Binds the agent to the spaces of an environment.
-
-        Args:
-            observation_space: `gymnasium.Space`. Of a single environment.
-            action_space: `gymnasium.Space`. Of a single environment.
-
-        Raises:
-            ValueError: If a space is not supported, differs from the one that
-                the agent is bound to, or does not fit its networks.
-        """
-        if self._task is not None:
-            spaces.check_same(
-                type(self).__name__,
-                observation=(self.observation_space, observation_space),
-                action=(self.action_space, action_space),
-            )
-            return
-        spaces.check_observation_space(observation_space)
-        spaces.check_action_space(action_space)
-        scaled = self.action_units == "half_range"
-        head = self.make_policy_head(action_space, scaled)
-        self._task = Task(observation_space, action_space, head)
-        try:
-            self._build()
-        except Exception:
-            self._task = None
-            raise
-        self.built = True
+    bind = binding.bind
 
     @property
-    def task(self) -> Task:
-        """The task of the agent: its spaces, encoder and policy head.
+    def policy(self) -> Policy:
+        """The policy: its spaces, and all that acts by it.
 
         Raises:
             ValueError: If it is not bound to an environment's spaces yet.
         """
-        self._require_bound()
-        return cast(Task, self._task)
-
-    def _require_bound(self) -> None:
-        """Raises an error unless the agent is bound to spaces."""
-        if self._task is None:
+        if self._policy is None:
             raise ValueError(
                 f"Expected a {type(self).__name__} that knows its spaces: "
                 "pass `observation_space` and `action_space` to the "
                 "constructor, use `for_env`, or call `fit` first. "
                 "Received: an agent bound to no environment"
             )
-
-    @property
-    def is_bound(self) -> bool:
-        """Whether the agent is bound to an environment's spaces."""
-        return self._task is not None
+        return self._policy
 
     @property
     def observation_space(self) -> gymnasium.Space[Any]:
         """The space of one environment's observations; None until bound."""
-        return self._task.observation_space if self._task else _NO_SPACE
+        return self._policy.observation_space if self._policy else _NO_SPACE
 
     @property
     def action_space(self) -> gymnasium.Space[Any]:
         """The space of one environment's actions; None until bound."""
-        return self._task.action_space if self._task else _NO_SPACE
-
-    @property
-    def policy_head(self) -> PolicyHead:
-        """The policy head of the action space; None until bound."""
-        return self._task.head if self._task else cast(PolicyHead, None)
-
-    @property
-    def observation_spec(self) -> Tree[ArraySpec]:
-        """Shapes and dtypes of one observation as it is stored."""
-        return self.task.observation_spec
-
-    @property
-    def is_masked(self) -> bool:
-        """Whether observations contain a mask of the allowed actions."""
-        return self.task.is_masked
+        return self._policy.action_space if self._policy else _NO_SPACE
 
     # Acting.
 
-    @arguments.refusing_unknown
-    def act(
-        self,
-        observation: Tree[npt.ArrayLike],
-        state: Sequence[Any] | None = None,
-        deterministic: bool = False,
-        *,
-        return_log_prob: bool = False,
-    ) -> Any:
-        """Chooses an action, or a batch of actions.
-
-        Args:
-            observation: `[...]` or `[B, ...]`. One raw observation or a batch;
-                for a Dict or Tuple space a dict or tuple of these.
-            state: tuple of `[B, ...]` or None. State of a recurrent policy: at
-                first `initial_state(B)`, then the state returned by the last
-                call. Defaults to `None`: the initial state.
-            deterministic: bool. Whether to take the most probable action
-                instead of a sample. Defaults to `False`.
-            return_log_prob: bool. Whether to return the log-probability of
-                the action too, after it was clipped to the bounds. Defaults to
-                `False`.
-
-        Returns:
-            np.ndarray: the action in the environment's format, or `[B, ...]`;
-            with `return_log_prob` a tuple of that and `[]` or `[B]` float32;
-            with `state` a tuple of that and, last, the state after the step.
-
-        Raises:
-            ValueError: If the observation does not have the shape of the
-                space, the policy has no probabilities to return, or an action
-                would not be finite.
-        """
-        self._require_bound()
-        self.check_loaded()
-        with self.devices.placement():
-            return self._acting.act(
-                observation, state, deterministic, return_log_prob
-            )
-
-    def policy_function(
-        self,
-        deterministic: bool = True,
-        *,
-        num_envs: int | None = None,
-        variables: Sequence[keras.Variable] = (),
-    ) -> PolicyFunction:
-        """Returns the policy as a `tf.function`, as actors and files run it.
-
-        Args:
-            deterministic: bool. Whether it returns the most probable action.
-                Defaults to `True`.
-            num_envs: int or None. Observations of each call, B; None for any
-                number. Defaults to `None`.
-            variables: Sequence of `keras.Variable`. Variables to be passed as
-                values with each call, after the other arguments. Defaults to
-                `()`.
-
-        Returns:
-            `tf.function` from raw observations `[B, ...]` (one argument for
-            each array, in the order of `trees.leaves`), and unless
-            `deterministic` noise `[B, *noise_shape]` of `draw_noise`, to a
-            list: the policy's own actions and, where they differ, those for
-            the environment. Recurrent ones also take `begins` and the state,
-            and return the next one.
-        """
-        self._require_bound()
-        return policy_function(self, deterministic, num_envs, variables)
-
-    @property
-    def counting_layers(self) -> list[keras.layers.Layer]:
-        """Trained layers whose statistics count each row of a batch."""
-        kind = keras.layers.BatchNormalization
-        return [each for each in mode_layers(self) if isinstance(each, kind)]
-
-    # Recurrent networks.
-
-    @property
-    def memory(self) -> keras.Model | None:
-        """The recurrent network of the policy, or None."""
-        for network in self.acting_networks:
-            if has_memory(network):
-                return network
-        return None
-
-    def initial_state(self, batch_size: int) -> tuple[np.ndarray, ...]:
-        """Returns the recurrent state at the beginning of an episode.
-
-        Args:
-            batch_size: int. Episodes, B; 1 for a single observation.
-
-        Returns:
-            tuple of `[B, ...]`, for `act`; empty without recurrent networks.
-        """
-        memory = self.memory
-        if memory is None:
-            return ()
-        return tuple(map(np.asarray, memory.initial_state(batch_size)))
-
-    def policy_step(
-        self, observation: Tree[Tensor], begins: Tensor, state: Sequence[Tensor]
-    ) -> tuple[Distribution, Sequence[Tensor]]:
-        """Returns the policy of one step and the state after it, in a graph.
-
-        Recurrent agents return the distribution of actions, and a sequence
-        with the structure of `state`. `begins` `[B]` is 1 where an episode
-        begins.
-        """
-        raise ValueError(
-            "Expected an agent that supports recurrent networks; others have "
-            "`sample_action` and `greedy_action`. "
-            f"Received: {type(self).__name__}"
-        )
-
-    @property
-    def noise_steps(self) -> int:
-        """Step of schedules of noise, which recorded data brings to an end."""
-        return 2**40 if self.offline_updates else self.env_steps
+    act = of_policy(Policy.act)
+    initial_state = of_policy(Policy.initial_state)
+    export = of_policy(exporting.export)
+    check_export = of_policy(export_check.check_export)
 
     @property
     def noise_shape(self) -> tuple[int, ...]:
         """Shape of the noise of one action."""
-        return self.task.head.noise_shape
+        return self.policy.head.noise_shape
 
     @property
     def noise_parts(self) -> list[dict[str, Any]]:
@@ -802,7 +578,7 @@ class Agent(Described, keras.Model, abc.ABC):
         Programs that draw the noise themselves need the kind and the width of
         each part, in the order in which they are concatenated.
         """
-        return self.task.head.noise_parts
+        return self.policy.head.noise_parts
 
     def draw_noise(
         self,
@@ -821,171 +597,7 @@ class Agent(Described, keras.Model, abc.ABC):
         Returns:
             `[*shape, *noise_shape]` float32, and the state, plain data.
         """
-        return self.task.head.draw_noise(generator, shape), state
-
-    @arguments.refusing_unknown
-    def export(
-        self,
-        filepath: str | os.PathLike[str],
-        format: str = "tf_saved_model",
-        *,
-        deterministic: bool = True,
-        quantize: Literal["float16", "int8"] | None = None,
-        representative: Tree[npt.ArrayLike] | None = None,
-        batch_size: int | None = None,
-        verbose: bool | None = None,
-        input_signature: Any = None,
-        opset_version: int | None = None,
-        optimizations: Sequence[Any] | None = None,
-        representative_dataset: Callable[[], Any] | None = None,
-        target_spec: Mapping[str, Any] | None = None,
-        inference_input_type: Any = None,
-        inference_output_type: Any = None,
-    ) -> None:
-        """Exports the policy: raw observations in, actions out.
-
-        Args:
-            filepath: str or path. Where to write.
-            format: str. `"tf_saved_model"`, `"onnx"`, `"litert"` or
-                `"openvino"`, see `keras.Model.export`. The first three hold a
-                manifest; see `keras_rl2.read_manifest`. Defaults to
-                `"tf_saved_model"`.
-            deterministic: bool. Whether the file returns the most probable
-                action. If not, standard noise `[B, *noise_shape]` of
-                `draw_noise` is its second input. Defaults to `True`.
-            quantize: str or None. For `"litert"`: `"float16"` keeps weights in
-                16 bits; `"int8"` keeps weights and computes in 8 bits, which
-                costs some of the return. Defaults to `None`.
-            representative: `[N, ...]` or None. For `"int8"`, some hundreds of
-                observations, by which ranges are chosen, for example of
-                `keras_rl2.record`. Defaults to `None`.
-            batch_size: int or None. Number of observations per call; 1 for
-                microcontrollers and browsers, where LiteRT requires a fixed
-                number. Defaults to `None`: any number.
-            verbose: bool or None. See [`keras.Model.export`](
-                https://keras.io/api/models/model_saving_apis/export/). None
-                for no output. Defaults to `None`.
-            input_signature: See `keras.Model.export`; None for the policy's
-                own inputs. Defaults to `None`.
-            opset_version: int or None. For `"onnx"`: version of its operator
-                set. Defaults to `None`.
-            optimizations: Sequence of `tf.lite.Optimize` or None. For
-                `"litert"`, as are the following arguments; see
-                `tf.lite.TFLiteConverter`. Defaults to `None`.
-            representative_dataset: Callable or None. Defaults to `None`.
-            target_spec: dict or None. Defaults to `None`.
-            inference_input_type: dtype or None. Defaults to `None`.
-            inference_output_type: dtype or None. Defaults to `None`.
-
-        Raises:
-            ImportError: If a package that writes the format is not installed.
-            OSError: If the file cannot be written.
-            TypeError: If `"tf_saved_model"` or `"onnx"` does not take an
-                argument.
-            ValueError: If a weight of the policy is not finite, arguments
-                contradict each other or the format, or the format lacks an
-                operation of the policy; nothing is written then.
-        """
-        self._require_bound()
-        arguments.check_path(filepath=filepath)
-        skipped_updates.refuse_non_finite(self, "export", self.acting_variables)
-        from keras_rl2.export import exporting
-
-        exporting.export(
-            self,
-            filepath,
-            format,
-            deterministic,
-            quantize,
-            representative,
-            batch_size,
-            **arguments.present(
-                verbose=verbose,
-                input_signature=input_signature,
-                opset_version=opset_version,
-                optimizations=optimizations,
-                representative_dataset=representative_dataset,
-                target_spec=target_spec,
-                inference_input_type=inference_input_type,
-                inference_output_type=inference_output_type,
-            ),
-        )
-
-    @arguments.refusing_unknown
-    def check_export(
-        self,
-        filepath: str | os.PathLike[str],
-        env: GivenEnv,
-        *,
-        tolerance: float | None = None,
-        loss: float = 0.1,
-        episodes: int = 10,
-        num_envs: int = 1,
-        seed: int | None = 0,
-        env_kwargs: Mapping[str, Any] | None = None,
-    ) -> "ExportCheck":
-        """Compares an exported policy with this agent.
-
-        Both choose an action for each observation of the agent's episodes;
-        then the file plays the same number of episodes itself, in environments
-        with the same seeds.
-
-        Args:
-            filepath: str or path. A file written by `export`; it is run, so
-                check files that you trust.
-            env: An environment or id string.
-            tolerance: float or None. Maximum difference between numbers of an
-                action, and maximum share of observations with another choice;
-                None for 1e-4, or 1e-2 of a `"float16"` file. An `"int8"` file
-                is then judged by its return. Defaults to `None`.
-            loss: float. Maximum relative drop of the return of an `"int8"`
-                file, as a share of the agent's return. Defaults to `0.1`.
-            episodes: int. Episodes to play. Defaults to `10`.
-            num_envs: int. Environments to make when `env` is an id or a
-                function. Defaults to `1`.
-            seed: int or None. Seeds environments and sampling, the same for
-                every evaluation; None for other episodes each time. Defaults
-                to `0`.
-            env_kwargs: dict or None. Arguments of the environments that are
-                made of an id, as `gymnasium.make` takes them. Defaults to
-                `None`.
-
-        Returns:
-            `keras_rl2.agents.ExportCheck`: the measured differences, and
-            `passed`.
-
-        Raises:
-            ValueError: If the file was made for other spaces, or an argument
-                is out of range.
-        """
-        self._require_bound()
-        self.check_loaded()
-        arguments.check_path(filepath=filepath)
-        from keras_rl2.export.export_check import check_export
-
-        return check_export(
-            self,
-            filepath,
-            env,
-            tolerance=tolerance,
-            loss=loss,
-            episodes=episodes,
-            num_envs=num_envs,
-            seed=seed,
-            env_kwargs=env_kwargs,
-        )
-
-    def litert_policy(self) -> LiteRTPolicy | None:
-        """Returns the greedy policy for processes without TensorFlow.
-
-        Returns:
-            `LiteRTPolicy` with the current weights; None where the policy
-            cannot be converted.
-        """
-        self._require_bound()
-        from keras_rl2.policies.actors import litert_policy
-
-        return litert_policy(self)
+        return self.policy.head.draw_noise(generator, shape), state
 
     # Learning.
 
@@ -1026,7 +638,8 @@ class Agent(Described, keras.Model, abc.ABC):
         Returns:
             dict of scalars for the logs.
         """
-        self._require_bound()
+        # Raises an error unless it is bound.
+        _ = self.policy
         if not self.compiled:
             raise ValueError(
                 "Expected `compile` before an update, which needs an "
@@ -1066,36 +679,6 @@ class Agent(Described, keras.Model, abc.ABC):
             terms: dict. Terms of all objectives.
         """
 
-    # The networks.
-
-    def _build(self) -> None:
-        """Makes everything that depends on the spaces, which are set."""
-        if self.memory is not None and not self.takes_memory:
-            raise ValueError(
-                f"Expected networks without memory for {type(self).__name__}. "
-                f"Received: {self.acting_networks[0].name!r}, which has an "
-                "`initial_state`"
-            )
-        if self.memory is not None or not self.takes_batch_normalization:
-            for layer in self.counting_layers:
-                raise ValueError(
-                    f"Expected networks of {type(self).__name__} without "
-                    "BatchNormalization, which would count what is not learned "
-                    f"from. Received: {layer.name!r}"
-                )
-        with self.devices.scope():
-            self._check_and_build()
-        network_checks.refuse_stateful(self)
-        targets = {
-            id(layer)
-            for target, _ in self.target_pairs
-            for layer in all_layers(target)
-        }
-        # Those of the networks that are trained.
-        layers = [each for each in all_layers(self) if id(each) not in targets]
-        self.normalizing = Normalizing(self.task, layers)
-        self.skipped.watch(layers)
-
     def observe(self, trajectory: Trajectory) -> None:
         """Receives each `Trajectory` once, for statistics of observations."""
         self.normalizing.observe(trajectory)
@@ -1122,73 +705,7 @@ class Agent(Described, keras.Model, abc.ABC):
 
     # Methods of Keras.
 
-    @arguments.refusing(_NOT_COMPILED)
-    def compile(
-        self,
-        optimizer: GivenOptimizer = "auto",
-        critic_optimizer: GivenOptimizer | None = None,
-        *,
-        steps_per_execution: int | Literal["auto"] = "auto",
-        jit_compile: bool | Literal["auto"] = "auto",
-        max_skipped_updates: int | None = DEFAULT_LIMIT,
-        run_eagerly: bool = False,
-        auto_scale_loss: bool = True,
-    ) -> None:
-        """Sets the optimizer; see `keras.Model.compile`.
-
-        Args:
-            optimizer: `keras.optimizers.Optimizer`, its name, or `"auto"` for
-                the algorithm's default. Defaults to `"auto"`.
-            critic_optimizer: Optimizer of a separate critic, its name, or
-                `"auto"` for one like `optimizer`; None for a single optimizer,
-                and for `"auto"` where both always have their own. Defaults to
-                `None`.
-            steps_per_execution: int, or `"auto"` for the updates of a round.
-                Updates per call of TensorFlow; with environments in the graph,
-                also those of several rounds. Defaults to `"auto"`.
-            jit_compile: bool, or `"auto"` to compile whole rounds by XLA where
-                it is faster. Defaults to `"auto"`.
-            max_skipped_updates: int or None. Maximum number of consecutive
-                updates that may be skipped because a gradient or a learning
-                rate was not finite; None for any number. Defaults to `1000`.
-            run_eagerly: bool. See `keras.Model.compile`. Defaults to `False`.
-            auto_scale_loss: bool. See `keras.Model.compile`. Defaults to
-                `True`.
-
-        Raises:
-            ValueError: If agents do not take an argument, or a learning rate
-                is not finite.
-            TypeError: If the class overrides a method of Keras that is not
-                called in the training of an agent.
-        """
-        overriding.refuse_uncalled_methods(self)
-        if critic_optimizer is None and self.has_critic_optimizer:
-            critic_optimizer = "auto"
-        given = CompileArguments(
-            optimizer,
-            critic_optimizer,
-            steps_per_execution,
-            jit_compile,
-            max_skipped_updates,
-            run_eagerly,
-            auto_scale_loss,
-        )
-        with self.devices.scope():
-            optimizer = given.make_optimizer(self)
-            self.devices.adopt(given.optimizers)
-            super().compile(
-                optimizer=optimizer,
-                steps_per_execution=given.first_steps_per_execution,
-                jit_compile=jit_compile,
-                run_eagerly=run_eagerly,
-                auto_scale_loss=auto_scale_loss,
-            )
-        # Not before: a `compile` that failed changes nothing.
-        self.compile_arguments = given
-        self.rounds = None
-        self._optimized = frozenset()
-        self.overridden = overriding.overridden(type(self))
-        self.skipped.limit = max_skipped_updates
+    compile = compiling.compile
 
     def get_compile_config(self) -> dict[str, Any] | None:
         """Returns the arguments of `compile` as plain data."""
@@ -1218,10 +735,6 @@ class Agent(Described, keras.Model, abc.ABC):
             "`optimizer`: it has no separate critic. "
             "Received: `critic_optimizer`"
         )
-
-    def default_optimizer(self) -> keras.optimizers.Optimizer:
-        """Returns the optimizer that `compile("auto")` uses."""
-        return keras.optimizers.Adam(**self.default_adam)
 
     @property
     def metrics(self) -> list[keras.metrics.Metric]:
@@ -1437,121 +950,11 @@ class Agent(Described, keras.Model, abc.ABC):
 
     # Saving and loading.
 
-    def save(
-        self,
-        filepath: str | os.PathLike[str],
-        overwrite: bool = True,
-        zipped: bool | None = None,
-    ) -> None:
-        """Saves the agent as `keras.Model.save` does, whole or not at all.
+    save = agent_config.save
+    save_weights = agent_config.save_weights
+    load_weights = agent_config.load_weights
 
-        An existing file stays until the new one is on the disk. Remote paths,
-        and the question of `overwrite=False`, are left to Keras.
-
-        Args:
-            filepath: str or path. The `.keras` file to write.
-            overwrite: bool. Whether an existing file is replaced without a
-                question; see [`keras.Model.save`](
-                https://keras.io/api/models/model_saving_apis/model_saving_and_loading/).
-                Defaults to `True`.
-            zipped: bool or None. Whether it is an archive rather than a
-                folder; see `keras.Model.save`. Defaults to `None`.
-
-        Raises:
-            ValueError: If a network could not be restored when the file is
-                loaded, an argument of the constructor is not kept, or a weight
-                is not finite; nothing is written then.
-            OSError: If the file cannot be written.
-        """
-        skipped_updates.refuse_non_finite(self, "save")
-        agent_config.check_is_complete(self, Agent)
-        agent_config.check_can_be_loaded(self.given_networks())
-        from keras_rl2.saving import saving
-
-        saving.save(super().save, filepath, overwrite, zipped)
-
-    def save_weights(
-        self,
-        filepath: str | os.PathLike[str],
-        overwrite: bool = True,
-        max_shard_size: float | None = None,
-    ) -> None:
-        """Saves weights by `keras.Model.save_weights`, whole or not at all.
-
-        Args:
-            filepath: str or path. The `.weights.h5` file to write.
-            overwrite: bool. Whether an existing file is replaced without a
-                question. Defaults to `True`.
-            max_shard_size: float or None. Maximum size in gigabytes of each of
-                several files, which Keras writes in turn; see
-                `keras.Model.save_weights`. Defaults to `None`.
-
-        Raises:
-            ValueError: If a weight is not finite; nothing is written then.
-            OSError: If the file cannot be written.
-        """
-        skipped_updates.refuse_non_finite(self, "save")
-        from keras_rl2.saving import saving
-
-        saving.save_weights(
-            super().save_weights, filepath, overwrite, max_shard_size
-        )
-
-    def load_weights(
-        self,
-        filepath: str | os.PathLike[str],
-        skip_mismatch: bool = False,
-        *,
-        objects_to_skip: Sequence[Any] | None = None,
-    ) -> None:
-        """Loads weights as `keras.Model.load_weights` does.
-
-        Args:
-            filepath: str or path. A `.weights.h5` or `.keras` file.
-            skip_mismatch: bool. Whether weights of other shapes are skipped;
-                see `keras.Model.load_weights`. Defaults to `False`.
-            objects_to_skip: Sequence of layers or None. Layers to leave
-                unchanged; see `keras.Model.load_weights`. Defaults to `None`.
-
-        Raises:
-            ValueError: If the weights are those of other networks, or one of
-                the file is not finite; all weights then keep their values.
-        """
-        variables = skipped_updates.saved_variables(self)
-        before = [np.array(each.value.numpy()) for each in variables]
-        counts = self.env_steps, self.offline_updates
-        try:
-            super().load_weights(
-                filepath,
-                skip_mismatch,
-                **arguments.present(objects_to_skip=objects_to_skip),
-            )
-            self.check_loaded()
-        except Exception:
-            for variable, value in zip(variables, before, strict=True):
-                variable.assign(value)
-            self.env_steps, self.offline_updates = counts
-            self._is_loaded = False
-            raise
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor as plain data.
-
-        They are the attributes of the same name. A subclass needs a
-        `get_config` of its own only for arguments that it does not keep so;
-        its `super().get_config()` returns those of the next class.
-        """
-        bound = self.is_bound
-        space_config = space_configs.space_to_config
-        given = {
-            "dtype": self.dtype_policy.name,
-            "observation_space": (
-                space_config(self.observation_space) if bound else None
-            ),
-            "action_space": space_config(self.action_space) if bound else None,
-            **self.given_networks(),
-        }
-        return agent_config.to_config(self, Agent, given)
+    get_config = agent_config.get_config
 
     @classmethod
     def from_config(
@@ -1561,21 +964,6 @@ class Agent(Described, keras.Model, abc.ABC):
     ) -> Self:
         """Makes an agent from `get_config`."""
         return cls(**agent_config.from_config(config, custom_objects))
-
-    def save_own_variables(self, store: MutableMapping[str, Any]) -> None:
-        """Saves the counts of environment steps and the like, too."""
-        super().save_own_variables(store)
-        for name in _COUNTS:
-            store[name] = np.array(getattr(self, name), np.int64)
-
-    def load_own_variables(self, store: MutableMapping[str, Any]) -> None:
-        """Loads the variables of `save_own_variables`."""
-        # The store of Keras has `keys` but cannot be iterated over.
-        values = {key: store[key] for key in list(store.keys())}
-        for name in _COUNTS:
-            setattr(self, name, int(np.array(values.pop(name, 0))))
-        self._is_loaded = True
-        super().load_own_variables(values)
 
     # State of a training.
 
@@ -1588,76 +976,13 @@ class Agent(Described, keras.Model, abc.ABC):
         """
         return [self.skipped.in_a_row]
 
-    @property
-    def state_variables(self) -> list[keras.Variable]:
-        """Variables of the agent, its optimizers and its metrics, each once."""
-        found = [*self.variables, *self.optimizer.variables]
-        # Metrics of an unfinished epoch.
-        found += [v for metric in self.metrics for v in metric.variables]
-        return list({id(each): each for each in found}.values())
-
-    def get_state(self) -> dict[str, Any]:
-        """Returns the whole state on which later updates and actions depend.
-
-        Returns:
-            dict of plain data: the variables of networks and optimizers, the
-            number of steps, and the random state of `act`.
-        """
-        self._require_bound()
-        variables = self.state_variables
-        arrays = [each.value.numpy() for each in variables]
-        return {
-            "class": type(self).__name__,
-            **{name: getattr(self, name) for name in _COUNTS},
-            "skipped_in_a_row": int(self.skipped.in_a_row.numpy()),
-            "clipped_observations": self.normalizing.outliers.count,
-            "paths": [each.path for each in variables],
-            "variables": [
-                np.array(each, _stored_dtype(each.dtype.name))
-                for each in arrays
-            ],
-            "acting": self._acting.get_state(),
-        }
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Restores a state of `get_state`, in an agent made in the same way.
-
-        Args:
-            state: dict, as returned by `get_state`.
-
-        Raises:
-            ValueError: If it is the state of another kind of agent.
-        """
-        self._require_bound()
-        variables = self.state_variables
-        given = [(a.shape, a.dtype.name) for a in state["variables"]]
-        own = [(tuple(v.shape), _stored_dtype(v.dtype)) for v in variables]
-        if state["class"] != type(self).__name__ or given != own:
-            raise ValueError(
-                f"Expected the state of a {type(self).__name__} with "
-                f"{len(own)} variables of the same shapes. Received: that of a "
-                f"{state['class']} with {len(given)}"
-            )
-        for variable, array in zip(variables, state["variables"], strict=True):
-            variable.assign(array)
-        for name in _COUNTS:
-            setattr(self, name, int(state.get(name, 0)))
-        self.skipped.in_a_row.assign(state["skipped_in_a_row"])
-        outliers = self.normalizing.outliers
-        outliers.count = int(state["clipped_observations"])
-        self._acting.set_state(state["acting"])
+    get_state = agent_state.get_state
+    set_state = agent_state.set_state
+    check_loaded = agent_state.check_loaded
+    save_own_variables = agent_state.save_own_variables
+    load_own_variables = agent_state.load_own_variables
 
     # Weights that must not be used.
-
-    def check_loaded(self) -> None:
-        """Raises an error for loaded weights that are not finite.
-
-        Keras reports when the first of them are loaded, not when all are, so
-        the weights of a file are checked when they are used.
-        """
-        if self._is_loaded:
-            self._is_loaded = False
-            skipped_updates.refuse_non_finite(self, "go on with the loaded")
 
     def check_trained(self) -> None:
         """Raises an error if all are frozen, or one was after `compile`."""
@@ -1675,223 +1000,16 @@ class Agent(Described, keras.Model, abc.ABC):
 
     # Single batches.
 
-    @arguments.refusing({"class_weight": _NOT_FITTED["class_weight"]})
-    def train_on_batch(
-        self,
-        x: Mapping[str, Any],
-        y: None = None,
-        sample_weight: npt.ArrayLike | None = None,
-        *,
-        return_dict: bool = False,
-    ) -> Any:
-        """Makes one update; see `keras.Model.train_on_batch`.
-
-        Args:
-            x: dict of `[B, ...]`. A minibatch; see `train_step`.
-            y: None. Actions and returns are entries of the minibatch. Defaults
-                to `None`.
-            sample_weight: `[B]` or None. Weight of each row, multiplied by its
-                `weight` in the minibatch. Defaults to `None`.
-            return_dict: bool. Whether logs are returned as a dict. Defaults to
-                `False`.
-
-        Returns:
-            Logs, as a list or a dict.
-
-        Raises:
-            ValueError: If the agent is not bound or compiled, nothing is
-                trainable, or agents do not support an argument.
-        """
-        self._require_bound()
-        self.check_loaded()
-        self.check_trained()
-        with self.devices.placement():
-            self.make_train_function()
-            logs = cast(Round, self.rounds).update((x, y, sample_weight))
-        numbers = {name: np.array(logs[name]) for name in sorted(logs)}
-        return numbers if return_dict else [*numbers.values()]
-
-    def make_test_function(self, force: bool = False) -> Any:
-        """Raises an error: a batch does not measure a policy."""
-        raise NotImplementedError(
-            "Expected `evaluate(env)`, which plays episodes; or "
-            "`evaluate(offline)`, which estimates from recorded ones. "
-            f"Received: `test_on_batch` of {type(self).__name__}"
-        )
-
-    def make_predict_function(self, force: bool = False) -> Any:
-        """Makes the function of `predict` and `predict_on_batch`.
-
-        They return the outputs of `call`: the parameters of a policy or
-        Q-values; `act` returns actions. Recurrent networks raise an error, as
-        rows are not episodes.
-        """
-        self._require_bound()
-        self.check_loaded()
-        if self.memory is not None:
-            raise NotImplementedError(
-                "Expected `act(observation, state)` of an agent with recurrent "
-                f"networks. Received: `predict` of {type(self).__name__}"
-            )
-        if self.predict_function is None or force:
-            # It sets `predict_function`, and returns nothing.
-            super().make_predict_function(force)
-            self.predict_function = on_device(
-                self.devices.placed, self.predict_function
-            )
-        return self.predict_function
+    train_on_batch = single_batches.train_on_batch
+    make_test_function = single_batches.make_test_function
+    make_predict_function = single_batches.make_predict_function
 
     def __new__(cls, *networks: Any, **given: Any) -> Self:
         """Raises an error for unknown arguments."""
-        cls.refuse_arguments(given)
+        arguments.refuse_unknown(cls.__name__, given, cls.argument_names())
         return super().__new__(cls)
 
     @classmethod
     def argument_names(cls) -> list[str]:
         """Returns the constructor's arguments, including those of bases."""
         return sorted(inherited_arguments.argument_names(cls))
-
-    @classmethod
-    def refuse_arguments(cls, given: Mapping[str, Any]) -> None:
-        """Raises an error for arguments that the algorithm does not take."""
-        arguments.refuse_unknown(cls.__name__, given, cls.argument_names())
-
-
-def _made(
-    kind: type[Agent],
-    build: NetworkBuilder,
-    env: VectorEnvAdapter,
-    device: str | None,
-    *,
-    seed: int | None,
-    **settings: Any,
-) -> Agent:
-    """Makes an agent with default networks, and compiles it, on a device."""
-    with keras.device(device) if device else contextlib.nullcontext():
-        # A subclass takes networks, the base none.
-        agent = cast("Callable[..., Agent]", kind)(
-            *kind.default_networks(build, **settings),
-            observation_space=env.observation_space,
-            action_space=env.action_space,
-            seed=seed,
-            **settings,
-        )
-        agent.compile()
-    return agent
-
-
-def _network_builder(
-    kind: type[Agent],
-    env: VectorEnvAdapter,
-    memory: keras.layers.Layer | None,
-    shared: bool | None,
-    seed: int | None,
-    dtype: str | None,
-    **options: Any,
-) -> NetworkBuilder:
-    """Makes a builder of networks, or raises if the class cannot use them."""
-    for name, value, taken in (
-        ("memory", memory, kind.takes_memory),
-        ("shared", shared, kind.takes_shared),
-    ):
-        if value is not None and not taken:
-            raise ValueError(
-                f"Expected `{name}=None` for {kind.__name__}, which does not "
-                f"support it. Received: {name}={value}"
-            )
-    policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
-    if policy.variable_dtype == "bfloat16":
-        # Its decay of 0.999 is 1 in bfloat16, and so all updates are 0.
-        raise ValueError(
-            "Expected weights that Adam can train, as with "
-            "dtype='mixed_bfloat16'. Received: weights in bfloat16"
-        )
-    for name in ("activation", "normalization", "initialization"):
-        options[name] = options[name] or getattr(kind, f"default_{name}")
-    arguments.check_choice(
-        normalization=(options["normalization"], kind.normalizations)
-    )
-    check_arguments(**arguments.present(**options))
-    for each in leaves(spaces.space_tree(env.observation_space)):
-        either = spaces.is_image(each) and spaces.may_be_either(each.shape)
-        if either and options["data_format"] is None:
-            warnings.warn(
-                "Expected `data_format` where channels may be first or last. "
-                f"Received: images of shape {each.shape}, taken as last",
-                stacklevel=4,
-            )
-    return NetworkBuilder(
-        env.observation_space,
-        kind.make_policy_head(env.action_space),
-        options,
-        kind.default_hidden,
-        memory,
-        seed,
-        dtype,
-        shared,
-    )
-
-
-class MeanOfEach(keras.metrics.Metric):
-    """Means of several named scalars, kept in one variable.
-
-    A `keras.metrics.Mean` per scalar costs two assignments each on every
-    update; here all scalars of an update are one assignment.
-
-    Args:
-        names: Sequence of str. Names of the scalars, in order.
-        totals: Sequence of str. Names of scalars that are added up instead,
-            whatever an update weighs. Defaults to `()`.
-        name: str. Name of the metric. Defaults to `"means"`.
-    """
-
-    def __init__(
-        self,
-        names: Sequence[str],
-        totals: Sequence[str] = (),
-        name: str = "means",
-    ) -> None:
-        super().__init__(name=name)
-        self.names = tuple(names)
-        self.totals = tuple(totals)
-        self.sums = self.add_variable(
-            shape=(len(self.totals) + len(self.names) + 1,),
-            initializer="zeros",
-            # Replicas have the same numbers.
-            aggregation="only_first_replica",
-            name="sums",
-        )
-
-    def update_state(
-        self, values: dict[str, Tensor], sample_weight: TensorLike = 1.0
-    ) -> None:
-        """Adds one value of each scalar; a weight of 0 leaves it out."""
-        weight = ops.cast(sample_weight, self.dtype)
-        row = ops.stack(  # [names + 1], the last a count
-            [ops.cast(values[key], self.dtype) for key in self.names]
-            + [ops.ones((), self.dtype)]
-        )
-        # 0 * NaN is NaN: a skipped update must not reach the sums.
-        row = ops.where(weight > 0, row * weight, ops.zeros_like(row))
-        if self.totals:
-            totals = [ops.cast(values[key], self.dtype) for key in self.totals]
-            row = ops.concatenate([ops.stack(totals), row])
-        self.sums.assign_add(row)
-
-    def result(self) -> dict[str, Tensor]:
-        """Returns the mean of each scalar by its name, NaN of no updates."""
-        # Slicing eagerly costs a call of TensorFlow for each name.
-        eager = tf.executing_eagerly()
-        sums = self.sums.numpy() if eager else ops.convert_to_tensor(self.sums)
-        count = len(self.totals)
-        with np.errstate(invalid="ignore"):
-            means = sums[count:-1] / sums[-1]
-        return {
-            **{key: means[i] for i, key in enumerate(self.names)},
-            **{key: sums[i] for i, key in enumerate(self.totals)},
-        }
-
-
-def _stored_dtype(dtype: str) -> str:
-    """Returns a dtype of NumPy that holds the values of another exactly."""
-    return "float32" if dtype == "bfloat16" else dtype

@@ -1,30 +1,41 @@
-"""The constructor arguments of an agent as plain data."""
+"""The config of an agent, and its files: saved whole or not at all."""
 
 import contextlib
+import functools
+import os
 import types
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import keras
+import numpy as np
 
+from keras_rl2.basics import arguments
 from keras_rl2.basics.inherited_arguments import argument_names
 from keras_rl2.networks.model_layers import layers_within
 from keras_rl2.networks.network_copies import NetworkCopy
 from keras_rl2.networks.network_copies import is_wholly_described
+from keras_rl2.saving import saving
+from keras_rl2.spaces.space_configs import space_to_config
+from keras_rl2.updates import skipped_updates
 
 
-def to_config(
-    agent: keras.Model, base: type, given: Mapping[str, object]
-) -> dict[str, Any]:
-    """Returns the constructor arguments of an agent as plain data.
+def get_config(agent: Any) -> dict[str, Any]:
+    """Returns the arguments of the constructor as plain data.
 
-    `given` are networks and plain data. Others are read from attributes of the
-    same name, or of the name in `argument_attributes`; those without one, or
-    with a value that Keras cannot serialize, are left out, as are copies of
-    networks that the agent itself makes. `base` is the class whose
-    `get_config` calls this function.
+    They are the attributes of the same name, or of the name in
+    `argument_attributes`; those without one, or with a value that Keras cannot
+    serialize, are left out, as are copies of networks that the agent itself
+    makes. A subclass needs a `get_config` of its own only for arguments that it
+    does not keep so; its `super().get_config()` returns those of the next
+    class.
     """
-    names, _ = _names(type(agent), base)
+    names, _ = _names(type(agent))
+    given = {"dtype": agent.dtype_policy.name, **agent.given_networks()}
+    for name in ("observation_space", "action_space"):
+        space = getattr(agent, name)
+        given[name] = None if space is None else space_to_config(space)
     config = {
         name: _described(value)
         for name, value in given.items()
@@ -39,12 +50,112 @@ def to_config(
     return config
 
 
-def check_is_complete(agent: keras.Model, base: type) -> None:
-    """Raises a `ValueError` unless `to_config` has found all arguments.
+def save(
+    agent: Any,
+    filepath: str | os.PathLike[str],
+    overwrite: bool = True,
+    zipped: bool | None = None,
+) -> None:
+    """Saves the agent as `keras.Model.save` does, whole or not at all.
+
+    An existing file stays until the new one is on the disk. Remote paths,
+    and the question of `overwrite=False`, are left to Keras.
+
+    Args:
+        agent: `keras_rl2.Agent`.
+        filepath: str or path. The `.keras` file to write.
+        overwrite: bool. Whether an existing file is replaced without a
+            question; see [`keras.Model.save`](
+            https://keras.io/api/models/model_saving_apis/model_saving_and_loading/).
+            Defaults to `True`.
+        zipped: bool or None. Whether it is an archive rather than a
+            folder; see `keras.Model.save`. Defaults to `None`.
+
+    Raises:
+        ValueError: If a network could not be restored when the file is
+            loaded, an argument of the constructor is not kept, or a weight
+            is not finite; nothing is written then.
+        OSError: If the file cannot be written.
+    """
+    skipped_updates.refuse_non_finite(agent, "save")
+    check_is_complete(agent)
+    check_can_be_loaded(agent.given_networks())
+    write = functools.partial(keras.Model.save, agent)
+    saving.save(write, filepath, overwrite, zipped)
+
+
+def save_weights(
+    agent: Any,
+    filepath: str | os.PathLike[str],
+    overwrite: bool = True,
+    max_shard_size: float | None = None,
+) -> None:
+    """Saves weights by `keras.Model.save_weights`, whole or not at all.
+
+    Args:
+        agent: `keras_rl2.Agent`.
+        filepath: str or path. The `.weights.h5` file to write.
+        overwrite: bool. Whether an existing file is replaced without a
+            question. Defaults to `True`.
+        max_shard_size: float or None. Maximum size in gigabytes of each of
+            several files, which Keras writes in turn; see
+            `keras.Model.save_weights`. Defaults to `None`.
+
+    Raises:
+        ValueError: If a weight is not finite; nothing is written then.
+        OSError: If the file cannot be written.
+    """
+    skipped_updates.refuse_non_finite(agent, "save")
+    write = functools.partial(keras.Model.save_weights, agent)
+    saving.save_weights(write, filepath, overwrite, max_shard_size)
+
+
+def load_weights(
+    agent: Any,
+    filepath: str | os.PathLike[str],
+    skip_mismatch: bool = False,
+    *,
+    objects_to_skip: Sequence[Any] | None = None,
+) -> None:
+    """Loads weights as `keras.Model.load_weights` does.
+
+    Args:
+        agent: `keras_rl2.Agent`.
+        filepath: str or path. A `.weights.h5` or `.keras` file.
+        skip_mismatch: bool. Whether weights of other shapes are skipped;
+            see `keras.Model.load_weights`. Defaults to `False`.
+        objects_to_skip: Sequence of layers or None. Layers to leave
+            unchanged; see `keras.Model.load_weights`. Defaults to `None`.
+
+    Raises:
+        ValueError: If the weights are those of other networks, or one of
+            the file is not finite; all weights then keep their values.
+    """
+    variables = skipped_updates.saved_variables(agent)
+    before = [np.array(each.value.numpy()) for each in variables]
+    counts = agent.env_steps, agent.offline_updates
+    try:
+        keras.Model.load_weights(
+            agent,
+            filepath,
+            skip_mismatch,
+            **arguments.present(objects_to_skip=objects_to_skip),
+        )
+        agent.check_loaded()
+    except Exception:
+        for variable, value in zip(variables, before, strict=True):
+            variable.assign(value)
+        agent.env_steps, agent.offline_updates = counts
+        agent._is_loaded = False
+        raise
+
+
+def check_is_complete(agent: keras.Model) -> None:
+    """Raises a `ValueError` unless `get_config` has found all arguments.
 
     A class with a `get_config` of its own answers for its arguments itself.
     """
-    _, required = _names(type(agent), base)
+    _, required = _names(type(agent))
     missing = sorted(required - agent.get_config().keys())
     if missing:
         raise ValueError(
@@ -55,20 +166,22 @@ def check_is_complete(agent: keras.Model, base: type) -> None:
         )
 
 
-def _names(kind: type, base: type) -> tuple[set[str], set[str]]:
+def _names(kind: type) -> tuple[set[str], set[str]]:
     """Returns the arguments in the config of a base, and those it vouches for.
 
     A `get_config` between the class and the base adds the arguments of its own
     class to those of the next one, and takes away the ones that its class does
     not have; only those of classes below it are the base's.
     """
-    kinds = kind.__mro__[: kind.__mro__.index(base)]
+    order = kind.__mro__
+    base = next(e for e in order if vars(e).get("get_config") is get_config)
+    kinds = order[: order.index(base)]
     own = [at for at, each in enumerate(kinds) if "get_config" in vars(each)]
     required = argument_names(kind)
     found = set(required)
     if own:
         required -= argument_names(kinds[own[0]])
-        found = required | argument_names(kind.__mro__[own[-1] + 1])
+        found = required | argument_names(order[own[-1] + 1])
     return found, required
 
 

@@ -84,7 +84,6 @@ class BehaviorCloning(StochasticPolicy, OffPolicyAgent):
         self.actor = actor
         self.initial_log_std = initial_log_std
         self.action_units = action_units
-        self._bind_requested()
 
     @classmethod
     def default_networks(
@@ -97,9 +96,9 @@ class BehaviorCloning(StochasticPolicy, OffPolicyAgent):
         """Returns the network, keyed by constructor argument."""
         return {"actor": self.actor}
 
-    def _check_and_build(self) -> None:
+    def build_networks(self) -> None:
         """Checks the network against the spaces and makes all variables."""
-        self._build_actor(*self.policy_head.parameter_sizes)
+        self._build_actor(*self.policy.head.parameter_sizes)
 
     # Learning.
 

@@ -239,7 +239,7 @@ class BoxCQL(CQL, SAC):
     def critic_terms(self, values: list[Tensor], batch: Batch) -> Terms:
         """Computes the loss of the critics on a minibatch, with the penalty."""
         terms = super().critic_terms(values, batch)
-        encoded = self.task.encode(batch["observation"])
+        encoded = self.policy.encode(batch["observation"])
         action, log_prob = self.sampled_actions(batch)
         batch_size, samples = ops.shape(log_prob)
         # [B, ...] -> [B * N, ...]
@@ -269,11 +269,11 @@ class BoxCQL(CQL, SAC):
             `[B, 3 N]`: uniform samples, the policy's, and the policy's at the
             next observations. Both are constants.
         """
-        encoded = self.task.encode(batch["observation"])
+        encoded = self.policy.encode(batch["observation"])
         shape = (
             ops.shape(leaves(encoded)[0])[0],
             self.num_samples,
-            *self.policy_head.action_shape,
+            *self.policy.head.action_shape,
         )
         uniform = self.draw_uniform(shape, 2)
         density = -math.log(2.0) * shape[-1]
@@ -295,7 +295,7 @@ class BoxCQL(CQL, SAC):
         batch_size, samples, size = shape
         parameters = ops.repeat(self(observation), samples, axis=0)
         noise = self.draw_normal((batch_size * samples, size), stream)
-        policy = self.policy_head(parameters)
+        policy = self.policy.head(parameters)
         action, log_prob = policy.sample_and_log_prob(noise)
         return (
             ops.reshape(action, shape),

@@ -95,8 +95,8 @@ class CrossQ(SAC):
         next_action, log_prob = self.sample_with_log_prob(following, 0)
         encoded, action = map_leaves(
             lambda one, other: ops.concatenate([one, other], axis=0),
-            (self.task.encode(batch["observation"]), batch["action"]),
-            (self.task.encode(following), next_action),
+            (self.policy.encode(batch["observation"]), batch["action"]),
+            (self.policy.encode(following), next_action),
         )
         # [2 * B] -> [B], [B]
         halves = [

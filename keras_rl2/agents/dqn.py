@@ -174,11 +174,10 @@ class DQN(ValuePolicy, OffPolicyAgent):
         self.epsilon = exploring.epsilon
         self.values = values
         self.exploring = exploring
-        self._bind_requested()
 
-    def _check_and_build(self) -> None:
+    def build_networks(self) -> None:
         """Checks the network against the spaces and makes all variables."""
-        super()._check_and_build()
+        super().build_networks()
         self.target_network = copy_of(
             self.q_network, f"target_{self.q_network.name}"
         )
@@ -196,10 +195,10 @@ class DQN(ValuePolicy, OffPolicyAgent):
 
     def _terms(self, batch: Batch) -> Terms:
         """Runs the network once, and returns `loss_terms`."""
-        if self.memory is not None:
+        if self.policy.memory is not None:
             outputs, batch = self._steps_of_sequences(batch)
         else:
-            encoded = self.task.encode(batch["observation"])
+            encoded = self.policy.encode(batch["observation"])
             outputs = self._outputs(self.q_network, encoded, training=True)
         return self.loss_terms(outputs, batch)
 
@@ -281,7 +280,7 @@ class DQN(ValuePolicy, OffPolicyAgent):
 
     def _next_outputs(self, observation: Tree[Tensor]) -> Batch:
         """Returns `next_outputs` and `selector`; see `loss_terms`."""
-        encoded = self.task.encode(observation)
+        encoded = self.policy.encode(observation)
         next_outputs = self._outputs(self.target_network, encoded)
         choosing = next_outputs
         if self.double:

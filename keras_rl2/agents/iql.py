@@ -111,7 +111,6 @@ class IQL(StochasticPolicy, CriticAgent):
         self.inverse_temperature = inverse_temperature
         self.max_weight = max_weight
         self.initial_log_std = initial_log_std
-        self._bind_requested()
 
     @classmethod
     def default_networks(
@@ -134,7 +133,7 @@ class IQL(StochasticPolicy, CriticAgent):
         self, observation: Tree[Tensor], training: bool = False
     ) -> Tensor:
         """Returns values `[B]` float32 of raw observations `[B, ...]`."""
-        encoded = self.task.encode(observation)
+        encoded = self.policy.encode(observation)
         return one_value_each(
             run_network(self.value_network, encoded, training)
         )
@@ -195,7 +194,7 @@ class IQL(StochasticPolicy, CriticAgent):
         """Returns the advantages of the actions taken over V(s), `[B]`."""
         values = critics.values_of_taken(
             self.target_critics,
-            self.task.encode(batch["observation"]),
+            self.policy.encode(batch["observation"]),
             batch["action"],
             self.is_discrete,
         )

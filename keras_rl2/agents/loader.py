@@ -14,6 +14,7 @@ from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.saving.archives import check_archive
 from keras_rl2.saving.checkpoint_folder import CheckpointFolder
+from keras_rl2.training.agent_state import state_variables
 
 _LONGEST_REASON = 300
 _STATE = ("variables", "paths")
@@ -109,6 +110,6 @@ def _of_checkpoint(path: Path, custom_objects: dict[str, Any]) -> object:
     )
     if isinstance(agent, Agent):
         state = saved.state["agent"]
-        count = len(agent.state_variables)
+        count = len(state_variables(agent))
         agent.set_state(state | {name: state[name][:count] for name in _STATE})
     return agent

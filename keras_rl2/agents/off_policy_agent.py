@@ -104,20 +104,6 @@ class OffPolicyAgent(Agent):
 
     # Target networks.
 
-    def _build(self) -> None:
-        """Makes all that depends on the spaces, and pairs the targets."""
-        super()._build()
-        self._follow()
-
-    def _follow(self) -> None:
-        """Sets how target networks follow, by the present `tau`."""
-        check_sync(self.tau, self.target_every, "target_every")
-        updates = []
-        for target, source in self.target_pairs:
-            how = self.tau, self.target_every
-            updates.append(TargetUpdate(target, source.weights, *how))
-        self.target_networks.follow(updates)
-
     def reset_targets(self) -> None:
         """Restores the agent's own updates of target networks.
 
@@ -125,7 +111,11 @@ class OffPolicyAgent(Agent):
         weights may have been set since.
         """
         super().reset_targets()
-        self._follow()
+        check_sync(self.tau, self.target_every, "target_every")
+        self.target_networks.follow(
+            TargetUpdate(target, source.weights, self.tau, self.target_every)
+            for target, source in self.target_pairs
+        )
         self.target_networks.begin(self.updates)
 
     # Learning.
@@ -307,9 +297,9 @@ class CriticAgent(OffPolicyAgent):
     def _build_actor(self, *sizes: int, squash: bool = False) -> None:
         """Checks the actor, whose output has one of the given widths."""
 
-    def _check_and_build(self) -> None:
+    def build_networks(self) -> None:
         """Checks the networks against the spaces and makes all variables."""
-        head = self.policy_head
+        head = self.policy.head
         self._build_actor(head.parameter_sizes[self.actor_width], squash=True)
         networks = [self.actor]
         if self.value_network is not None:
@@ -327,7 +317,7 @@ class CriticAgent(OffPolicyAgent):
         for index in range(len(made), self.number_of_critics):
             made.append(sibling(made[0], index))
             network_checks.check_width(
-                "critic", made[-1], self.task, units, action=action
+                "critic", made[-1], self.policy, units, action=action
             )
         self.critics = made
         critics.check_apart([*networks, *made])
@@ -342,9 +332,9 @@ class CriticAgent(OffPolicyAgent):
     ) -> None:
         """Checks the inputs and outputs of a network of values."""
         network_checks.check_width(
-            name, network, self.task, units, action=action
+            name, network, self.policy, units, action=action
         )
-        inputs = inputs_for(network, self.task.encode.network_input, action)
+        inputs = inputs_for(network, self.policy.encode.network_input, action)
         network_checks.check_value_ending(network, inputs)
 
     def make_targets(self) -> None:
@@ -372,7 +362,7 @@ class CriticAgent(OffPolicyAgent):
         """Returns each critic's Q-values of given actions, `[B]` float32."""
         return critics.values_of_taken(
             self.critics,
-            self.task.encode(observation),
+            self.policy.encode(observation),
             action,
             self.is_discrete,
             training,
@@ -385,7 +375,7 @@ class CriticAgent(OffPolicyAgent):
         scale = getattr(self.exploration, "scale", None)
         if not callable(scale):
             return {}
-        value = float(ops.convert_to_numpy(scale(self.noise_steps)))
+        value = float(ops.convert_to_numpy(scale(self.policy.noise_steps)))
         return {"exploration_scale": value}
 
     # Learning.

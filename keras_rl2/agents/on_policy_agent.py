@@ -27,6 +27,7 @@ from keras_rl2.losses import statistics
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks import inputs
 from keras_rl2.networks.builder import NetworkBuilder
+from keras_rl2.networks.model_layers import counting_layers
 from keras_rl2.policies.agent_protocols import OwnRollout
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.supported import is_image
@@ -77,7 +78,7 @@ class RolloutLearner(Agent):
 
     def update(self, batch: Batch) -> Terms:
         """Makes an update; layers that count rows see those that count."""
-        if self.counting_layers:
+        if counting_layers(self):
             counted = batch["weight"] > 0
             batch = map_leaves(lambda each: each[counted], batch)
         return super().update(batch)
@@ -197,7 +198,6 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
         self.value_coefficient = value_coefficient
         self.normalize_advantages = normalize_advantages
         self.rollout_samples = RolloutSamples(self)
-        self._bind_requested()
 
     @classmethod
     def own_rollout(cls, observation_space: gymnasium.Space[Any]) -> OwnRollout:
@@ -308,7 +308,7 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
 
     def _terms(self, batch: dict[str, Any]) -> dict[str, Tensor]:
         """Runs the networks on a minibatch, and returns `loss_terms`."""
-        if self.memory is None:
+        if self.policy.memory is None:
             policy, value = self.policy_and_value(
                 batch["observation"], training=True
             )
@@ -376,18 +376,18 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
         """Returns the networks, keyed by constructor argument."""
         return {"actor": self.actor, "critic": self.critic}
 
-    def _check_and_build(self) -> None:
+    def build_networks(self) -> None:
         """Checks the networks against the spaces and makes all variables."""
         units = network_checks.check_actor_critic(
-            self.task, self.actor, self.critic, self.needs_value
+            self.policy, self.actor, self.critic, self.needs_value
         )
         self._add_log_std(units)
-        if self.memory is not None:
+        if self.policy.memory is not None:
             return
         self._check_actor_ending()
         valuing, output = self.critic or self.actor, int(self.critic is None)
         if self.critic is not None or self.needs_value:
-            seen = self.task.encode.network_input
+            seen = self.policy.encode.network_input
             network_checks.check_value_ending(
                 valuing, inputs.inputs_for(valuing, seen), output
             )
@@ -421,7 +421,7 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
         acted_on = functools.partial(
             map_leaves, operator.itemgetter(slice(steps))
         )
-        encoded = self.task.encode(rows)
+        encoded = self.policy.encode(rows)
         if self.critic is None:
             outputs = inputs.run_network(self.actor, encoded, training)
             parameters, value = self._parts(outputs)
@@ -463,7 +463,7 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
             state after the last step.
         """
         outputs, after = inputs.unroll(
-            self.actor, self.task.encode, observation, begins, state, training
+            self.actor, self.policy.encode, observation, begins, state, training
         )
         parameters, value = self._parts(outputs)
         sequences = inputs.sequences_like(begins)
@@ -471,7 +471,7 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
 
     def value(self, observation: Tree[Tensor]) -> Tensor:
         """Returns values `[B]` float32 of raw observations `[B, ...]`."""
-        encoded = self.task.encode(observation)
+        encoded = self.policy.encode(observation)
         if self.critic is None:
             return self._parts(inputs.run_network(self.actor, encoded))[1]
         return inputs.one_value_each(inputs.run_network(self.critic, encoded))

@@ -88,7 +88,6 @@ class PQN(RolloutLearner, ValuePolicy):
         self.exploring = exploring
         self.values = ScalarValues("mse")
         self.rollout_samples = RolloutSamples(self, ("returns", "value"))
-        self._bind_requested()
 
     @classmethod
     def own_rollout(cls, observation_space: gymnasium.Space[Any]) -> OwnRollout:

@@ -138,16 +138,15 @@ class SAC(StochasticPolicy, CriticAgent):
             trainable=learn_temperature,
             name="log_temperature",
         )
-        self._bind_requested()
 
-    def _check_and_build(self) -> None:
+    def build_networks(self) -> None:
         """Checks networks and noise against the spaces; makes variables."""
         if self.exploration is not None and self.is_discrete:
             raise ValueError(
                 "Expected `exploration=None` for Discrete actions, to which "
                 f"no noise can be added. Received: {self.exploration!r}"
             )
-        super()._check_and_build()
+        super().build_networks()
 
     # Acting.
 
@@ -166,7 +165,9 @@ class SAC(StochasticPolicy, CriticAgent):
         size = parts[0]["size"]
         return [
             *parts,
-            noises.describe_noise(self.exploration, size, self.noise_steps),
+            noises.describe_noise(
+                self.exploration, size, self.policy.noise_steps
+            ),
         ]
 
     def draw_noise(
@@ -188,7 +189,7 @@ class SAC(StochasticPolicy, CriticAgent):
                 self.exploration,
                 generator,
                 noise.shape,
-                self.noise_steps,
+                self.policy.noise_steps,
                 adding,
             )
             noise = np.concatenate([noise, added], axis=-1)
@@ -251,7 +252,7 @@ class SAC(StochasticPolicy, CriticAgent):
             stream: int. Index of the draw in this update.
             training: bool. Whether the policy is trained. Defaults to `False`.
         """
-        encoded = self.task.encode(observation)
+        encoded = self.policy.encode(observation)
         if self.is_discrete:
             policy = self.distribution(observation, training)
             values = critics.all_values(networks, encoded)
@@ -276,7 +277,7 @@ class SAC(StochasticPolicy, CriticAgent):
         """
         # The last batch of a user's own dataset may be smaller.
         count = ops.shape(leaves(observation)[0])[:1]
-        noise = self.draw_normal(count + self.policy_head.noise_shape, stream)
+        noise = self.draw_normal(count + self.policy.head.noise_shape, stream)
         return self.distribution(observation, training).sample_and_log_prob(
             noise
         )
@@ -291,9 +292,9 @@ class SAC(StochasticPolicy, CriticAgent):
         if self.target_entropy is not None:
             return self.target_entropy
         if not self.is_discrete:
-            return -float(np.prod(self.policy_head.action_shape))
-        if not self.is_masked:
-            return 0.89 * math.log(self.policy_head.parameter_sizes[0])
+            return -float(np.prod(self.policy.head.action_shape))
+        if not self.policy.is_masked:
+            return 0.89 * math.log(self.policy.head.parameter_sizes[0])
         mask = ops.cast(observation[ACTION_MASK], "float32")
         # The last observation of an episode may allow no action.
         return 0.89 * ops.log(ops.maximum(ops.sum(mask, axis=-1), 1.0))

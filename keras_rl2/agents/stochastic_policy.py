@@ -45,14 +45,14 @@ class StochasticPolicy(Agent):
         """Checks the final activation, before tanh where it squashes a Box."""
         self._gives_probabilities = network_checks.check_policy_ending(
             self.actor,
-            inputs.inputs_for(self.actor, self.task.encode.network_input),
+            inputs.inputs_for(self.actor, self.policy.encode.network_input),
             self.action_space,
             squash=squash,
         )
 
     def _add_log_std(self, units: int) -> None:
         """Makes a log standard deviation, unless the actor outputs one."""
-        head = self.policy_head
+        head = self.policy.head
         if head.log_std_size and units == head.parameter_sizes[0]:
             self.log_std = self.add_weight(
                 shape=(head.log_std_size,),
@@ -63,7 +63,7 @@ class StochasticPolicy(Agent):
     def _build_actor(self, *sizes: int, squash: bool = False) -> None:
         """Checks the actor, whose output has one of the given widths."""
         units = network_checks.check_width(
-            "actor", self.actor, self.task, *sizes
+            "actor", self.actor, self.policy, *sizes
         )
         self._check_actor_ending(squash)
         self._add_log_std(units)
@@ -82,7 +82,7 @@ class StochasticPolicy(Agent):
 
     def call(self, observation: Tree[Tensor], training: bool = False) -> Any:
         """Returns the output of the actor, parameters `[B, P]`."""
-        encoded = self.task.encode(observation)
+        encoded = self.policy.encode(observation)
         return inputs.run_network(self.actor, encoded, training)
 
     def distribution(
@@ -106,8 +106,8 @@ class StochasticPolicy(Agent):
         """
         if self._gives_probabilities:
             parameters = inputs.as_logits(parameters)
-        parameters = self.task.allowed(observation, parameters)
-        return self.policy_head(parameters, self._present_log_std())
+        parameters = self.policy.allowed(observation, parameters)
+        return self.policy.head(parameters, self._present_log_std())
 
     def _present_log_std(self) -> Tensor | None:
         """Returns the log standard deviation `[A]` apart from the network."""

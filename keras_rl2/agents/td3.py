@@ -135,14 +135,13 @@ class TD3(CriticAgent):
         self.target_noise_clip = target_noise_clip
         self._delay_policy(policy_delay)
         self.exploration = noises.exploration_noise(exploration)
-        self._bind_requested()
 
     # Networks.
 
     def _build_actor(self, *sizes: int, squash: bool = False) -> None:
         """Checks the actor, whose output has one of the given widths."""
-        network_checks.check_width("actor", self.actor, self.task, *sizes)
-        seen = self.task.encode.network_input
+        network_checks.check_width("actor", self.actor, self.policy, *sizes)
+        seen = self.policy.encode.network_input
         self._gives_actions = network_checks.check_action_ending(
             self.actor, inputs.inputs_for(self.actor, seen)
         )
@@ -159,7 +158,7 @@ class TD3(CriticAgent):
 
     def call(self, observation: Tree[Tensor], training: bool = False) -> Tensor:
         """Returns the output of the actor `[B, A]`."""
-        encoded = self.task.encode(observation)
+        encoded = self.policy.encode(observation)
         return inputs.run_network(self.actor, encoded, training)
 
     # Acting.
@@ -180,8 +179,12 @@ class TD3(CriticAgent):
     @property
     def noise_parts(self) -> list[dict[str, Any]]:
         """Description of the added noise, with its current scale."""
-        [size] = self.policy_head.noise_shape
-        return [noises.describe_noise(self.exploration, size, self.noise_steps)]
+        [size] = self.policy.head.noise_shape
+        return [
+            noises.describe_noise(
+                self.exploration, size, self.policy.noise_steps
+            )
+        ]
 
     def draw_noise(
         self,
@@ -192,7 +195,7 @@ class TD3(CriticAgent):
         """Draws the noise that `sample_action` adds, with its current scale."""
         shape = (*shape, *self.noise_shape)
         return noises.draw_action_noise(
-            self.exploration, generator, shape, self.noise_steps, state
+            self.exploration, generator, shape, self.policy.noise_steps, state
         )
 
     def values(
@@ -213,14 +216,14 @@ class TD3(CriticAgent):
             list of `[B]` float32.
         """
         return critics.action_values(
-            networks, self.task.encode(observation), action
+            networks, self.policy.encode(observation), action
         )
 
     # Learning.
 
     def next_value(self, batch: Batch) -> Tensor:
         """Returns the smallest value of each next action, `[B]` float32."""
-        following = self.task.encode(batch["next_observation"])
+        following = self.policy.encode(batch["next_observation"])
         values = critics.action_values(
             self.target_critics, following, self.target_action(following)
         )
@@ -245,7 +248,7 @@ class TD3(CriticAgent):
 
     def actor_terms(self, batch: Batch) -> Terms:
         """Computes the loss of the actor on a minibatch."""
-        encoded = self.task.encode(batch["observation"])
+        encoded = self.policy.encode(batch["observation"])
         action = self._action(
             inputs.run_network(self.actor, encoded, training=True)
         )

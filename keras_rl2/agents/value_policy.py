@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import cast
 
 import gymnasium
 import keras
@@ -32,7 +33,6 @@ class ValuePolicy(Agent):
     """
 
     action_kinds = (gymnasium.spaces.Discrete,)
-    policy_head: DiscreteHead
     # Without it, values of rarely visited states grow without bound.
     default_normalization = "layer"
     default_adam: Mapping[str, Any] = {"learning_rate": 5e-4}
@@ -67,28 +67,33 @@ class ValuePolicy(Agent):
         """Returns the network, keyed by constructor argument."""
         return {"q_network": self.q_network}
 
-    def _check_and_build(self) -> None:
+    def build_networks(self) -> None:
         """Checks the network against the spaces."""
-        actions, atoms = self.policy_head.n, self.values.atoms
+        actions, atoms = self._head.n, self.values.atoms
         network_checks.check_width(
             "q_network",
             self.q_network,
-            self.task,
+            self.policy,
             (actions + self.dueling) * atoms,
             why=f": {'the value of the state and ' * self.dueling}"
             f"{actions} actions, {atoms} for each",
         )
-        if self.memory is None:
-            seen = self.task.encode.network_input
+        if self.policy.memory is None:
+            seen = self.policy.encode.network_input
             network_checks.check_value_ending(
                 self.q_network, inputs.inputs_for(self.q_network, seen)
             )
+
+    @property
+    def _head(self) -> DiscreteHead:
+        """The policy head."""
+        return cast(DiscreteHead, self.policy.head)
 
     # Values.
 
     def call(self, observation: Tree[Tensor], training: bool = False) -> Tensor:
         """Returns Q-values `[B, n]` float32."""
-        encoded = self.task.encode(observation)
+        encoded = self.policy.encode(observation)
         return self.q_values(self._outputs(self.q_network, encoded, training))
 
     def q_values(self, outputs: Tensor) -> Tensor:
@@ -99,7 +104,7 @@ class ValuePolicy(Agent):
         self, observation: Tree[Tensor], outputs: Tensor
     ) -> Tensor:
         """Returns Q-values of outputs, much lower for forbidden actions."""
-        return self.task.allowed(observation, self.q_values(outputs))
+        return self.policy.allowed(observation, self.q_values(outputs))
 
     def _outputs(
         self,
@@ -113,7 +118,7 @@ class ValuePolicy(Agent):
     def _of_actions(self, outputs: Tensor) -> Tensor:
         """Splits the outputs of a network by action, `[B, n, N]` float32."""
         outputs = ops.cast(outputs, "float32")
-        rows = self.policy_head.n + bool(self.dueling)
+        rows = self._head.n + bool(self.dueling)
         outputs = ops.reshape(outputs, (-1, rows, self.values.atoms))
         if not self.dueling:
             return outputs
@@ -137,7 +142,7 @@ class ValuePolicy(Agent):
         self, observation: Tree[Tensor], training: bool = False
     ) -> Tensor:
         """Returns Q-values `[B, n]`, much lower for forbidden actions."""
-        return self.task.allowed(
+        return self.policy.allowed(
             observation, self(observation, training=training)
         )
 
@@ -159,7 +164,7 @@ class ValuePolicy(Agent):
             step.
         """
         outputs, after = inputs.unroll(
-            network, self.task.encode, observation, begins, state, training
+            network, self.policy.encode, observation, begins, state, training
         )
         return inputs.sequences_like(begins)(self._of_actions(outputs)), after
 
@@ -176,21 +181,23 @@ class ValuePolicy(Agent):
             state,
         )
         values = self.allowed_values(observation, outputs[:, 0])
-        return self.policy_head(values), after
+        return self.policy.head(values), after
 
     def sample_action(self, observation: Tree[Tensor], noise: Tensor) -> Tensor:
         """Returns the best actions, or random ones selected by the noise."""
-        return self.policy_head(self._choices(observation)).sample(noise)
+        return self.policy.head(self._choices(observation)).sample(noise)
 
     def greedy_action(self, observation: Tree[Tensor]) -> Tensor:
         """Returns the best actions `[B]`."""
-        return self.policy_head(self._choices(observation)).mode()
+        return self.policy.head(self._choices(observation)).mode()
 
     @property
     def noise_parts(self) -> list[dict[str, Any]]:
         """Description of the noise: its kind, and the current ε."""
-        actions, ranked = self.policy_head.n, self.is_masked
-        return [self.exploring.noise_part(actions, self.noise_steps, ranked)]
+        actions, ranked = self._head.n, self.policy.is_masked
+        return [
+            self.exploring.noise_part(actions, self.policy.noise_steps, ranked)
+        ]
 
     def draw_noise(
         self,
@@ -199,12 +206,12 @@ class ValuePolicy(Agent):
         state: object = None,
     ) -> tuple[np.ndarray, Any]:
         """Draws the selection of random actions; see `EpsilonGreedy.draw`."""
-        actions, ranked = self.policy_head.n, self.is_masked
+        actions, ranked = self._head.n, self.policy.is_masked
         noise = self.exploring.draw(
-            generator, shape, actions, self.noise_steps, ranked
+            generator, shape, actions, self.policy.noise_steps, ranked
         )
         return noise, state
 
     def exploration_logs(self) -> dict[str, float]:
         """Returns the current probability of a random action."""
-        return {"epsilon": self.exploring.present(self.noise_steps)}
+        return {"epsilon": self.exploring.present(self.policy.noise_steps)}

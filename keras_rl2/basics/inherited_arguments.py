@@ -13,9 +13,9 @@ import re
 import textwrap
 import types
 import typing
+from collections.abc import Callable
 from collections.abc import Iterable
 from inspect import Parameter
-from typing import TYPE_CHECKING
 from typing import Any
 
 _ENTRY = re.compile(r"(?m)^ {4}(\*{0,2}\w+): ")
@@ -178,9 +178,14 @@ class Described:
 class _Making(classmethod):  # type: ignore[type-arg]
     """A classmethod whose `**settings` are arguments of the constructor.
 
-    Its signature and docstring have those that the class of the call takes,
-    but for networks and the other `made_arguments` of the class.
+    Its signature and docstring have those of a class of options, then those
+    that the class of the call takes, but for networks and the other
+    `made_arguments` of the class.
     """
+
+    def __init__(self, method: Any, options: type) -> None:
+        super().__init__(method)
+        self._options = options
 
     def __get__(self, instance: object, owner: Any = None) -> Any:
         """Returns the method of a class, with its signature."""
@@ -194,20 +199,21 @@ class _Making(classmethod):  # type: ignore[type-arg]
         written = inspect.signature(method)
         own = [p for p in written.parameters.values() if not _is_rest(p)]
         but = {*kind.made_arguments, *(p.name for p in own)}
-        own += [
-            p
-            for p in constructor(kind).parameters.values()
-            if p.kind is p.KEYWORD_ONLY and p.name not in but
-        ]
+        for signature in (inspect.signature(self._options), constructor(kind)):
+            own += [
+                p
+                for p in signature.parameters.values()
+                if p.kind is p.KEYWORD_ONLY and p.name not in but
+            ]
         vars(made)["__signature__"] = written.replace(
             parameters=own, return_annotation=kind
         )
-        texts = [method.__doc__ or "", kind.__doc__ or ""]
+        described = (method, self._options, kind)
+        texts = [each.__doc__ or "" for each in described]
         made.__doc__ = completed(texts[0], own, texts)
         return types.MethodType(made, kind)
 
 
-if TYPE_CHECKING:
-    making = classmethod
-else:
-    making = _Making
+def making(options: type) -> Callable[[Any], Any]:
+    """Lets a classmethod take a class of options as keyword arguments, too."""
+    return lambda method: _Making(method.__func__, options)

@@ -45,10 +45,10 @@ class Collector:
     >>> import keras_rl2 as rl
     >>> agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
     >>> env = rl.envs.as_vector_env("CartPole-v1", num_envs=2)
-    >>> collector = Collector(env, 16, agent.policy_head)
+    >>> collector = Collector(env, 16, agent.policy.head)
     >>> collector.reset(seed=0)
-    >>> actor = rl.data.ActorSnapshot(agent, num_envs=2)
-    >>> noise, _ = agent.draw_noise(np.random.default_rng(0), (16, 2))
+    >>> actor = rl.data.ActorSnapshot(agent.policy, num_envs=2)
+    >>> noise, _ = agent.policy.draw_noise(np.random.default_rng(0), (16, 2))
     >>> trajectory = collector.collect(actor, noise)
     >>> trajectory.reward.shape
     (16, 2)

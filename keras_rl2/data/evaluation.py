@@ -18,7 +18,7 @@ from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.policies.actors import ActorSnapshot
-from keras_rl2.policies.agent_protocols import Policy
+from keras_rl2.policies.agent_protocols import EvaluatedAgent
 from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
@@ -89,17 +89,17 @@ class EvaluationDataset:
         # Drawn now, so that evaluating within `fit` does not change the
         # training.
         self._generator = seeds.generator(seed)
-        self._agent: Policy | None = None
+        self._agent: EvaluatedAgent | None = None
         self._actor: ActorSnapshot | None = None
 
     def play(
-        self, agent: Policy, actor: PolicyActor | None = None
+        self, agent: EvaluatedAgent, actor: PolicyActor | None = None
     ) -> dict[str, float]:
         """Plays the episodes with the agent's current weights.
 
         Args:
             agent: `keras_rl2.Agent`, or an object with the same methods
-                (`Policy`).
+                (`EvaluatedAgent`).
             actor: `PolicyActor` for as many environments. Acts instead of the
                 agent, such as an exported file; None for the agent. Defaults to
                 `None`.
@@ -127,18 +127,18 @@ class EvaluationDataset:
         seed = None if begun else int(self._generator.integers(2**31))
         return seed, self._generator
 
-    def _snapshot(self, agent: Policy) -> ActorSnapshot:
+    def _snapshot(self, agent: EvaluatedAgent) -> ActorSnapshot:
         """Returns the agent's current policy, converted once."""
         if self._actor is None or agent is not self._agent:
             self._agent = agent
             self._actor = ActorSnapshot(
-                agent, self.env.num_envs, self.deterministic
+                agent.policy, self.env.num_envs, self.deterministic
             )
         self._actor.sync()
         return self._actor
 
     def _run(
-        self, agent: Policy, actor: PolicyActor
+        self, agent: EvaluatedAgent, actor: PolicyActor
     ) -> tuple[list[float], list[int]]:
         """Runs steps until every environment has played its share."""
         env = self.env
@@ -150,7 +150,7 @@ class EvaluationDataset:
         returns: list[float] = []
         lengths: list[int] = []
         observation = env.reset(seed=seed)
-        head = agent.policy_head.format
+        head = agent.policy.head.format
         masked = is_masked(env.observation_space)
         actor.begin(np.ones(env.num_envs, np.bool_))
         step = 0
@@ -163,7 +163,7 @@ class EvaluationDataset:
                 _warn_of_long_episodes(env.name)
             noise = None
             if not self.deterministic:
-                noise, _ = agent.draw_noise(generator, (env.num_envs,))
+                noise, _ = agent.policy.draw_noise(generator, (env.num_envs,))
             resetting = env.pending_reset
             counted = ~resetting
             _, action = actor(

@@ -272,7 +272,7 @@ class ReplayDataset(CollectingDataset):
     def _sequence_sizes(self, agent: ReplayAgent) -> dict[str, int] | None:
         """Returns the sizes of sequences, or None without recurrence."""
         length, burn_in = self.sequence_length, self.burn_in
-        if not agent.initial_state(1):
+        if not agent.policy.initial_state(1):
             if length is not None or burn_in is not None:
                 raise ValueError(
                     "Expected `sequence_length=None` and `burn_in=None` for an "
@@ -318,11 +318,11 @@ class ReplayDataset(CollectingDataset):
                 )
             kind = PrioritizedReplayBuffer
             settings = {"alpha": self.alpha, "beta": self.beta}
-        head = agent.policy_head
+        head = agent.policy.head
         return kind(
             self.capacity,
             self.env.num_envs,
-            agent.observation_spec,
+            agent.policy.observation_spec,
             tuple(head.action_shape),
             head.action_dtype,
             n_step=self.n_step,
@@ -391,7 +391,7 @@ class ReplayDataset(CollectingDataset):
             steps -= self.steps_per_round
         # A variable on several devices cannot be read as one number.
         updates = int(np.asarray(agent.updates))
-        trained = updates > 0 or agent.initial_state(1)
+        trained = updates > 0 or agent.policy.initial_state(1)
         for _ in range(-(-steps // self.steps_per_round)):
             if trained:
                 buffer.extend(super().collect())
@@ -402,7 +402,7 @@ class ReplayDataset(CollectingDataset):
         """Collects the steps of a round with uniformly random actions."""
         agent = self._bound_agent()
         agent.begin_round()
-        head, generator = agent.policy_head, self.source.noise
+        head, generator = agent.policy.head, self.source.noise
         shape = (self.horizon, self.env.num_envs)
         actor: Actor = random_actor
         noise: StepNoise

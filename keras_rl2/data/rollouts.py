@@ -246,7 +246,7 @@ class RolloutDataset(CollectingDataset):
         try:
             self.settle(agent)
             length = None
-            if agent.initial_state(1):
+            if agent.policy.initial_state(1):
                 length = self._settle_sequences()
             elif self.sequence_length is not None:
                 raise ValueError(

@@ -3,21 +3,21 @@
 import dataclasses
 import os
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
-import keras
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from keras_rl2.basics.arguments import check_in_range
-from keras_rl2.basics.arguments import present
+from keras_rl2.basics import arguments
 from keras_rl2.collecting.policy_actor import Actions
 from keras_rl2.data.evaluation import EvaluationDataset
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.export.policy_file import PolicyFile
 from keras_rl2.policies.actors import ActorSnapshot
+from keras_rl2.policies.policy import Policy
 from keras_rl2.spaces.supported import check_same
 from keras_rl2.spaces.supported import space_tree
 from keras_rl2.spaces.trees import Tree
@@ -80,27 +80,79 @@ class ExportCheck:
         return bool(worst <= self.tolerance)
 
 
+@arguments.refusing_unknown
 def check_export(
-    agent: keras.Model,
+    policy: Policy,
     filepath: str | os.PathLike[str],
     env: GivenEnv,
     *,
-    tolerance: float | None,
-    loss: float,
-    **kwargs: Any,
+    tolerance: float | None = None,
+    loss: float = 0.1,
+    episodes: int = 10,
+    num_envs: int = 1,
+    seed: int | None = 0,
+    env_kwargs: Mapping[str, Any] | None = None,
 ) -> ExportCheck:
-    """Plays an exported policy against its agent; see `Agent.check_export`."""
-    given = present(tolerance=tolerance, loss=loss)
-    check_in_range(**{k: (each, 0, sys.maxsize) for k, each in given.items()})
+    """Compares an exported policy with this agent.
+
+    Both choose an action for each observation of the agent's episodes;
+    then the file plays the same number of episodes itself, in environments
+    with the same seeds.
+
+    Args:
+        policy: `Policy`. The policy of the agent.
+        filepath: str or path. A file written by `export`; it is run, so
+            check files that you trust.
+        env: An environment or id string.
+        tolerance: float or None. Maximum difference between numbers of an
+            action, and maximum share of observations with another choice;
+            None for 1e-4, or 1e-2 of a `"float16"` file. An `"int8"` file
+            is then judged by its return. Defaults to `None`.
+        loss: float. Maximum relative drop of the return of an `"int8"`
+            file, as a share of the agent's return. Defaults to `0.1`.
+        episodes: int. Episodes to play. Defaults to `10`.
+        num_envs: int. Environments to make when `env` is an id or a
+            function. Defaults to `1`.
+        seed: int or None. Seeds environments and sampling, the same for
+            every evaluation; None for other episodes each time. Defaults
+            to `0`.
+        env_kwargs: dict or None. Arguments of the environments that are
+            made of an id, as `gymnasium.make` takes them. Defaults to
+            `None`.
+
+    Returns:
+        `keras_rl2.agents.ExportCheck`: the measured differences, and
+        `passed`.
+
+    Raises:
+        ValueError: If the file was made for other spaces, or an argument
+            is out of range.
+    """
+    agent = policy.agent
+    agent.check_loaded()
+    arguments.check_path(filepath=filepath)
+    given = arguments.present(tolerance=tolerance, loss=loss)
+    arguments.check_in_range(
+        **{k: (each, 0, sys.maxsize) for k, each in given.items()}
+    )
     file = PolicyFile(filepath, trusted=True)
     check_same(
         str(filepath),
-        observation=(file.observation_space, agent.observation_space),
-        action=(file.action_space, agent.action_space),
+        observation=(file.observation_space, policy.observation_space),
+        action=(file.action_space, policy.action_space),
     )
-    dataset = EvaluationDataset(env, deterministic=file.deterministic, **kwargs)
+    dataset = EvaluationDataset(
+        env,
+        deterministic=file.deterministic,
+        episodes=episodes,
+        num_envs=num_envs,
+        seed=seed,
+        env_kwargs=env_kwargs,
+    )
     player: Any = _FileActor(file, dataset.env.num_envs)
-    watched = _Compared(agent, player, dataset.env.num_envs, file.deterministic)
+    watched = _Compared(
+        policy, player, dataset.env.num_envs, file.deterministic
+    )
     ours = dataset.play(agent, watched)
     theirs = dataset.play(agent, player)
     if tolerance is None:
@@ -146,14 +198,14 @@ class _Compared(ActorSnapshot):
 
     def __init__(
         self,
-        agent: keras.Model,
+        policy: Policy,
         file: _FileActor,
         num_envs: int,
         deterministic: bool,
     ) -> None:
-        super().__init__(agent, num_envs, deterministic)
+        super().__init__(policy, num_envs, deterministic)
         self._file = file
-        self._spaces = leaves(space_tree(agent.action_space))
+        self._spaces = leaves(space_tree(policy.action_space))
         self.observations = 0
         self.disagreed = 0
         self.difference = 0.0

@@ -4,9 +4,13 @@ import contextlib
 import importlib.util
 import os
 import warnings
+from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from typing import Literal
 
 import keras
 import numpy as np
@@ -18,6 +22,7 @@ from keras_rl2.basics import arguments
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.litert import for_environment
 from keras_rl2.export import policy_file as formats
+from keras_rl2.policies.policy import Policy
 from keras_rl2.policies.policy_function import input_specs
 from keras_rl2.saving.atomic_files import replacing
 from keras_rl2.saving.saving import require_replaceable
@@ -28,6 +33,7 @@ from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import is_leaf
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import named_leaves
+from keras_rl2.updates.skipped_updates import refuse_non_finite
 from keras_rl2.version import __version__
 
 # The files of a SavedModel.
@@ -54,14 +60,14 @@ _MOST = 2048
 class ExportedPolicy(keras.Model):
     """Maps raw observations, and noise if any, to the environment's actions."""
 
-    def __init__(self, agent: keras.Model, deterministic: bool) -> None:
-        super().__init__(name=f"{agent.name}_policy")
+    def __init__(self, policy: Policy, deterministic: bool) -> None:
+        super().__init__(name=f"{policy.agent.name}_policy")
         # Its networks are tracked by name, the agent's optimizer is not.
-        for index, network in enumerate(agent.acting_networks):
+        for index, network in enumerate(policy.agent.acting_networks):
             setattr(self, f"network_{index}", network)
-        self._states = len(agent.initial_state(1))
-        self._action = action_spec(agent.action_space)
-        self._decide = agent.policy_function(deterministic)
+        self._states = len(policy.initial_state(1))
+        self._action = action_spec(policy.action_space)
+        self._decide = policy.function(deterministic)
         self.built = True
 
     def call(self, *inputs: Tensor) -> Any:
@@ -96,8 +102,95 @@ class ExportedPolicy(keras.Model):
         return {**named, **states}
 
 
+@arguments.refusing_unknown
 def export(
-    agent: keras.Model,
+    policy: Policy,
+    filepath: str | os.PathLike[str],
+    format: str = "tf_saved_model",
+    *,
+    deterministic: bool = True,
+    quantize: Literal["float16", "int8"] | None = None,
+    representative: Tree[npt.ArrayLike] | None = None,
+    batch_size: int | None = None,
+    verbose: bool | None = None,
+    input_signature: Any = None,
+    opset_version: int | None = None,
+    optimizations: Sequence[Any] | None = None,
+    representative_dataset: Callable[[], Any] | None = None,
+    target_spec: Mapping[str, Any] | None = None,
+    inference_input_type: Any = None,
+    inference_output_type: Any = None,
+) -> None:
+    """Exports the policy: raw observations in, actions out.
+
+    Args:
+        policy: `Policy`. The policy of the agent.
+        filepath: str or path. Where to write.
+        format: str. `"tf_saved_model"`, `"onnx"`, `"litert"` or
+            `"openvino"`, see `keras.Model.export`. The first three hold a
+            manifest; see `keras_rl2.read_manifest`. Defaults to
+            `"tf_saved_model"`.
+        deterministic: bool. Whether the file returns the most probable
+            action. If not, standard noise `[B, *noise_shape]` of
+            `draw_noise` is its second input. Defaults to `True`.
+        quantize: str or None. For `"litert"`: `"float16"` keeps weights in
+            16 bits; `"int8"` keeps weights and computes in 8 bits, which
+            costs some of the return. Defaults to `None`.
+        representative: `[N, ...]` or None. For `"int8"`, some hundreds of
+            observations, by which ranges are chosen, for example of
+            `keras_rl2.record`. Defaults to `None`.
+        batch_size: int or None. Number of observations per call; 1 for
+            microcontrollers and browsers, where LiteRT requires a fixed
+            number. Defaults to `None`: any number.
+        verbose: bool or None. See [`keras.Model.export`](
+            https://keras.io/api/models/model_saving_apis/export/). None
+            for no output. Defaults to `None`.
+        input_signature: See `keras.Model.export`; None for the policy's
+            own inputs. Defaults to `None`.
+        opset_version: int or None. For `"onnx"`: version of its operator
+            set. Defaults to `None`.
+        optimizations: Sequence of `tf.lite.Optimize` or None. For
+            `"litert"`, as are the following arguments; see
+            `tf.lite.TFLiteConverter`. Defaults to `None`.
+        representative_dataset: Callable or None. Defaults to `None`.
+        target_spec: dict or None. Defaults to `None`.
+        inference_input_type: dtype or None. Defaults to `None`.
+        inference_output_type: dtype or None. Defaults to `None`.
+
+    Raises:
+        ImportError: If a package that writes the format is not installed.
+        OSError: If the file cannot be written.
+        TypeError: If `"tf_saved_model"` or `"onnx"` does not take an
+            argument.
+        ValueError: If a weight of the policy is not finite, arguments
+            contradict each other or the format, or the format lacks an
+            operation of the policy; nothing is written then.
+    """
+    arguments.check_path(filepath=filepath)
+    refuse_non_finite(policy.agent, "export", policy.acting_variables)
+    _write(
+        policy,
+        filepath,
+        format,
+        deterministic,
+        quantize,
+        representative,
+        batch_size,
+        **arguments.present(
+            verbose=verbose,
+            input_signature=input_signature,
+            opset_version=opset_version,
+            optimizations=optimizations,
+            representative_dataset=representative_dataset,
+            target_spec=target_spec,
+            inference_input_type=inference_input_type,
+            inference_output_type=inference_output_type,
+        ),
+    )
+
+
+def _write(
+    policy: Policy,
     filepath: str | os.PathLike[str],
     format: str,
     deterministic: bool,
@@ -106,7 +199,7 @@ def export(
     batch_size: int | None = None,
     **kwargs: Any,
 ) -> None:
-    """Writes the policy of an agent; see `Agent.export`.
+    """Writes a policy; see `export`.
 
     An existing file is replaced once the new one is complete.
     """
@@ -118,27 +211,27 @@ def export(
         )
     arguments.check_choice(verbose=(kwargs.get("verbose"), (None, False, True)))
     arguments.check_positive(**arguments.present(batch_size=batch_size))
-    inputs = _inputs(agent, deterministic, batch_size)
+    inputs = _inputs(policy, deterministic, batch_size)
     # Users who choose the operations know the runtimes that have them.
     is_run = "target_spec" not in kwargs
     kwargs = {
         "verbose": False,
         "input_signature": [*map(_input_spec, inputs)],
-        **_quantization(agent, deterministic, quantize, representative),
+        **_quantization(policy, deterministic, quantize, representative),
         **kwargs,
     }
-    policy = ExportedPolicy(agent, deterministic)
+    exported = ExportedPolicy(policy, deterministic)
     with replacing(filepath) as unfinished:
-        with _explained(agent, filepath, format), warnings.catch_warnings():
+        with _explained(policy, filepath, format), warnings.catch_warnings():
             # TensorFlow calibrates by an interpreter that is deprecated.
             warnings.filterwarnings("ignore", ".*tf.lite.Interpreter.*")
             # Keras uses an alias of NumPy before it calls tf2onnx.
             warnings.filterwarnings("ignore", ".*np.object", FutureWarning)
-            policy.export(str(unfinished), format=format, **kwargs)
+            exported.export(str(unfinished), format=format, **kwargs)
             if format in formats.ENDINGS:
-                outputs = _outputs(agent, deterministic, batch_size)
+                outputs = _outputs(policy, deterministic, batch_size)
                 manifest = {
-                    **_description(agent, deterministic, quantize, inputs),
+                    **_description(policy, deterministic, quantize, inputs),
                     **_in_file(unfinished, format, inputs, outputs),
                 }
                 if is_run:
@@ -178,7 +271,7 @@ def _check_arguments(
 
 @contextlib.contextmanager
 def _explained(
-    agent: keras.Model, filepath: str | os.PathLike[str], format: str
+    policy: Policy, filepath: str | os.PathLike[str], format: str
 ) -> Iterator[None]:
     """Turns an error of a converter or the disk into one line."""
     try:
@@ -193,8 +286,8 @@ def _explained(
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise ValueError(
             f"Expected a policy that {format} supports, and arguments of its "
-            f"converter; nothing was written. Received: {type(agent).__name__}"
-            f", with the error: {lines[0]}"
+            f"converter; nothing was written. Received: that of "
+            f"{type(policy.agent).__name__}, with the error: {lines[0]}"
         ) from error
 
 
@@ -202,49 +295,49 @@ def _explained(
 
 
 def _description(
-    agent: keras.Model,
+    policy: Policy,
     deterministic: bool,
     quantize: str | None,
     inputs: list[dict[str, Any]],
 ) -> dict[str, Any]:
     """Returns all of a manifest that does not depend on names in the file."""
     states = [each for each in inputs if each["role"] == "state"]
-    begin = [state[0].tolist() for state in agent.initial_state(1)]
+    begin = [state[0].tolist() for state in policy.initial_state(1)]
     return {
         "kind": formats.KIND,
         "version": formats.NEWEST,
-        "algorithm": type(agent).__name__,
+        "algorithm": type(policy.agent).__name__,
         "keras_rl2": __version__,
         "keras": keras.__version__,
         "tensorflow": tf.__version__,
         "deterministic": deterministic,
         "quantization": quantize,
-        "observation_space": space_to_config(agent.observation_space),
-        "action_space": space_to_config(agent.action_space),
+        "observation_space": space_to_config(policy.observation_space),
+        "action_space": space_to_config(policy.action_space),
         "states": [
             {"shape": each["shape"], "dtype": each["dtype"], "initial": initial}
             for each, initial in zip(states, begin, strict=True)
         ],
-        "noise": [] if deterministic else agent.noise_parts,
+        "noise": [] if deterministic else policy.noise_parts,
     }
 
 
 def _inputs(
-    agent: keras.Model, deterministic: bool, batch_size: int | None
+    policy: Policy, deterministic: bool, batch_size: int | None
 ) -> list[dict[str, Any]]:
     """Returns the inputs of a policy: observations, noise, and its state."""
-    specs = input_specs(agent.observation_spec)
-    paths = [path for path, _ in named_leaves(agent.observation_spec)]
+    specs = input_specs(policy.observation_spec)
+    paths = [path for path, _ in named_leaves(policy.observation_spec)]
     inputs = [
         _entry(str(spec.name), spec, batch_size, "observation", path=path)
         for spec, path in zip(specs, paths, strict=True)
     ]
     if not deterministic:
-        noise = tf.TensorSpec((None, *agent.noise_shape), tf.float32)
+        noise = tf.TensorSpec((None, *policy.noise_shape), tf.float32)
         inputs.append(_entry("noise", noise, batch_size, "noise"))
     return inputs + [
         _entry(f"state_{k}", each, batch_size, "state", index=k)
-        for k, each in enumerate(agent.initial_state(1))
+        for k, each in enumerate(policy.initial_state(1))
     ]
 
 
@@ -257,13 +350,13 @@ def _input_spec(entry: dict[str, Any]) -> keras.InputSpec:
 
 
 def _outputs(
-    agent: keras.Model, deterministic: bool, batch_size: int | None
+    policy: Policy, deterministic: bool, batch_size: int | None
 ) -> list[dict[str, Any]]:
     """Returns the outputs of a policy: actions, and the state after them."""
-    function = agent.policy_function(deterministic).get_concrete_function()
+    function = policy.function(deterministic).get_concrete_function()
     tensors = [*function.structured_outputs]
-    count = len(tensors) - len(agent.initial_state(1))
-    spec = action_spec(agent.action_space)
+    count = len(tensors) - len(policy.initial_state(1))
+    spec = action_spec(policy.action_space)
     actions = leaves(for_environment(spec, tensors[:count]))
     paths = [path for path, _ in named_leaves(spec)]
     names = [path.replace(".", "_") or "action" for path in paths]
@@ -363,7 +456,7 @@ def _run_once(path: Path, format: str, inputs: list[dict[str, Any]]) -> None:
 
 
 def _quantization(
-    agent: keras.Model,
+    policy: Policy,
     deterministic: bool,
     quantize: str | None,
     representative: Tree[npt.ArrayLike] | None,
@@ -376,19 +469,19 @@ def _quantization(
         options["target_spec"] = {"supported_types": [tf.float16]}
         return options
     assert representative is not None
-    _check_fits_8_bits(agent, deterministic)
-    batch, single = as_batch(agent.observation_spec, representative)
+    _check_fits_8_bits(policy, deterministic)
+    batch, single = as_batch(policy.observation_spec, representative)
     if single:
         raise ValueError(
             "Expected some hundreds of representative observations [N, ...]. "
             "Received: one observation"
         )
-    specs = input_specs(agent.observation_spec)
+    specs = input_specs(policy.observation_spec)
     arrays = {str(s.name): a for s, a in zip(specs, leaves(batch), strict=True)}
     count = len(leaves(batch)[0])
     if not deterministic:
         generator = np.random.default_rng(0)
-        arrays["noise"] = agent.draw_noise(generator, (count,))[0]
+        arrays["noise"] = policy.draw_noise(generator, (count,))[0]
     options["representative_dataset"] = lambda: (
         {name: array[i : i + 1] for name, array in arrays.items()}
         for i in range(0, count, -(-count // _MOST))
@@ -396,22 +489,24 @@ def _quantization(
     return options
 
 
-def _check_fits_8_bits(agent: keras.Model, deterministic: bool) -> None:
+def _check_fits_8_bits(policy: Policy, deterministic: bool) -> None:
     """Raises an error for a policy that 8 bits cannot represent.
 
     The values of invalid actions, and the values that noise assigns to random
     actions, are far from all other numbers, so that the 256 steps between them
     would leave none for the others.
     """
-    forced = any(part["kind"] == "epsilon_greedy" for part in agent.noise_parts)
+    forced = any(
+        part["kind"] == "epsilon_greedy" for part in policy.noise_parts
+    )
     for found, kind in (
-        (agent.is_masked, "a policy with action masks"),
+        (policy.is_masked, "a policy with action masks"),
         (forced and not deterministic, "epsilon-greedy exploration"),
-        (agent.initial_state(1), "a recurrent policy"),
+        (policy.initial_state(1), "a recurrent policy"),
     ):
         if found:
             raise ValueError(
                 'Expected a policy that fits into the 256 steps of `"int8"`; '
                 'export with `quantize="float16"`. '
-                f"Received: {kind}, of {type(agent).__name__}"
+                f"Received: {kind}, of {type(policy.agent).__name__}"
             )

@@ -18,7 +18,7 @@ from keras_rl2.graph.graph_rollout import roll_out
 from keras_rl2.graph.graph_vector_env import GraphVectorEnv
 from keras_rl2.policies.actors import ActorWithoutMemory
 from keras_rl2.policies.actors import weights_of
-from keras_rl2.policies.agent_protocols import Policy
+from keras_rl2.policies.agent_protocols import ActingPolicy
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 
@@ -30,7 +30,7 @@ class GraphActor(ActorWithoutMemory):
     changes the weights within a rollout.
     """
 
-    def __init__(self, agent: Policy) -> None:
+    def __init__(self, agent: ActingPolicy) -> None:
         self.agent = agent
 
     def sync(self) -> None:
@@ -50,10 +50,10 @@ class GraphCollector(Collector):
     >>> env = rl.envs.GraphVectorEnv("CartPole-v1", num_envs=2)
     >>> agent = rl.PPO.for_env(env, hidden=(8,), seed=0)
     >>> env = rl.envs.as_vector_env(env)
-    >>> collector = GraphCollector(env, 16, agent.policy_head)
+    >>> collector = GraphCollector(env, 16, agent.policy.head)
     >>> collector.reset(seed=0)
-    >>> actor = GraphActor(agent)
-    >>> noise, _ = agent.draw_noise(np.random.default_rng(0), (16, 2))
+    >>> actor = GraphActor(agent.policy)
+    >>> noise, _ = agent.policy.draw_noise(np.random.default_rng(0), (16, 2))
     >>> collector.collect(actor, noise).reward.shape
     (16, 2)
     """
@@ -100,7 +100,7 @@ class GraphCollector(Collector):
                 check_mask(self.head, observation, nowhere, env.name, t)
 
 
-def _rollout_function(agent: Policy, env: GraphVectorEnv) -> Any:
+def _rollout_function(agent: ActingPolicy, env: GraphVectorEnv) -> Any:
     """Returns a compiled function from noise `[T, B, ...]` to a rollout."""
 
     def run(noise: Tensor) -> GraphRollout:

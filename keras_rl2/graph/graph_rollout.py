@@ -15,7 +15,7 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.graph.graph_vector_env import Episodes
 from keras_rl2.graph.graph_vector_env import GraphVectorEnv
 from keras_rl2.graph.graph_vector_env import Transition
-from keras_rl2.policies.agent_protocols import Policy
+from keras_rl2.policies.agent_protocols import ActingPolicy
 from keras_rl2.policies.policy_function import actions
 from keras_rl2.spaces.supported import action_spec
 from keras_rl2.spaces.trees import leaves
@@ -69,7 +69,7 @@ class GraphRollout(NamedTuple):
 
 
 def roll_out(
-    agent: Policy,
+    agent: ActingPolicy,
     env: GraphVectorEnv,
     episodes: Episodes,
     totals: Totals,
@@ -78,7 +78,7 @@ def roll_out(
     """Takes T steps in each environment, from its current state.
 
     Args:
-        agent: `Policy`. Chooses the actions.
+        agent: `ActingPolicy`. Chooses the actions.
         env: `GraphVectorEnv`. B environments.
         episodes: `Episodes`. Where they are.
         totals: `Totals` of the episodes in progress.
@@ -293,7 +293,7 @@ class RoundsInGraph(abc.ABC):
             noise: `[T, B, ...]` float32. Noise of the actions.
         """
         episodes, after, rollout = roll_out(
-            self._agent,
+            self._agent.policy,
             self._env,
             self._env.read(),
             Totals(*tf.unstack(tf.cast(totals, "float32"))),
@@ -314,7 +314,7 @@ class RoundsInGraph(abc.ABC):
         if (bad < 0).all():
             return
         names, sizes = ["reward"], [1]
-        for path, spec in named_leaves(self._agent.observation_spec):
+        for path, spec in named_leaves(self._agent.policy.observation_spec):
             if np.issubdtype(spec.dtype, np.floating):
                 names.append(f"observation {path}" if path else "observation")
                 sizes.append(math.prod(spec.shape))

@@ -31,7 +31,7 @@ class GraphRounds(RoundsInGraph):
     def __init__(self, agent: Any, dataset: Any) -> None:
         super().__init__(agent, dataset)
         # ε itself is passed to each round: a schedule may run TensorFlow.
-        self._noise_parts = agent.noise_parts
+        self._noise_parts = agent.policy.noise_parts
         self._passes = dataset.passes
         self._minibatches = dataset.minibatches
         self._batch_size = dataset.batch_size
@@ -63,7 +63,7 @@ class GraphRounds(RoundsInGraph):
             (self._horizon, env.num_envs),
         )
         drawn = tf.reshape(
-            drawn, (self._horizon, env.num_envs, *agent.noise_shape)
+            drawn, (self._horizon, env.num_envs, *agent.policy.noise_shape)
         )
         _, rollout, report = self._roll_out(carried["totals"], drawn)
         usable = tf.reduce_all(report["bad"] < 0)
@@ -111,8 +111,8 @@ class GraphRounds(RoundsInGraph):
         return (
             hasattr(agent, "rollout_samples")
             and not agent.whole_episodes
-            and not agent.initial_state(1)
-            and noise.can_draw(agent.noise_parts)
+            and not agent.policy.initial_state(1)
+            and noise.can_draw(agent.policy.noise_parts)
             and not overrides(
                 agent, "prepare", "observe", "draw_noise", "begin_round"
             )
@@ -137,7 +137,7 @@ class GraphRounds(RoundsInGraph):
         dataset = self._dataset
         self._leave_environments()
         numbers = self._of_each_round(
-            rounds, lambda: noise.noise_inputs(self._agent.noise_parts)
+            rounds, lambda: noise.noise_inputs(self._agent.policy.noise_parts)
         )
         scaler = self._scaler
         return {

@@ -37,13 +37,13 @@ class GraphSource(Source):
     def _collector_kind(self) -> type[Collector]:
         """Returns the class of collectors for the agent."""
         kind = super()._collector_kind()
-        is_plain = kind is Collector and not self.agent.initial_state(1)
+        is_plain = kind is Collector and not self.agent.policy.initial_state(1)
         return GraphCollector if is_plain else kind
 
     def _make_actor(self) -> Any:
         """Makes the actor of the agent."""
         if isinstance(self.collector, GraphCollector):
-            return GraphActor(self.agent)
+            return GraphActor(self.agent.policy)
         return super()._make_actor()
 
     def graph_rounds(self, dataset: Any) -> RoundsInGraph | None:

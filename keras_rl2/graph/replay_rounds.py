@@ -39,7 +39,7 @@ class ReplayRounds(RoundsInGraph):
 
     def __init__(self, agent: Any, dataset: Any) -> None:
         super().__init__(agent, dataset)
-        parts = agent.noise_parts
+        parts = agent.policy.noise_parts
         in_python = overrides(agent, "draw_noise") or any(
             each["kind"] != "epsilon_greedy" for each in parts
         )
@@ -62,7 +62,7 @@ class ReplayRounds(RoundsInGraph):
         return (
             dataset.n_step == 1
             and not dataset.prioritized
-            and not agent.initial_state(1)
+            and not agent.policy.initial_state(1)
             and not is_masked(agent.observation_space)
             and not agent.normalizing.changing
             and not overrides(agent, "observe", "begin_round")
@@ -123,7 +123,7 @@ class ReplayRounds(RoundsInGraph):
         return {
             "observation": rollout.observation,
             "action": ops.cast(
-                rollout.action, self._agent.policy_head.action_dtype
+                rollout.action, self._agent.policy.head.action_dtype
             ),
             "reward": rollout.reward,
             "discount": self._agent.gamma * goes_on,
@@ -165,14 +165,14 @@ class ReplayRounds(RoundsInGraph):
         agent, generator = self._agent, source.noise
         if self._drawn_parts is not None:
             numbers = self._of_each_round(
-                rounds, lambda: noise.noise_inputs(agent.noise_parts)
+                rounds, lambda: noise.noise_inputs(agent.policy.noise_parts)
             )
             seeds = generator.integers(2**32, size=(rounds, 2), dtype="uint32")
             return {"seed": seeds, "noise": np.array(numbers)}
         shape = (self._horizon, self._env.num_envs)
 
         def draw() -> np.ndarray:
-            drawn, source.noise_state = agent.draw_noise(
+            drawn, source.noise_state = agent.policy.draw_noise(
                 generator, shape, source.noise_state
             )
             return np.asarray(drawn)
@@ -208,8 +208,8 @@ class ReplayRounds(RoundsInGraph):
         def none(spec: Any) -> np.ndarray:
             return np.zeros((*leading, *spec.shape), spec.dtype)
 
-        seen = map_leaves(none, self._agent.observation_spec)
-        head = self._agent.policy_head
+        seen = map_leaves(none, self._agent.policy.observation_spec)
+        head = self._agent.policy.head
         number = np.zeros(leading, np.float32)
         return {
             "observation": seen,
@@ -248,8 +248,8 @@ class ReplayRounds(RoundsInGraph):
         self, reports: dict[str, np.ndarray], rounds: int
     ) -> Trajectory:
         """Returns the steps of the first rounds as one trajectory."""
-        spec = self._agent.observation_spec
-        head = self._agent.policy_head
+        spec = self._agent.policy.observation_spec
+        head = self._agent.policy.head
         form = (spec, spec, None, None, None, None, spec)
         arrays = [
             reports[f"taken_{n}"][:rounds] for n in range(len(leaves(form)))

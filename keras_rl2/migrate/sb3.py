@@ -10,12 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
+import keras
 import numpy as np
 
 from keras_rl2 import agents
 from keras_rl2.agents import Agent
 from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import check_seed
+from keras_rl2.basics.arguments import refuse_unknown
 from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.migrate.sb3_file import SB3File
@@ -96,7 +98,7 @@ def from_sb3(
     with _blamed_on(path):
         file = SB3File(path)
     kind: type[Agent] = getattr(agents, file.algorithm)
-    kind.refuse_arguments(settings)
+    refuse_unknown(kind.__name__, settings, kind.argument_names())
     with _blamed_on(path):
         options = _policy_options(file)
         networks = _networks(file, options, spaces["observation_space"])
@@ -174,7 +176,7 @@ def _agent(
 
 def _compile(agent: Agent, file: SB3File) -> None:
     """Sets the learning rate, and how far the training has come."""
-    optimizer = agent.default_optimizer()
+    optimizer = keras.optimizers.Adam(**agent.default_adam)
     optimizer.learning_rate = file.number("learning_rate") or (
         optimizer.learning_rate
     )

@@ -163,29 +163,6 @@ def with_seeds(config: object, seed_of: Callable[[Any], Any]) -> Any:
     return config
 
 
-def check_arguments(
-    activation: str | Callable[..., Any] | None,
-    normalize_observations: bool,
-    normalization: str,
-    initialization: str,
-    data_format: str | None = None,
-    **sizes: Sequence[int],
-) -> None:
-    """Raises for arguments that no network can be built from."""
-    arguments.check_sizes(**sizes)
-    arguments.check_flag(normalize_observations=normalize_observations)
-    arguments.check_choice(
-        normalization=(normalization, NORMALIZATIONS),
-        initialization=(initialization, INITIALIZATIONS),
-        data_format=(data_format, (None, "channels_first", "channels_last")),
-    )
-    arguments.check_known(
-        keras.activations.get,
-        "the name of an activation of Keras",
-        activation=activation,
-    )
-
-
 def vector_of(
     x: Tensor,
     normalize_observations: bool,

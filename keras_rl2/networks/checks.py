@@ -15,6 +15,7 @@ from keras_rl2.networks.inputs import has_memory
 from keras_rl2.networks.inputs import run_memory
 from keras_rl2.networks.inputs import run_network
 from keras_rl2.networks.model_layers import all_layers
+from keras_rl2.networks.model_layers import counting_layers
 from keras_rl2.networks.task import Task
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
@@ -112,6 +113,23 @@ def check_action_kind(
             f"Expected an action space that {agent_class.__name__} can act "
             f"in, {either(names)}; PPO acts in any. Received: {space}"
         )
+
+
+def check_supported(agent: keras.Model) -> None:
+    """Raises for memory, or layers that count rows, that agents do not take."""
+    name, memory = type(agent).__name__, agent.policy.memory
+    if memory is not None and not agent.takes_memory:
+        raise ValueError(
+            f"Expected networks without memory for {name}. Received: "
+            f"{memory.name!r}, which has an `initial_state`"
+        )
+    if memory is not None or not agent.takes_batch_normalization:
+        for layer in counting_layers(agent):
+            raise ValueError(
+                f"Expected networks of {name} without BatchNormalization, "
+                "which would count what is not learned from. "
+                f"Received: {layer.name!r}"
+            )
 
 
 def refuse_stateful(agent: keras.Model) -> None:

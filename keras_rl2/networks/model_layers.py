@@ -54,6 +54,12 @@ def mode_layers(model: keras.Model) -> list[keras.layers.Layer]:
     return found + drawing_layers(model)
 
 
+def counting_layers(model: keras.Model) -> list[keras.layers.Layer]:
+    """Returns trained layers whose statistics count each row of a batch."""
+    kind = keras.layers.BatchNormalization
+    return [each for each in mode_layers(model) if isinstance(each, kind)]
+
+
 def _draws(layer: keras.layers.Layer) -> bool:
     """Returns whether a layer itself draws random numbers."""
     seeds = keras.random.SeedGenerator

@@ -282,7 +282,7 @@ class TransitionBlock:
         self._row = episodes.row
         self._observation = _observations(episodes, agent)
         self._action = np.asarray(
-            agent.policy_head.from_environment(episodes.action)
+            agent.policy.head.from_environment(episodes.action)
         )
         ended = np.zeros((len(self), 1), np.bool_)
         ended[episodes.last] = True
@@ -368,7 +368,7 @@ class TransitionBlock:
 
 def _observations(episodes: Episodes, agent: CollectingAgent) -> Any:
     """Returns observations with the dtypes of an agent; checks the form."""
-    spec = agent.observation_spec
+    spec = agent.policy.observation_spec
     found = named_leaves(episodes.observation)
     given = {path: array.shape[1:] for path, array in found}
     wanted = {path: one.shape for path, one in named_leaves(spec)}

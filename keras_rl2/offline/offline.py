@@ -173,7 +173,7 @@ class OfflineDataset(RoundDataset):
                 self._block = TransitionBlock(self.recorded, agent, self.n_step)
             return
         self._bind_spaces(agent)
-        if agent.initial_state(1):
+        if agent.policy.initial_state(1):
             raise ValueError(
                 "Expected an agent that is not recurrent: sequences are not "
                 f"drawn from an {type(self).__name__}. Received: a recurrent "
@@ -181,7 +181,7 @@ class OfflineDataset(RoundDataset):
             )
         self._block = TransitionBlock(self.recorded, agent, self.n_step)
         # Minibatches of a round that fit into memory.
-        numbers = bytes_of(leaves(agent.observation_spec))
+        numbers = bytes_of(leaves(agent.policy.observation_spec))
         most = MOST_BYTES // (self.batch_size * (2 * numbers + 16))
         self._settle_round(min(max(most, 1), _MOST_UPDATES))
         self.agent = agent
@@ -190,7 +190,7 @@ class OfflineDataset(RoundDataset):
             agent.observe(trajectory)
         agent.begin_round()
 
-    def _bind_spaces(self, agent: CollectingAgent) -> None:
+    def _bind_spaces(self, agent: Any) -> None:
         """Settles the spaces between data and agent."""
         observation = arguments.given_or(
             self.observation_space, agent.observation_space
@@ -307,9 +307,9 @@ class OfflineDataset(RoundDataset):
     def _element_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of the minibatches of a round."""
         assert self.agent is not None
-        head = self.agent.policy_head
+        head = self.agent.policy.head
         one = transition_spec(
-            self.agent.observation_spec,
+            self.agent.policy.observation_spec,
             ArraySpec(head.action_shape, head.action_dtype),
         )
         leading = (self.updates_per_round, self.batch_size)

@@ -15,6 +15,7 @@ from keras_rl2.basics import seeds
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.network_copies import copy_of
+from keras_rl2.networks.network_options import NetworkOptions
 from keras_rl2.offline.episodes import TransitionBlock
 from keras_rl2.offline.offline import OfflineDataset
 from keras_rl2.spaces.trees import Tree
@@ -28,13 +29,9 @@ _BATCH_SIZE = 256
 # Rows of one call of a network.
 _ROWS = 16384
 # Of the Q network.
-_OPTIONS = {
-    "hidden": None,
-    "activation": "relu",
-    "normalize_observations": False,
-    "normalization": "none",
-    "initialization": "fan_in",
-}
+_OPTIONS = NetworkOptions(
+    activation="relu", normalization="none", initialization="fan_in"
+)
 
 
 class OfflineEvaluation:
@@ -194,7 +191,7 @@ class FittedQ:
     def __init__(
         self, agent: keras.Model, deterministic: bool, seed: int | None
     ) -> None:
-        space, head = agent.action_space, agent.policy_head
+        space, head = agent.action_space, agent.policy.head
         if not isinstance(space, Box | Discrete):
             raise ValueError(
                 "Expected an agent of Box or Discrete actions for fitted Q "
@@ -204,7 +201,7 @@ class FittedQ:
         self._agent = agent
         self._deterministic = deterministic
         build = NetworkBuilder(
-            agent.observation_space, head, _OPTIONS, (64, 64), None, seed
+            agent.observation_space, head, _OPTIONS, (64, 64), seed
         )
         if isinstance(space, Discrete):
             self._network = build.network("fitted_q", int(space.n), seed)
@@ -237,7 +234,7 @@ class FittedQ:
         """Returns noise for a stochastic policy, else nothing."""
         if self._deterministic:
             return ()
-        return (self._agent.draw_noise(self._generator, (count,))[0],)
+        return (self._agent.policy.draw_noise(self._generator, (count,))[0],)
 
     def _value(
         self, network: keras.Model, observation: Tree[Tensor], *noise: Tensor
@@ -250,7 +247,7 @@ class FittedQ:
         self, network: keras.Model, observation: Tree[Tensor], action: Tensor
     ) -> Tensor:
         """Returns the values `[B]` of actions."""
-        encoded = self._agent.task.encode(observation)
+        encoded = self._agent.policy.encode(observation)
         discrete = isinstance(self._agent.action_space, Discrete)
         return critics.values_of_taken([network], encoded, action, discrete)[0]
 

@@ -28,7 +28,7 @@ from keras_rl2.offline.offline import OfflineDataset
 from keras_rl2.offline.sources import check_new
 from keras_rl2.offline.sources import write_minari
 from keras_rl2.policies.actors import ActorSnapshot
-from keras_rl2.policies.agent_protocols import Policy
+from keras_rl2.policies.agent_protocols import EvaluatedAgent
 from keras_rl2.spaces.supported import action_spec
 from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import Tree
@@ -40,7 +40,7 @@ _BLOCK = 1024
 
 @arguments.refusing_unknown
 def record(
-    policy: Policy | Callable[[Any], Any] | str | None,
+    policy: EvaluatedAgent | Callable[[Any], Any] | str | None,
     env: GivenEnv,
     steps: int,
     path: str | os.PathLike[str] | None = None,
@@ -197,9 +197,9 @@ def _actor_of(
     """Returns functions that choose actions, and that begin episodes."""
     if policy is None or policy == "random":
         return random_policy(env, generator), None
-    if hasattr(policy, "sample_action"):
+    if hasattr(policy, "bind"):
         policy.bind(env.observation_space, env.action_space)
-        actor = ActorSnapshot(policy, env.num_envs, deterministic)
+        actor = ActorSnapshot(policy.policy, env.num_envs, deterministic)
         noise = _noise(policy, generator, env.num_envs)
         if deterministic:
             noise = itertools.repeat(None)
@@ -245,7 +245,9 @@ def _noise(agent: Any, generator: Any, num_envs: int) -> Iterator[Any]:
     """Yields the noise of each step, drawn for many steps at once."""
     state = None
     while True:
-        noise, state = agent.draw_noise(generator, (_BLOCK, num_envs), state)
+        noise, state = agent.policy.draw_noise(
+            generator, (_BLOCK, num_envs), state
+        )
         yield from noise
 
 

@@ -89,7 +89,7 @@ def _read_replay(replay: ReplayDataset) -> Episodes:
             "Received: no buffer"
         )
     arrays = replay.buffer.record()
-    taken = replay.agent.policy_head.to_environment(arrays["actions"])
+    taken = replay.agent.policy.head.to_environment(arrays["actions"])
     arrays["actions"] = map_leaves(np.asarray, taken)
     return episodes_of_arrays(
         arrays,

@@ -19,7 +19,7 @@ from keras_rl2.collecting.litert import LiteRTRunner
 from keras_rl2.collecting.policy_actor import LiteRTPolicy
 from keras_rl2.collecting.policy_actor import PolicyActor
 from keras_rl2.collecting.policy_actor import SentPolicy
-from keras_rl2.policies.agent_protocols import Policy
+from keras_rl2.policies.agent_protocols import ActingPolicy
 from keras_rl2.policies.policy_function import actions_and_log_prob
 from keras_rl2.policies.policy_function import input_specs
 from keras_rl2.policies.policy_function import policy_function
@@ -56,7 +56,7 @@ class ActorSnapshot(PolicyActor):
     to the agent in between.
 
     Args:
-        agent: `keras_rl2.Agent`, or another `Policy`, bound to its spaces.
+        policy: `agent.policy`, or another `ActingPolicy`.
         num_envs: int. Batch of every call, B.
         deterministic: bool. Whether it takes the mode of the policy instead
             of a sample. Defaults to `False`.
@@ -68,25 +68,25 @@ class ActorSnapshot(PolicyActor):
 
     >>> import keras_rl2 as rl
     >>> agent = rl.PPO.for_env("CartPole-v1", seed=0)
-    >>> actor = ActorSnapshot(agent, num_envs=3, deterministic=True)
+    >>> actor = ActorSnapshot(agent.policy, num_envs=3, deterministic=True)
     >>> action, for_environment = actor(np.zeros((3, 4), "float32"))
     >>> action.shape
     (3,)
     """
 
     def __init__(
-        self, agent: Policy, num_envs: int, deterministic: bool = False
+        self, policy: ActingPolicy, num_envs: int, deterministic: bool = False
     ) -> None:
         self.deterministic = deterministic
-        self.variables = list(agent.acting_variables)
+        self.variables = list(policy.acting_variables)
         # Raises an error before anything is converted.
         weights_of(self.variables)
-        runner = _make_runner(agent, num_envs, deterministic, self.variables)
+        runner = _make_runner(policy, num_envs, deterministic, self.variables)
         self.backend = runner.backend
         super().__init__(
             runner,
-            action_spec(agent.action_space),
-            agent.initial_state(num_envs),
+            action_spec(policy.action_space),
+            policy.initial_state(num_envs),
             num_envs,
         )
         self.sync()
@@ -146,7 +146,7 @@ class SentActor(ActorWithoutMemory):
     state of a recurrent policy is kept by the workers.
 
     Args:
-        agent: `Policy`, bound to its spaces.
+        policy: `ActingPolicy`.
         num_envs: int. Environments of each worker, B.
         with_log_prob: bool. Whether log-probabilities are returned. Defaults to
             `False`.
@@ -157,28 +157,33 @@ class SentActor(ActorWithoutMemory):
     """
 
     def __init__(
-        self, agent: Policy, num_envs: int, with_log_prob: bool = False
+        self, policy: ActingPolicy, num_envs: int, with_log_prob: bool = False
     ) -> None:
-        self.variables = list(agent.acting_variables)
+        self.variables = list(policy.acting_variables)
         self.sync()
         # The interpreter's results for a single row differ in the last bit.
-        batch = num_envs if _sees_pictures(agent) else max(num_envs, 2)
+        batch = num_envs if _sees_pictures(policy) else max(num_envs, 2)
         runner = _make_runner(
-            agent, batch, False, self.variables, with_log_prob, tensorflow=False
+            policy,
+            batch,
+            False,
+            self.variables,
+            with_log_prob,
+            tensorflow=False,
         )
         if not isinstance(runner, LiteRTRunner):
             raise ValueError(
                 "Expected a policy that converts to LiteRT: workers act "
                 "without TensorFlow. Received: the policy of "
-                f"{type(agent).__name__}, which does not; the log has the "
+                f"{type(policy).__name__}, which does not; the log has the "
                 "reason"
             )
         self.policy = SentPolicy(
             converted=runner.converted,
             weights=len(self.variables),
             inputs=runner.observations,
-            action=action_spec(agent.action_space),
-            initial_state=agent.initial_state(num_envs),
+            action=action_spec(policy.action_space),
+            initial_state=policy.initial_state(num_envs),
             num_envs=num_envs,
             batch=batch,
             with_log_prob=with_log_prob,
@@ -189,23 +194,28 @@ class SentActor(ActorWithoutMemory):
         self.weights = _copies(self.variables)
 
 
-def litert_policy(agent: Policy) -> LiteRTPolicy | None:
+def litert_policy(policy: ActingPolicy) -> LiteRTPolicy | None:
     """Returns the greedy policy for processes without TensorFlow.
 
-    It has the present weights. It is None where the policy does not convert.
+    Args:
+        policy: `ActingPolicy`.
+
+    Returns:
+        `LiteRTPolicy` with the current weights; None where the policy cannot
+        be converted.
     """
-    variables = list(agent.acting_variables)
-    runner = _make_runner(agent, 1, True, variables, tensorflow=False)
+    variables = list(policy.acting_variables)
+    runner = _make_runner(policy, 1, True, variables, tensorflow=False)
     if not isinstance(runner, LiteRTRunner):
         return None
     return LiteRTPolicy(
         runner.converted,
         _copies(variables),
         runner.threads,
-        agent.observation_spec,
+        policy.observation_spec,
         runner.observations,
-        action_spec(agent.action_space),
-        agent.initial_state(1),
+        action_spec(policy.action_space),
+        policy.initial_state(1),
     )
 
 
@@ -237,7 +247,7 @@ class _TensorFlowRunner:
 
 
 def _make_runner(
-    agent: Policy,
+    policy: ActingPolicy,
     num_envs: int,
     deterministic: bool,
     variables: list[keras.Variable],
@@ -249,7 +259,7 @@ def _make_runner(
     With `tensorflow`, policies that are faster there are not converted.
     """
     function = policy_function(
-        agent,
+        policy,
         deterministic,
         num_envs,
         variables,
@@ -261,9 +271,9 @@ def _make_runner(
             "convolutions than LiteRT."
         )
         return _TensorFlowRunner(function)
-    names = [str(spec.name) for spec in input_specs(agent.observation_spec)]
-    threads = os.cpu_count() if _sees_pictures(agent) else 1
-    given = len(variables), threads, names, len(agent.initial_state(1))
+    names = [str(spec.name) for spec in input_specs(policy.observation_spec)]
+    threads = os.cpu_count() if _sees_pictures(policy) else 1
+    given = len(variables), threads, names, len(policy.initial_state(1))
     key = fingerprint(function)
     if key in _kept:
         return LiteRTRunner(_kept[key], *given)
@@ -273,7 +283,7 @@ def _make_runner(
         runner = LiteRTRunner(converted, *given)
         for each in (runner, fallback):
             each.set_weights(weights_of(variables))
-        _check_alike(runner, fallback, agent, num_envs, deterministic)
+        _check_alike(runner, fallback, policy, num_envs, deterministic)
     except Exception as error:
         # TensorFlow itself can still run a policy that does not convert.
         reason = str(error).strip().splitlines() or [type(error).__name__]
@@ -293,7 +303,7 @@ def _make_runner(
 def _check_alike(
     runner: LiteRTRunner,
     fallback: _TensorFlowRunner,
-    agent: Policy,
+    policy: ActingPolicy,
     num_envs: int,
     deterministic: bool,
 ) -> None:
@@ -305,14 +315,14 @@ def _check_alike(
     """
     generator = np.random.default_rng(0)
     drawn = functools.partial(_example, generator, num_envs)
-    seen = space_tree(agent.observation_space), agent.observation_spec
+    seen = space_tree(policy.observation_space), policy.observation_spec
     for index in range(max(2, _COMPARED_ACTIONS // num_envs)):
         observation, noise = map_leaves(drawn, *seen), None
         if not deterministic:
-            noise, _ = agent.draw_noise(generator, (num_envs,))
+            noise, _ = policy.draw_noise(generator, (num_envs,))
             noise = noise * np.float32(index % 2)
         memory = []
-        for each in agent.initial_state(num_envs):
+        for each in policy.initial_state(num_envs):
             numbers = generator.standard_normal(each.shape)
             memory.append(numbers.astype(each.dtype))
         begins = generator.random(num_envs) < 0.5
@@ -339,9 +349,9 @@ def _convolved(function: Any) -> int:
     return total
 
 
-def _sees_pictures(agent: Policy) -> bool:
+def _sees_pictures(policy: ActingPolicy) -> bool:
     """Returns whether acting is worth a thread per core, as for pictures."""
-    return any(len(spec.shape) > 1 for spec in leaves(agent.observation_spec))
+    return any(len(spec.shape) > 1 for spec in leaves(policy.observation_spec))
 
 
 def _example(

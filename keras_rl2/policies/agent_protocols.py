@@ -69,7 +69,7 @@ class OwnRollout(NamedTuple):
         return min(times * self.batch_size, steps)
 
 
-class Policy(Protocol):
+class ActingPolicy(Protocol):
     """Chooses actions: the interface for stepping environments."""
 
     @property
@@ -85,7 +85,7 @@ class Policy(Protocol):
         """Shapes and dtypes of one observation as it is stored."""
 
     @property
-    def policy_head(self) -> PolicyHead:
+    def head(self) -> PolicyHead:
         """The conversion between the policy's outputs and the action space."""
 
     @property
@@ -114,17 +114,6 @@ class Policy(Protocol):
         `begins` `[B]` is 1 where an episode begins; see `initial_state`.
         """
 
-    def bind(
-        self,
-        observation_space: gymnasium.Space[Any],
-        action_space: gymnasium.Space[Any],
-    ) -> None:
-        """Binds the agent to the spaces of one environment.
-
-        The other members may depend on it. It is called again, with the same
-        spaces, whenever an environment is used.
-        """
-
     def draw_noise(
         self,
         generator: np.random.Generator,
@@ -145,7 +134,26 @@ class Policy(Protocol):
         """Returns the policy's most probable actions, in a graph."""
 
 
-class CollectingAgent(Policy, Protocol):
+class EvaluatedAgent(Protocol):
+    """An agent with a policy, for `EvaluationDataset` and `record`."""
+
+    @property
+    def policy(self) -> ActingPolicy:
+        """The policy, once the agent is bound."""
+
+    def bind(
+        self,
+        observation_space: gymnasium.Space[Any],
+        action_space: gymnasium.Space[Any],
+    ) -> None:
+        """Binds the agent to the spaces of one environment.
+
+        `policy` exists from then on. It is called again, with the same
+        spaces, whenever an environment is used.
+        """
+
+
+class CollectingAgent(EvaluatedAgent, Protocol):
     """An agent for any dataset of `fit`.
 
     Attributes:

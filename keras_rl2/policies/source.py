@@ -111,7 +111,7 @@ class Source:
             or collector.horizon != horizon
             or self._whole_episodes != agent.whole_episodes
         ):
-            self.collector = kind(self.env, horizon, agent.policy_head.format)
+            self.collector = kind(self.env, horizon, agent.policy.head.format)
         self._whole_episodes = agent.whole_episodes
         self.collector.sequence_length = sequence_length
 
@@ -121,7 +121,7 @@ class Source:
 
     def _make_actor(self) -> Any:
         """Makes the actor of the agent."""
-        return ActorSnapshot(self.agent, self.env.num_envs)
+        return ActorSnapshot(self.agent.policy, self.env.num_envs)
 
     @property
     def actor(self) -> Any:
@@ -166,7 +166,7 @@ class Source:
         """Returns the noise of the next rollout, for the actor at present."""
         self.agent.begin_round()
         self.actor.sync()
-        noise, self.noise_state = self.agent.draw_noise(
+        noise, self.noise_state = self.agent.policy.draw_noise(
             self.noise,
             (self.collector.horizon, self.env.num_envs),
             self.noise_state,

@@ -16,6 +16,7 @@ import keras
 import tensorflow as tf
 
 from keras_rl2.networks.model_layers import all_layers
+from keras_rl2.training.agent_state import state_variables
 from keras_rl2.updates.skipped_updates import parts_of
 
 logger = logging.getLogger(__name__)
@@ -213,7 +214,7 @@ def likeness(
     except (AttributeError, NotImplementedError, TypeError):
         logger.info("%r shares no program: its config is not whole", agent.name)
         return None
-    variables = [each.value for each in agent.state_variables]
+    variables = [each.value for each in state_variables(agent)]
     variables += agent.update_variables
     variables += rounds.variables() if rounds else ()
     sizes = (each.shape.num_elements() * each.dtype.size for each in variables)
@@ -221,7 +222,7 @@ def likeness(
         logger.info("%r shares no program: it is large", agent.name)
         return None
     trained = {id(each.value) for each in agent.trainable_variables}
-    places = {id(each): i for i, each in enumerate(agent.state_variables)}
+    places = {id(each): i for i, each in enumerate(state_variables(agent))}
     moves = [
         tuple(places.get(part, part) for part in settings)
         for settings in agent.target_networks.settings

@@ -56,9 +56,9 @@ class RolloutSamples:
     def spec(self, length: int | None = None) -> dict[str, Tree[ArraySpec]]:
         """Returns shapes and dtypes of each entry of one sample."""
         agent, scalar = self._agent, ArraySpec((), "float32")
-        head = agent.task.head
+        head = agent.policy.head
         one: dict[str, Tree[ArraySpec]] = {
-            "observation": agent.task.observation_spec,
+            "observation": agent.policy.observation_spec,
             "action": ArraySpec(tuple(head.action_shape), head.action_dtype),
             **dict.fromkeys(self._computed, scalar),
         }
@@ -122,7 +122,7 @@ class RolloutSamples:
     @functools.cached_property
     def _own_batch_size(self) -> int:
         """The rows of a call whose float32 inputs take 16 MiB."""
-        seen = leaves(self._agent.task.encode.network_input)
+        seen = leaves(self._agent.policy.encode.network_input)
         return max(_BYTES // sum(4 * math.prod(x.shape[1:]) for x in seen), 1)
 
     def _evaluated(
@@ -265,7 +265,7 @@ def state_spec(agent: Any) -> tuple[ArraySpec, ...]:
     """Returns the specs of an agent's recurrent state of one environment."""
     return tuple(
         ArraySpec(each.shape[1:], each.dtype.name)
-        for each in agent.initial_state(1)
+        for each in agent.policy.initial_state(1)
     )
 
 

@@ -40,7 +40,7 @@ class WorkerSource(Source):
         """Makes the actor of the agent."""
         lags = self.rounds_ahead > 0 and hasattr(self.agent, "max_lag")
         return SentActor(
-            self.agent, self.env.envs_per_worker, with_log_prob=lags
+            self.agent.policy, self.env.envs_per_worker, with_log_prob=lags
         )
 
     def collect(self, stopwatch: Stopwatch | None = None) -> Trajectory:

@@ -41,7 +41,7 @@ def test_a_new_policy_spreads_over_the_range(kind):
     action, log_prob = agent.act(
         np.zeros((4, 3), np.float32), return_log_prob=True
     )
-    own = agent.policy_head.from_environment(action)
+    own = agent.policy.head.from_environment(action)
     policy = agent.distribution(np.zeros((4, 3), np.float32))
     np.testing.assert_allclose(log_prob, policy.log_prob(own), rtol=1e-5)
 

@@ -340,7 +340,7 @@ def test_the_log_prob_is_that_of_the_action_that_is_returned(name, pair):
         assert log_prob.shape == (7,)
         assert log_prob.dtype == np.float32
         assert all(map(agent.action_space.contains, action))
-        own = agent.policy_head.from_environment(action)
+        own = agent.policy.head.from_environment(action)
         expected = agent.distribution(batch).log_prob(own)
         np.testing.assert_allclose(log_prob, expected, rtol=1e-3, atol=1e-4)
     one, log_prob = agent.act(batch[0], return_log_prob=True)

@@ -90,7 +90,7 @@ def test_saved_recorded_and_exported_it_does_the_same(trained, tmp_path):
     keras.tree.map_structure(
         np.testing.assert_array_equal, play(loaded), played
     )
-    policy = agent.litert_policy()
+    policy = agent.policy.litert()
     policy.begin()
     agent.export(tmp_path / "exported")
     exported = tf.saved_model.load(str(tmp_path / "exported"))

@@ -123,7 +123,7 @@ def test_environment_never_sees_more_than_its_bounds():
         "act_box_matrix", steps_per_round=32, updates_per_round=1
     )
     agent.fit(replay, epochs=2, verbose=0)
-    assert ActorSnapshot(agent, replay.env.num_envs).backend == "litert"
+    assert ActorSnapshot(agent.policy, replay.env.num_envs).backend == "litert"
     actions = replay.sample(64)["action"]
     assert actions.shape == (64, 4)
     assert (actions.min(), actions.max()) == (-1.0, 1.0)

@@ -52,7 +52,9 @@ def test_flags_train_together(double, dueling, kind):
         replay = make_replay(updates_per_round=1, **arguments)
         before = weights_of(agent.q_network)
         history = agent.fit(replay, verbose=0).history
-        assert ActorSnapshot(agent, replay.env.num_envs).backend == "litert"
+        assert (
+            ActorSnapshot(agent.policy, replay.env.num_envs).backend == "litert"
+        )
         assert np.isfinite(history["loss"]).all()
         assert set(agent.statistics_names) | {"epsilon"} < set(history)
         # Gradients reach every layer of all streams.

@@ -94,7 +94,7 @@ def test_log_prob_of_act_is_the_sum_of_its_parts(trained):
         + lights.log_prob(action["lights"])
         # Of what was done: bounds may have clipped it.
         + wheel.log_prob(
-            agent.policy_head.heads[2].from_environment(action["wheel"])
+            agent.policy.head.heads[2].from_environment(action["wheel"])
         )
     )
     np.testing.assert_allclose(log_prob, expected, rtol=1e-5)

@@ -129,7 +129,7 @@ def test_a_network_that_gives_nan(case):
     agent.fit(case.make_dataset(env), verbose=0)
     before = all_variables(agent)
     # A task never changes, but for this.
-    object.__setattr__(agent.task, "encode", GivesNaN(agent.task.encode))
+    object.__setattr__(agent.policy, "encode", GivesNaN(agent.policy.encode))
     # A Discrete action is an index all the same: then updates are skipped. No
     # environment is given NaN.
     with pytest.raises(

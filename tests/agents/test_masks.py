@@ -487,4 +487,4 @@ def test_masks_are_flags_of_any_dtype(space):
     batch = batch_of(env.observation_space, 4)
     batch["action_mask"][:] = np.array([[0, 1, 0, 0, 0]])
     assert agent.act(batch).tolist() == [2] * 4
-    assert agent.litert_policy()(row(batch, 0)) == 2
+    assert agent.policy.litert()(row(batch, 0)) == 2

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_rl2.agents.agent import MeanOfEach
+from keras_rl2.updates.mean_of_each import MeanOfEach
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ import keras_rl2 as rl
 from keras_rl2.collecting.trajectory import as_sequences
 from support.agents import assert_equal_weights
 from support.agents import slow
-from support.errors import raises
 from support.memory_envs import PositionsOnly
 from support.memory_envs import RememberTheCue
 from support.remembering import CELLS
@@ -126,7 +125,7 @@ def test_training_sees_the_policy_that_acted():
 
 def test_the_tensorflow_actor_has_the_memory_of_the_litert_actor(monkeypatch):
     agent, _ = acting()
-    snapshot = rl.data.ActorSnapshot(agent, 3, deterministic=True)
+    snapshot = rl.data.ActorSnapshot(agent.policy, 3, deterministic=True)
     assert snapshot.backend == "litert"
 
     def refuse(function):
@@ -134,7 +133,7 @@ def test_the_tensorflow_actor_has_the_memory_of_the_litert_actor(monkeypatch):
 
     monkeypatch.setattr("keras_rl2.policies.actors._kept", {})
     monkeypatch.setattr("keras_rl2.policies.actors.convert", refuse)
-    other = rl.data.ActorSnapshot(agent, 3, deterministic=True)
+    other = rl.data.ActorSnapshot(agent.policy, 3, deterministic=True)
     assert other.backend == "tensorflow"
     generator = np.random.default_rng(0)
     for step in range(6):
@@ -306,9 +305,6 @@ def test_agents_without_memory_refuse_states_and_sequences():
     for kind in (rl.SAC, rl.TD3):
         with pytest.raises(ValueError, match="memory"):
             kind.for_env("Pendulum-v1", memory=keras.layers.LSTMCell(4))
-    agent = rl.TD3.for_env("Pendulum-v1", hidden=(4,), seed=0)
-    with raises("supports recurrent networks", "TD3"):
-        agent.policy_step(np.zeros((1, 3), np.float32), np.ones(1), ())
     plain = rl.PPO.for_env("CartPole-v1", hidden=(4,), seed=0)
     with pytest.raises(ValueError, match="Expected a state"):
         plain.act(np.ones(4), (np.zeros((1, 3)),))
@@ -322,7 +318,7 @@ def test_evaluation_and_other_players_remember(tmp_path):
     env = RememberTheCue(steps=4)
     agent = rl.PPO.for_env(env, memory=CELLS["gru"](), seed=0)
     agent.evaluate(env, episodes=2)
-    policy = agent.litert_policy()
+    policy = agent.policy.litert()
     expected, found = [], []
     for seed in range(3):
         observation, _ = env.reset(seed=seed)

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 import keras_rl2 as rl
+from support.agents import KINDS
 from support.agents import assert_equal_weights
 from support.agents import make_env
 from support.agents import make_replay
@@ -101,3 +102,35 @@ def test_the_page_runs_from_top_to_bottom(tmp_path, monkeypatch):
     names = {}
     for block in BLOCKS:
         exec(block, names)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_networks_are_built_once_the_whole_constructor_has_ended(name):
+    class Mine(KINDS[name].make):
+        def __init__(self, *networks, **kwargs):
+            super().__init__(*networks, **kwargs)
+            self.set_last = 5
+
+        def build_networks(self):
+            self.found = self.set_last
+            super().build_networks()
+
+    class Least(Mine):
+        pass
+
+    for kind in (Mine, Least):
+        assert kind.for_env(make_env(KINDS[name].pair), hidden=(4,)).found == 5
+
+
+def test_a_mixin_may_have_the_outermost_constructor():
+    class Mixin:
+        def __init__(self, *networks, **kwargs):
+            super().__init__(*networks, **kwargs)
+            self.mixed_in = True
+
+    class Mine(Mixin, rl.PPO):
+        def build_networks(self):
+            assert self.mixed_in
+            super().build_networks()
+
+    assert Mine.for_env("CartPole-v1", hidden=(4,)).built

@@ -83,7 +83,7 @@ def probability(agent, observations, actions):
     if not hasattr(agent, "actor"):
         # The best action is what is learned, and the rest is exploration.
         return agent.act(observations, deterministic=True) == actions
-    policy = getattr(agent, "policy", agent.policy_head)(agent(observations))
+    policy = agent.policy.head(agent(observations))
     return np.exp(policy.log_prob(actions).numpy())
 
 

@@ -300,7 +300,7 @@ def test_an_input_gets_the_array_that_it_is_named_after():
     agent.bind(env.observation_space, env.action_space)
     batch = batch_of(env.observation_space, 3)
     actions = keras.ops.ones((3, 1))
-    encoded = agent.task.encode(batch)
+    encoded = agent.policy.encode(batch)
     first = agent.critics[0]([actions, encoded["position"]])
     second = agent.critics[1]({"action": actions, "gear": encoded["gear"]})
     values = action_values(agent.critics, encoded, actions)
@@ -315,7 +315,7 @@ def test_an_input_gets_the_array_that_it_is_named_after():
     agent = rl.DQN(keras.Model([choices, angle], keras.layers.Dense(3)(x)))
     agent.bind(env.observation_space, env.action_space)
     batch = batch_of(env.observation_space, 4)
-    encoded = agent.task.encode(batch)
+    encoded = agent.policy.encode(batch)
     expected = agent.q_network([encoded["hands"][0], encoded["arm"]["angle"]])
     np.testing.assert_allclose(agent(batch), expected, rtol=1e-6)
 
@@ -413,7 +413,7 @@ def test_targets_of_networks_that_configs_cannot_describe():
     )
     agent = rl.DQN(network)
     agent.bind(space, ACTIONS["discrete"])
-    encoded = agent.task.encode(batch_of(space, 5))
+    encoded = agent.policy.encode(batch_of(space, 5))
     np.testing.assert_allclose(
         run_network(agent.target_network, encoded),
         network([encoded["gear"], encoded["arm"]["angle"]]),
@@ -527,8 +527,12 @@ def test_observations_that_do_not_match_the_space_are_refused(untrained):
         env = structured(other)
         with raises("observation space that", "."):
             agent.evaluate(env, episodes=1)
-    assert sorted(agent.observation_spec) == ["camera", "gear", "position"]
-    assert [spec.dtype for spec in leaves(agent.observation_spec)] == [
+    assert sorted(agent.policy.observation_spec) == [
+        "camera",
+        "gear",
+        "position",
+    ]
+    assert [spec.dtype for spec in leaves(agent.policy.observation_spec)] == [
         "uint8",
         "int32",
         "float32",
@@ -618,7 +622,7 @@ def test_spaces_that_cannot_be_used_are_refused():
 def assert_litert_acts_alike(agent, batch):
     """Asserts the same greedy actions on each row."""
     expected = agent.act(batch, deterministic=True).tolist()
-    policy = agent.litert_policy()
+    policy = agent.policy.litert()
     actions = [int(policy(row(batch, i))) for i in range(len(expected))]
     assert actions == expected
     assert len(set(expected)) > 1

@@ -9,6 +9,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector import SyncVectorEnv
 
 import keras_rl2 as rl
+from keras_rl2.networks.model_layers import counting_layers
 from keras_rl2.networks.model_layers import mode_layers
 from keras_rl2.training.rounds import GraphRound
 from support.agents import assert_equal_weights
@@ -159,7 +160,8 @@ def test_for_env_refuses_batch_normalization_on_policy():
     for name in ("PPO", "APPO", "A2C", "REINFORCE"):
         with pytest.raises(ValueError, match=r"'none' or 'layer' or.*'batch'"):
             getattr(rl, name).for_env("CartPole-v1", normalization="batch")
-    assert rl.PQN.for_env("CartPole-v1", normalization="batch").counting_layers
+    agent = rl.PQN.for_env("CartPole-v1", normalization="batch")
+    assert counting_layers(agent)
 
 
 @pytest.mark.parametrize("name", ["DQN", "CQL"])
@@ -200,7 +202,7 @@ def test_ppo_names_layers_with_which_ratios_do_not_begin_at_1(layer):
 @pytest.mark.parametrize("layer", ["LayerNormalization", "BatchNormalization"])
 def test_ratios_begin_at_1_with_other_layers(layer):
     agent, rollouts = ppo_of(layer)
-    for each in agent.counting_layers:
+    for each in counting_layers(agent):
         each.trainable = False
     history = agent.fit(rollouts, verbose=0).history
     assert history["approx_kl"][0] == pytest.approx(0.0, abs=1e-10)

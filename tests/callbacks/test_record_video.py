@@ -12,6 +12,7 @@ from tensorboard.backend.event_processing.event_accumulator import (
 
 import keras_rl2 as rl
 from keras_rl2.callbacks import RecordVideo
+from keras_rl2.policies.policy import Policy
 from support.agents import assert_equal_weights
 from support.errors import raises
 
@@ -177,7 +178,7 @@ def test_mujoco_beside_tensorflow_is_refused_before_training(
         mujoco_renderer = None
 
     # As of a network that LiteRT does not know: it is this process that plays.
-    monkeypatch.setattr(type(agent), "litert_policy", lambda self: None)
+    monkeypatch.setattr(Policy, "litert", lambda self: None)
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])
     with raises("beside TensorFlow", "Robot"):
         fit(agent, rollouts, RecordVideo(Robot, tmp_path))

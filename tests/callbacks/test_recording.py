@@ -54,9 +54,9 @@ class Plain(gymnasium.Env):
 
 
 class Greedy:
-    """The members of an agent that recording reads; no policy in LiteRT."""
+    """The members of a policy that recording reads; it does not convert."""
 
-    def litert_policy(self):
+    def litert(self):
         return None
 
     def initial_state(self, batch_size):
@@ -114,7 +114,7 @@ def test_the_room_does_not_import_tensorflow(tmp_path):
 def test_the_process_that_plays_has_no_tensorflow(agent, registered, tmp_path):
     env = registered(lambda action: float("tensorflow" in sys.modules))
     path = tmp_path / "new" / "video.gif"
-    recorded = recording.record(agent, env, Recording(path))
+    recorded = recording.record(agent.policy, env, Recording(path))
     assert recorded.returns == [0.0]
     assert recorded.frame_count == 5
     with Image.open(path) as image:
@@ -126,7 +126,7 @@ def test_the_process_that_plays_has_no_tensorflow(agent, registered, tmp_path):
 def test_actions_are_those_of_the_greedy_policy(agent, tmp_path):
     """The environment of the id is that of the training."""
     asked = Recording(tmp_path / "video.gif", 2, seed=5, max_steps=30)
-    recorded = recording.record(agent, maker_of_id("CartPole-v1"), asked)
+    recorded = recording.record(agent.policy, maker_of_id("CartPole-v1"), asked)
     act = functools.partial(agent.act, deterministic=True)
     with rl.envs.make_env("CartPole-v1", render_mode="rgb_array") as env:
         expected = Recording(
@@ -150,7 +150,9 @@ def test_errors_of_the_environment_are_raised_here(agent, registered, tmp_path):
 
     with pytest.raises(OverheatError, match="the motor is hot") as caught:
         recording.record(
-            agent, registered(overheat), Recording(tmp_path / "video.gif")
+            agent.policy,
+            registered(overheat),
+            Recording(tmp_path / "video.gif"),
         )
     assert caught.value.degrees == 90.0
 
@@ -163,7 +165,7 @@ def test_a_crash_of_the_recording_process_raises_with_its_exit_code(
 
     with pytest.raises(RuntimeError, match="exit code -9"):
         recording.record(
-            agent, registered(crash), Recording(tmp_path / "video.gif")
+            agent.policy, registered(crash), Recording(tmp_path / "video.gif")
         )
 
 
@@ -177,7 +179,7 @@ def test_an_unpicklable_environment_is_played_in_this_process(agent, tmp_path):
         return made[0]
 
     path = tmp_path / "video.gif"
-    recorded = recording.record(agent, make, Recording(path))
+    recorded = recording.record(agent.policy, make, Recording(path))
     assert len(made) == 1
     assert recorded.frame_count == 4
     assert path.is_file()
@@ -192,7 +194,9 @@ def test_an_environment_that_fails_to_unpickle_is_played_in_this_process(
     module.Plain = Plain
     monkeypatch.setitem(sys.modules, "module_of_nobody", module)
     make = functools.partial(Plain, "rgb_array")
-    recorded = recording.record(agent, make, Recording(tmp_path / "video.gif"))
+    recorded = recording.record(
+        agent.policy, make, Recording(tmp_path / "video.gif")
+    )
     assert recorded.frame_count == 4
 
 

@@ -106,7 +106,7 @@ def test_noise_is_named():
         (rl.SAC, "Pendulum-v1", {"exploration": 0.5}, [normal, gaussian]),
     ]:
         agent = make.for_env(env, hidden=(4,), **settings)
-        assert agent.noise_parts == expected
+        assert agent.policy.noise_parts == expected
         assert sum(each["size"] for each in expected) == agent.noise_shape[0]
 
 

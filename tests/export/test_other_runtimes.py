@@ -147,7 +147,7 @@ def test_file_acts_and_remembers_as_its_agent(
 ):
     agent = acting(name, env, cell)
     run, wanted = RUNTIMES[form](export(agent, tmp_path, form))
-    names = [each.name for each in input_specs(agent.observation_spec)]
+    names = [each.name for each in input_specs(agent.policy.observation_spec)]
     ours = theirs = agent.initial_state(COUNT)
     for step in range(STEPS):
         batch = observations_of(agent, COUNT, seed=step)
@@ -188,7 +188,7 @@ def test_litert_policy_acts_as_its_agent(name, env, acting):
     agent = acting(name, env)
     batch = observations_of(agent, COUNT)
     actions = agent.act(batch, deterministic=True)
-    policy = pickle.loads(pickle.dumps(agent.litert_policy()))
+    policy = pickle.loads(pickle.dumps(agent.policy.litert()))
     for index in range(COUNT):
         one = policy(row(batch, index))
         assert_trees_equal(one, row(actions, index), **CLOSE)
@@ -213,7 +213,7 @@ def test_litert_policy_needs_no_tensorflow(acting, tmp_path):
         batch = observations_of(agent, COUNT)
         actions = agent.act(batch, deterministic=True)
         rows = [row(batch, index) for index in range(COUNT)]
-        given.append((agent.litert_policy(), rows))
+        given.append((agent.policy.litert(), rows))
         expected.append([row(actions, index) for index in range(COUNT)])
     paths = [tmp_path / "given", tmp_path / "found"]
     paths[0].write_bytes(pickle.dumps(given))

@@ -134,7 +134,7 @@ def test_noise_as_the_manifest_names_it_gives_the_distribution(kind, tmp_path):
     samples = agent.sample_action(
         batch, agent.draw_noise(np.random.default_rng(1), (count,))[0]
     )
-    samples = np.asarray(agent.policy_head.to_environment(samples), np.float64)
+    samples = np.asarray(agent.policy.head.to_environment(samples), np.float64)
     error = np.sqrt(2 * samples.var(axis=0) / count) + 1e-9
     assert (np.abs(found.mean(axis=0) - samples.mean(axis=0)) < 5 * error).all()
     np.testing.assert_allclose(found.std(0), samples.std(0), rtol=0.05)

@@ -55,7 +55,7 @@ def test_threads_share_a_policy_without_a_file(agents):
     agent = agents("plain", "SAC")
     batch = observations_of(agent, ROWS)
     observations = [row(batch, index) for index in range(ROWS)]
-    assert_each_call_is_whole(agent.litert_policy(), observations)
+    assert_each_call_is_whole(agent.policy.litert(), observations)
 
 
 def test_threads_share_an_evaluation():

@@ -36,9 +36,9 @@ def test_a_rollout_equals_one_that_is_collected_step_by_step():
             rl.envs.GraphVectorEnv("CartPole-v1", num_envs=3)
         )
         agent = rl.PPO.for_env(env, hidden=(8,), seed=0)
-        collector = kind(env, 64, agent.policy_head)
+        collector = kind(env, 64, agent.policy.head)
         collector.reset(seed=5)
-        actor = make_actor(agent)
+        actor = make_actor(agent.policy)
         generator = np.random.default_rng(0)
         for _ in range(2):
             noise, _ = agent.draw_noise(generator, (64, 3))

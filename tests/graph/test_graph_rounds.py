@@ -40,7 +40,9 @@ def collected(num_envs: int, horizon: int) -> tuple[Any, Any]:
 
     @tf.function(autograph=False)
     def run() -> Any:
-        return roll_out(agent, env, env.read(), totals, tf.constant(noise))
+        return roll_out(
+            agent.policy, env, env.read(), totals, tf.constant(noise)
+        )
 
     _, _, rollout = run()
     return agent, rollout

@@ -31,10 +31,12 @@ def inputs(agent, num_envs, seed=1):
     space = agent.observation_space
     space.seed(seed)
     batch = np.stack([space.sample() for _ in range(num_envs)])
-    noise = agent.policy_head.draw_noise(
+    noise = agent.policy.head.draw_noise(
         np.random.default_rng(seed), (num_envs,)
     )
-    return np.ascontiguousarray(batch, agent.observation_spec.dtype), noise
+    return np.ascontiguousarray(
+        batch, agent.policy.observation_spec.dtype
+    ), noise
 
 
 def assert_acts_alike(
@@ -48,7 +50,7 @@ def assert_acts_alike(
             expected = agent.greedy_action(observation)
         else:
             expected = agent.sample_action(observation, noise)
-        head = agent.policy_head
+        head = agent.policy.head
         assert action.dtype == head.action_dtype
         assert action.shape == (num_envs, *head.action_shape)
         for ours, theirs in (
@@ -81,7 +83,7 @@ def assert_acts_alike(
 def test_actors_act_as_tensorflow(pair, num_envs, caplog):
     agent = make_agent(PPO, make_env(pair))
     with caplog.at_level(logging.WARNING):
-        actor = ActorSnapshot(agent, num_envs)
+        actor = ActorSnapshot(agent.policy, num_envs)
     # Convolutions of weights that are inputs are slow in LiteRT.
     convolves = pair == "observe_image"
     assert actor.backend == ("tensorflow" if convolves else "litert")
@@ -94,7 +96,7 @@ def test_actors_act_as_tensorflow(pair, num_envs, caplog):
 @pytest.mark.parametrize("pair", ["act_discrete_start", "act_box_matrix"])
 def test_deterministic_snapshot_takes_the_mode(pair):
     agent = with_loud_policy(make_agent(PPO, make_env(pair)))
-    actor = ActorSnapshot(agent, 4, deterministic=True)
+    actor = ActorSnapshot(agent.policy, 4, deterministic=True)
     assert actor.backend == "litert"
     assert_acts_alike(actor, agent, 4, deterministic=True)
 
@@ -111,7 +113,7 @@ def test_layers_convert():
     critic = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
     agent = PPO.make(keras.Model(inputs, outputs), critic)
     agent.bind(env.observation_space, env.action_space)
-    actor = ActorSnapshot(agent, 3)
+    actor = ActorSnapshot(agent.policy, 3)
     assert actor.backend == "litert"
     with_loud_policy(agent)
     actor.sync()
@@ -122,7 +124,7 @@ def test_normalisation_layer_converts_and_follows():
     env = make_env("observe_float64")
     agent = make_agent(PPO, env, normalize_observations=True)
     layer = agent.actor.get_layer("normalization")
-    actor = ActorSnapshot(agent, 3)
+    actor = ActorSnapshot(agent.policy, 3)
     assert actor.backend == "litert"
     with_loud_policy(agent)
     layer.mean.assign([100.0, -100.0, 7.0])
@@ -132,7 +134,7 @@ def test_normalisation_layer_converts_and_follows():
 
 def test_weights_change_only_at_sync():
     agent = make_agent(PPO, make_env("act_box"))
-    actor = ActorSnapshot(agent, 3)
+    actor = ActorSnapshot(agent.policy, 3)
     observation, noise = inputs(agent, 3)
     before = actor(observation, noise)[0]
     with_loud_policy(agent)
@@ -148,7 +150,7 @@ def test_non_finite_actions_reach_no_environment():
     agent = rl.PPO.for_env(env, hidden=(4,), activation="relu", seed=0)
     for variable in agent.actor.trainable_variables:
         variable.assign(10.0 * np.ones(variable.shape))
-    actor = ActorSnapshot(agent, 3)
+    actor = ActorSnapshot(agent.policy, 3)
     observation, noise = inputs(agent, 3)
     actor(observation, noise)
     observation[1] = 3e38
@@ -164,7 +166,7 @@ def test_non_finite_actions_reach_no_environment():
 def test_actions_do_not_change_after_the_next_call():
     """Datasets store them. Memory of the interpreter would be overwritten."""
     agent = with_loud_policy(make_agent(PPO, make_env("act_box")))
-    actor = ActorSnapshot(agent, 3)
+    actor = ActorSnapshot(agent.policy, 3)
     first, for_environment = actor(*inputs(agent, 3, seed=1))
     copies = first.copy(), for_environment.copy()
     actor(*inputs(agent, 3, seed=2))
@@ -203,7 +205,7 @@ def inconvertible_agent():
 def test_a_policy_that_does_not_convert_runs_in_tensorflow(caplog):
     agent, env = inconvertible_agent()
     with caplog.at_level(logging.WARNING):
-        actor = ActorSnapshot(agent, 2)
+        actor = ActorSnapshot(agent.policy, 2)
     assert actor.backend == "tensorflow"
     (record,) = caplog.records
     assert "does not convert to LiteRT" in record.message
@@ -255,7 +257,7 @@ def test_policies_of_other_float_types_are_not_converted(
     agent.bind(env.observation_space, env.action_space)
     capfd.readouterr()
     with caplog.at_level(logging.WARNING):
-        actor = ActorSnapshot(agent, 2)
+        actor = ActorSnapshot(agent.policy, 2)
     written = capfd.readouterr()
     assert written.err == written.out == ""
     assert actor.backend == "tensorflow"
@@ -285,7 +287,7 @@ def test_a_conversion_that_acts_differently_is_not_used(monkeypatch, caplog):
     monkeypatch.setattr(actors, "_kept", {})
     agent = make_agent(PPO, make_env("act_box"))
     with caplog.at_level(logging.WARNING):
-        actor = ActorSnapshot(agent, 4)
+        actor = ActorSnapshot(agent.policy, 4)
     assert actor.backend == "tensorflow"
     (record,) = caplog.records
     assert "returned other actions" in record.message

@@ -23,24 +23,12 @@ def members(protocol):
     return {name for name in names if not name.startswith("_")}
 
 
-class Preferring:
-    """Prefers some actions, whatever it observes; learns nothing."""
-
-    on_policy = True
-    whole_episodes = False
-    gamma = 0.9
-    devices = Devices()
+class PreferringPolicy:
+    """Prefers some actions, whatever it observes."""
 
     def __init__(self, units):
         self.acting_variables = [keras.Variable(np.zeros(units, "float32"))]
-        self.policy_head = None
-        self.observation_space = self.action_space = None
-        self.env_steps = self.offline_updates = 0
-
-    def bind(self, observation_space, action_space):
-        self.observation_space = observation_space
-        self.action_space = action_space
-        self.policy_head = policy_head(action_space)
+        self.observation_space = self.action_space = self.head = None
 
     @property
     def observation_spec(self):
@@ -48,15 +36,15 @@ class Preferring:
 
     @property
     def noise_shape(self):
-        return self.policy_head.noise_shape
+        return self.head.noise_shape
 
     def draw_noise(self, generator, shape, state=None):
-        return self.policy_head.draw_noise(generator, shape), state
+        return self.head.draw_noise(generator, shape), state
 
     def _policy(self, observation):
         (preferences,) = self.acting_variables
         batch = keras.ops.shape(observation)[0]
-        return self.policy_head(keras.ops.tile(preferences[None], (batch, 1)))
+        return self.head(keras.ops.tile(preferences[None], (batch, 1)))
 
     def sample_action(self, observation, noise):
         return self._policy(observation).sample(noise)
@@ -69,6 +57,24 @@ class Preferring:
 
     def policy_step(self, observation, begins, state):
         raise NotImplementedError("It remembers nothing.")
+
+
+class Preferring:
+    """An agent with such a policy, which learns nothing."""
+
+    on_policy = True
+    whole_episodes = False
+    gamma = 0.9
+    devices = Devices()
+
+    def __init__(self, units):
+        self.policy = PreferringPolicy(units)
+        self.env_steps = self.offline_updates = 0
+
+    def bind(self, observation_space, action_space):
+        self.policy.observation_space = observation_space
+        self.policy.action_space = action_space
+        self.policy.head = policy_head(action_space)
 
     def begin_round(self):
         pass
@@ -109,6 +115,7 @@ class PreferringReplay(Preferring):
 @pytest.mark.parametrize(
     ("kind", "protocol"),
     [
+        (PreferringPolicy, agent_protocols.ActingPolicy),
         (Preferring, agent_protocols.CollectingAgent),
         (PreferringRollouts, agent_protocols.RolloutAgent),
         (PreferringReplay, agent_protocols.ReplayAgent),
@@ -117,8 +124,6 @@ class PreferringReplay(Preferring):
 def test_the_classes_have_nothing_more(kind, protocol):
     """Further members would hide a gap in the protocols."""
     agent = kind(3)
-    env = make_env()
-    agent.bind(env.observation_space, env.action_space)
     public = {name for name in dir(agent) if not name.startswith("_")}
     assert public == members(protocol)
 
@@ -127,11 +132,11 @@ def test_acting_and_evaluation():
     agent, env = Preferring(3), make_env()
     results = rl.EvaluationDataset(env, episodes=4, seed=0).play(agent)
     assert results["episode_length"] == 5.0
-    actor = rl.data.ActorSnapshot(agent, 2)
+    actor = rl.data.ActorSnapshot(agent.policy, 2)
     assert actor.backend == "litert"
-    agent.acting_variables[0].assign([0.0, 0.0, 99.0])
+    agent.policy.acting_variables[0].assign([0.0, 0.0, 99.0])
     actor.sync()
-    noise, _ = agent.draw_noise(np.random.default_rng(0), (2,))
+    noise, _ = agent.policy.draw_noise(np.random.default_rng(0), (2,))
     action, _ = actor(np.zeros((2, 3), "float32"), noise)
     assert action.tolist() == [2, 2]
 

@@ -43,7 +43,7 @@ def act(agent, actor):
 
 def test_agents_alike_share_one_and_act_each_for_itself(converted):
     agents = [ppo(seed) for seed in range(3)]
-    actors = [ActorSnapshot(agent, 2) for agent in agents]
+    actors = [ActorSnapshot(agent.policy, 2) for agent in agents]
     assert len(converted) == 1
     taken = []
     for agent, actor in zip(agents, actors, strict=True):
@@ -53,12 +53,12 @@ def test_agents_alike_share_one_and_act_each_for_itself(converted):
         taken.append(action)
     assert (taken[0] != taken[1]).all()
     other = rl.A2C.for_env("Pendulum-v1", hidden=(4,), activation="tanh")
-    ActorSnapshot(other, 2)
+    ActorSnapshot(other.policy, 2)
     assert len(converted) == 1
 
 
 def test_other_networks_batches_and_modes_have_their_own(converted):
-    ActorSnapshot(ppo(), 2)
+    ActorSnapshot(ppo().policy, 2)
     for count, other in enumerate(
         (
             {"hidden": (5,)},
@@ -67,11 +67,11 @@ def test_other_networks_batches_and_modes_have_their_own(converted):
         start=2,
     ):
         agent = ppo(**other)
-        action, expected = act(agent, ActorSnapshot(agent, 2))
+        action, expected = act(agent, ActorSnapshot(agent.policy, 2))
         assert len(converted) == count, other
         np.testing.assert_allclose(action, expected, rtol=1e-5)
     for num_envs, deterministic in ((2, False), (3, False), (2, True)):
-        ActorSnapshot(ppo(), num_envs, deterministic)
+        ActorSnapshot(ppo().policy, num_envs, deterministic)
     assert len(converted) == 5
 
 
@@ -96,7 +96,7 @@ def test_values_that_are_no_inputs_are_not_shared(converted):
         critic = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
         agent = rl.PPO(actor, critic)
         agent.bind(*spaces())
-        action, expected = act(agent, ActorSnapshot(agent, 2))
+        action, expected = act(agent, ActorSnapshot(agent.policy, 2))
         np.testing.assert_allclose(action, expected, rtol=1e-5)
     assert len(converted) == 2
 
@@ -109,12 +109,12 @@ def spaces():
 def test_a_conversion_that_acts_differently_is_not_kept(converted, monkeypatch):
     monkeypatch.setattr(conversions.np, "allclose", lambda *_, **__: False)
     for _ in range(2):
-        assert ActorSnapshot(ppo(), 2).backend == "tensorflow"
+        assert ActorSnapshot(ppo().policy, 2).backend == "tensorflow"
     assert len(converted) == 2
 
 
 def test_the_number_of_kept_conversions_is_limited(monkeypatch):
     monkeypatch.setattr(conversions, "_MOST_KEPT", 2)
     for num_envs in (2, 3, 4):
-        ActorSnapshot(ppo(), num_envs)
+        ActorSnapshot(ppo().policy, num_envs)
     assert len(conversions._kept) == 2

@@ -95,13 +95,13 @@ def agent_of(option, name):
 
 def observations_of(agent, count=COUNT, seed=0):
     """Draws observations `[B, ...]` that allow something each."""
-    if agent.is_masked:
+    if agent.policy.is_masked:
         batch = masked_batch(agent.action_space, count, seed)
     else:
         batch = batch_of(agent.observation_space, count, seed)
     return map_leaves(
         lambda spec, array: array.astype(spec.dtype),
-        agent.observation_spec,
+        agent.policy.observation_spec,
         batch,
     )
 
@@ -119,7 +119,7 @@ def compare(agent, policy, count=COUNT, steps=STEPS):
         The largest difference of a number of an action, and the share of
         choices that are not the same.
     """
-    function = agent.policy_function(policy.deterministic)
+    function = agent.policy.function(policy.deterministic)
     generator = np.random.default_rng(0)
     ours = agent.initial_state(count)
     theirs = policy.initial_state(count)

@@ -33,7 +33,7 @@ def replay_of_sac(env_id, steps):
     agent.compile(keras.optimizers.Adam(1e-3))
     agent.fit(replay, total_steps=steps, verbose=0)
     arrays = replay.buffer.record()
-    action = agent.policy_head.to_environment(arrays["actions"])
+    action = agent.policy.head.to_environment(arrays["actions"])
     return arrays | {"actions": np.array(action)}
 
 

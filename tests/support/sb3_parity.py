@@ -55,7 +55,7 @@ def answers(agent, given):
         found["entropy"] = policy.entropy()
     elif "unit_action" in given:
         action = keras.ops.convert_to_tensor(given["unit_action"])
-        seen = agent.task.encode(keras.ops.convert_to_tensor(observation))
+        seen = agent.policy.encode(keras.ops.convert_to_tensor(observation))
         found["q_values"] = _beside(agent.values_of_taken(observation, action))
         found["target_q_values"] = _beside(
             critic([seen, action])[:, 0] for critic in agent.target_critics
@@ -65,7 +65,7 @@ def answers(agent, given):
             found["log_prob"] = policy.log_prob(action)
     else:
         found["q_values"] = agent(observation)
-        encoded = agent.task.encode(keras.ops.convert_to_tensor(observation))
+        encoded = agent.policy.encode(keras.ops.convert_to_tensor(observation))
         found["target_q_values"] = agent.target_network(encoded)
     return {name: np.asarray(value) for name, value in found.items()}
 

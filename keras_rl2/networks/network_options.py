@@ -1,0 +1,115 @@
+"""The networks that a user asks for, as one value."""
+
+import dataclasses
+import warnings
+from collections.abc import Sequence
+from typing import Any
+from typing import Literal
+from typing import Self
+
+import gymnasium
+import keras
+
+from keras_rl2.basics import arguments
+from keras_rl2.networks.building import INITIALIZATIONS
+from keras_rl2.spaces import supported as spaces
+from keras_rl2.spaces.trees import leaves
+
+_DATA_FORMATS = (None, "channels_first", "channels_last")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NetworkOptions:
+    """Arguments of `for_env` about networks.
+
+    Args:
+        hidden: Sequence of ints or None. Widths of the hidden layers,
+            after the convolutions where observations are images; None for
+            the algorithm's default, or that of the convolutional network.
+            Defaults to `None`.
+        activation: str or None. Activation of the hidden layers; after the
+            convolutions of images it is relu. None for the algorithm's
+            default. Defaults to `None`.
+        normalize_observations: bool. Whether the networks begin with an
+            `ObservationNormalization` layer; not for images. Defaults to
+            `False`.
+        normalization: str or None. Normalization of the hidden layers:
+            `"layer"`, `"batch"`, `"spectral"` or `"none"`, see
+            `keras_rl2.networks.mlp`; None for the algorithm's default.
+            Defaults to `None`.
+        initialization: str or None. `"orthogonal"`, with small weights in
+            the last layer of an actor; `"fan_in"`, the default of
+            PyTorch's layers; None for the algorithm's default. Defaults to
+            `None`.
+        memory: RNN cell of Keras or None, for example
+            `keras.layers.LSTMCell(128)`. Makes the network recurrent; see
+            `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
+        shared: bool or None. Whether policy and value share all layers
+            but their outputs; None where the observation contains an
+            image. Without effect with `memory`. Defaults to `None`.
+        data_format: str or None. `"channels_first"` or `"channels_last"`
+            decides where the shape of an image may be either; None for
+            channels last, with a warning. Defaults to `None`.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> seen = gymnasium.spaces.Box(-1.0, 1.0, (3,))
+    >>> NetworkOptions(hidden=(8,)).completed(rl.PPO, seen).activation
+    'tanh'
+    """
+
+    hidden: Sequence[int] | None = None
+    activation: str | None = None
+    normalize_observations: bool = False
+    normalization: Literal["none", "layer", "batch", "spectral"] | None = None
+    initialization: Literal["orthogonal", "fan_in"] | None = None
+    memory: keras.layers.Layer | None = None
+    shared: bool | None = None
+    data_format: Literal["channels_first", "channels_last"] | None = None
+
+    def completed(self, kind: Any, space: gymnasium.Space[Any]) -> Self:
+        """Returns the options with the defaults of a class of agents.
+
+        Args:
+            kind: Class of `keras_rl2.Agent`.
+            space: `gymnasium.Space`. Space of observations.
+
+        Raises:
+            ValueError: If an option is out of range, or the class does not
+                support it.
+        """
+        for name in ("memory", "shared"):
+            value = getattr(self, name)
+            if value is not None and not getattr(kind, f"takes_{name}"):
+                raise ValueError(
+                    f"Expected `{name}=None` for {kind.__name__}, which does "
+                    f"not support it. Received: {name}={value}"
+                )
+        names = ("activation", "normalization", "initialization")
+        own = {
+            name: getattr(self, name) or getattr(kind, f"default_{name}")
+            for name in names
+        }
+        arguments.check_sizes(**arguments.present(hidden=self.hidden))
+        arguments.check_flag(normalize_observations=self.normalize_observations)
+        arguments.check_choice(
+            normalization=(own["normalization"], kind.normalizations),
+            initialization=(own["initialization"], INITIALIZATIONS),
+            data_format=(self.data_format, _DATA_FORMATS),
+        )
+        arguments.check_known(
+            keras.activations.get,
+            "the name of an activation of Keras",
+            activation=own["activation"],
+        )
+        for each in leaves(spaces.space_tree(space)):
+            either = spaces.is_image(each) and spaces.may_be_either(each.shape)
+            if either and self.data_format is None:
+                warnings.warn(
+                    "Expected `data_format` where channels may be first or "
+                    f"last. Received: images of shape {each.shape}, taken as "
+                    "last",
+                    stacklevel=4,
+                )
+        return dataclasses.replace(self, **own)
