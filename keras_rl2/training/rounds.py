@@ -282,7 +282,7 @@ def _learns_from_rollout(agent: Any, updates: int) -> bool:
     return (
         agent.learns_from_trajectories
         and updates == 1
-        and agent.memory is None
+        and agent.policy.memory is None
         and agent.devices.strategy is None
         and not agent.overridden.by_own_step
         # The pass for values has rows that are not learned from.
