@@ -37,13 +37,15 @@ class Evaluation(keras.callbacks.Callback):
         arguments.check_positive(frequency=frequency)
         self.episodes = episodes
         self.frequency = frequency
-        #: All callbacks of a `fit` of an agent, which are told of evaluations.
-        self.told: list[keras.callbacks.Callback] = []
+        #: All callbacks of a `fit` of an agent, called in evaluations too.
+        self.callbacks: list[keras.callbacks.Callback] = []
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Evaluates and adds the results to the logs."""
         if logs is None or (epoch + 1) % self.frequency:
             return
-        told = keras.callbacks.CallbackList(self.told)
-        results = self.model.evaluate(self.episodes, verbose=0, callbacks=told)
+        callbacks = keras.callbacks.CallbackList(self.callbacks)
+        results = self.model.evaluate(
+            self.episodes, verbose=0, callbacks=callbacks
+        )
         logs.update({f"val_{key}": value for key, value in results.items()})

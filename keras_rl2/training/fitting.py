@@ -346,7 +346,7 @@ def all_callbacks(
         given = [_evaluation(validation_data, validation_freq), *given]
     for each in given:
         if isinstance(each, Evaluation):
-            each.told = given
+            each.callbacks = given
     return given
 
 
