@@ -56,8 +56,7 @@ def of_environment(arguments: argparse.Namespace) -> Iterator[Finding]:
         yield from _masks(env, seed)
         limit = getattr(env.spec, "max_episode_steps", None)
     try:
-        kwargs = env_kwargs or None
-        together = as_vector_env(env_id, _NUM_ENVS, env_kwargs=kwargs)
+        together = as_vector_env(env_id, _NUM_ENVS, env_kwargs=env_kwargs)
         yield from _spaces(together)
         act = random_policy(together, np.random.default_rng(seed))
         played = play(together, arguments.steps, seed, act)
@@ -137,10 +136,10 @@ def _pairs(low: np.ndarray, high: np.ndarray) -> str:
 def _observations(space: Any, observation: Any) -> Iterator[Finding]:
     """Yields the bounds, range and scale of each array of observations."""
     named = named_leaves(spaces.space_tree(space))
-    for (path, leaf), seen in zip(named, leaves(observation), strict=True):
+    for (path, leaf), array in zip(named, leaves(observation), strict=True):
         if not isinstance(leaf, Box) or path == spaces.ACTION_MASK:
             continue
-        values = seen.reshape(-1, *leaf.shape).astype(np.float64)
+        values = array.reshape(-1, *leaf.shape).astype(np.float64)
         low, high = values.min(axis=0), values.max(axis=0)
         spread = values.std(axis=0)
         advice = ""
@@ -148,7 +147,7 @@ def _observations(space: Any, observation: Any) -> Iterator[Finding]:
             advice = "NaN or infinity: mend the environment: "
         elif (low < leaf.low).any() or (high > leaf.high).any():
             advice = "outside of its bounds: mend low or high: "
-        elif seen.dtype != np.uint8 and (
+        elif array.dtype != np.uint8 and (
             np.abs(values).max() > _LARGE_OBSERVATION
             or ((spread > 0.0) & (spread < _SMALL_DEVIATION)).any()
         ):
@@ -180,9 +179,9 @@ def _ends(
 ) -> Finding:
     """Looks at the lengths of episodes."""
     ended = is_step & (terminated | truncated)
-    taken = np.cumsum(is_step, axis=0)
-    counts = zip(taken.T, ended.T, strict=True)
-    lengths = np.concatenate([np.diff(t[e], prepend=0) for t, e in counts])
+    steps = np.cumsum(is_step, axis=0)
+    columns = zip(steps.T, ended.T, strict=True)
+    lengths = np.concatenate([np.diff(s[e], prepend=0) for s, e in columns])
     if not len(lengths):
         text = f"no episode in {is_step.sum()} steps, time limit {max_steps}"
         if max_steps is None:

@@ -5,7 +5,7 @@ import argparse
 from keras_rl2.agents.loader import load
 from keras_rl2.cli.run_folder import RunFolder
 
-# Environments that are stepped together, at most.
+# The largest number of environments that are stepped together.
 MOST_ENVS = 20
 
 

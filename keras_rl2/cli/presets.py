@@ -17,7 +17,7 @@ def run(arguments: argparse.Namespace) -> int:
         _LINE.format("algorithm", "environment", "steps", "updates", "laptop")
     )
     for preset in found:
-        # Those of updates are for recorded data, `--data`.
+        # Presets with updates are for recorded data, `--data`.
         steps, updates = (
             f"{number:,}" if number else "-"
             for number in (preset.total_steps, preset.updates)

@@ -11,7 +11,7 @@ from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.envs import make_env
 from keras_rl2.offline.recorder import record as record_steps
 
-# In the place of an agent.
+# It replaces the path of an agent.
 _RANDOM = "random"
 _STEPS = 10_000
 
