@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium.spaces import Box
 from gymnasium.utils.env_checker import check_env
 
+from keras_rl2.cli.main import in_one_line
 from keras_rl2.envs import make_env
 from keras_rl2.envs.action_mask import where_mask_is
 from keras_rl2.envs.adapt import as_vector_env
@@ -40,11 +41,11 @@ class Finding(NamedTuple):
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints one line for each finding; returns 1 if one is to be mended."""
-    is_well = True
+    has_fault = False
     for name, ok, text in of_environment(arguments):
-        is_well &= ok
+        has_fault |= not ok
         print(f"{'ok' if ok else 'todo':5} {name:18} {text}")
-    return 0 if is_well else 1
+    return int(has_fault)
 
 
 def of_environment(arguments: argparse.Namespace) -> Iterator[Finding]:
@@ -62,9 +63,7 @@ def of_environment(arguments: argparse.Namespace) -> Iterator[Finding]:
         played = play(together, arguments.steps, seed, act)
         together.close()
     except ValueError as error:
-        notes = getattr(error, "__notes__", ())
-        text = " ".join(" ".join([str(error), *notes]).split())
-        yield Finding("environment", False, text)
+        yield Finding("environment", False, in_one_line(error))
         return
     yield from _observations(together.observation_space, played["observations"])
     yield _rewards(played["rewards"][played["valid"]])
@@ -84,7 +83,7 @@ def _of_gymnasium(env: Any) -> Iterator[Finding]:
             yield Finding("check_env", True, "Gymnasium's checks have passed")
         # It asserts, raises errors of its own, and those of environments.
         except Exception as error:
-            text = " ".join(f"{type(error).__name__}: {error}".split())
+            text = f"{type(error).__name__}: {in_one_line(error)}"
             yield Finding("check_env", False, text)
     for text in dict.fromkeys(str(each.message) for each in caught):
         plain = re.sub("\x1b\\[[0-9;]*m", "", text).removeprefix("WARN: ")

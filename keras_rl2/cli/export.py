@@ -36,15 +36,15 @@ def run(arguments: argparse.Namespace) -> int:
         representative=_representative(agent, folder, arguments),
         batch_size=arguments.batch_size,
     )
-    described = ""
+    summary = ""
     if arguments.check:
         with tempfile.TemporaryDirectory() as temporary:
             draft = Path(temporary, output.name)
             write(draft)
-            check = _played(agent, folder, arguments, draft)
-        described = _described(output, check)
+            check = _checked(agent, folder, arguments, draft)
+        summary = _described(output, check)
         if not check.passed:
-            print(f"{described}; not written", file=sys.stderr)
+            print(f"{summary}; not written", file=sys.stderr)
             return 1
     output.parent.mkdir(parents=True, exist_ok=True)
     write(output)
@@ -56,8 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
         f"{output}: {how} policy as {arguments.format}{kind}, raw "
         f"observations{noise} in, actions out"
     )
-    if described:
-        print(described)
+    if summary:
+        print(summary)
     return 0
 
 
@@ -79,7 +79,7 @@ def _representative(
     return map_leaves(lambda *each: np.concatenate(each), *observations)
 
 
-def _played(
+def _checked(
     agent: Agent, folder: RunFolder, arguments: argparse.Namespace, path: Path
 ) -> ExportCheck:
     """Plays a file against the agent."""

@@ -45,7 +45,7 @@ def _run(argv: Sequence[str]) -> int:
     try:
         arguments = make_parser().parse_args(argv)
         command = importlib.import_module(f"keras_rl2.cli.{arguments.command}")
-        return int(command.run(arguments))
+        return int(command.run(arguments) or 0)
     except SystemExit as stop:
         # `--help`, `--version` and SIGTERM in a training raise it.
         return int(stop.code or 0)

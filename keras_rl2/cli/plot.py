@@ -36,7 +36,7 @@ class _Curve(NamedTuple):
     high: np.ndarray
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Draws the figure, and prints the end of each curve."""
     require_module("matplotlib", "pip install matplotlib")
     groups = _groups(arguments.runs)
@@ -52,7 +52,6 @@ def run(arguments: argparse.Namespace) -> int:
             f"{_seeds(curve.seeds)}"
         )
     print(output)
-    return 0
 
 
 def _groups(runs: Sequence[str]) -> dict[Path, list[Path]]:

@@ -10,7 +10,7 @@ from keras_rl2.presets.preset import unknown
 _LINE = "{:<15} {:<24} {:>12} {:>9}  {}"
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Prints the table."""
     found = _found(arguments.of)
     print(
@@ -25,7 +25,6 @@ def run(arguments: argparse.Namespace) -> int:
         laptop = "yes" if preset.laptop else "no"
         names = (preset.algorithm, preset.environment)
         print(_LINE.format(*names, steps, updates, laptop))
-    return 0
 
 
 def _found(words: list[str]) -> list[Preset]:

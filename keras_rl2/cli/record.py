@@ -16,7 +16,7 @@ _RANDOM = "random"
 _STEPS = 10_000
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Records, and prints where the video or the dataset is."""
     if arguments.dataset is not None:
         _record_dataset(arguments)
@@ -27,7 +27,6 @@ def run(arguments: argparse.Namespace) -> int:
         )
     else:
         _record_video(arguments)
-    return 0
 
 
 def _record_video(arguments: argparse.Namespace) -> None:

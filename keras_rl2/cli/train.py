@@ -18,7 +18,7 @@ from keras_rl2.presets import Preset
 from keras_rl2.presets.algorithms import algorithm_name
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Trains one seed after another."""
     preset = _preset(arguments)
     env_id, env_kwargs = preset.environment, preset.env_kwargs
@@ -43,7 +43,6 @@ def run(arguments: argparse.Namespace) -> int:
                 folder in resumed,
                 arguments,
             )
-    return 0
 
 
 def find_preset(name: str, arguments: argparse.Namespace) -> Preset:

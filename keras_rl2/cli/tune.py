@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _REPORTS = 10
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Runs the missing trials, and writes the best one as a preset."""
     name = algorithm_name(arguments.algorithm)
     if presets.ALGORITHMS[name].offline:
@@ -50,7 +50,6 @@ def run(arguments: argparse.Namespace) -> int:
     study = arguments.study or run_name(name, preset.environment)
     seeds = list(range(arguments.seed, arguments.seed + arguments.seeds))
     _tune(preset, space, seeds, study, arguments)
-    return 0
 
 
 def _tune(

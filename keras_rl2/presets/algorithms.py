@@ -16,6 +16,8 @@ from collections.abc import Container
 from collections.abc import Mapping
 from typing import Any
 
+_ADAM: Mapping[str, Any] = {"name": "Adam", "learning_rate": 3e-4}
+
 
 @dataclasses.dataclass(frozen=True)
 class Algorithm:
@@ -81,7 +83,6 @@ _CRITICS: Mapping[str, Any] = {
 }
 _TAU: Mapping[str, Any] = {"agent.tau": [0.001, 0.005, 0.01, 0.02, 0.05]}
 _NOISES: Mapping[str, Any] = {"agent.exploration": [0.05, 0.1, 0.2, 0.3, 0.5]}
-_ADAM = {"name": "Adam", "learning_rate": 3e-4}
 _FAST_ADAM = {"name": "Adam", "learning_rate": 1e-3}
 _PPO = Algorithm(
     on_policy=True,

@@ -320,8 +320,7 @@ def _no_preset(algorithm: str, environment: str) -> ValueError:
     return unknown(expected, str(environment), ids)
 
 
-_TOTAL_STEPS = 100_000
-_UPDATES = 100_000
+_DEFAULT_LENGTH = 100_000
 
 
 def default(algorithm: str, environment: str) -> Preset:
@@ -343,7 +342,7 @@ def default(algorithm: str, environment: str) -> Preset:
     return Preset(
         name,
         environment,
-        _TOTAL_STEPS,
+        _DEFAULT_LENGTH,
         optimizer=dict(ALGORITHMS[name].optimizer),
         source="Defaults of the algorithm",
     )
@@ -383,7 +382,7 @@ def on_recorded_data(preset: Preset) -> Preset:
     return dataclasses.replace(
         preset,
         total_steps=0,
-        updates=_UPDATES,
+        updates=_DEFAULT_LENGTH,
         num_envs=1,
         agent=agent,
         dataset=dataset,
