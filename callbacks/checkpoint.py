@@ -193,11 +193,10 @@ class Checkpoint(keras.callbacks.Callback):
                 "dataset of this library. Received: one in the `fit` of "
                 f"{type(self.model).__name__}"
             )
-        for each in self._callbacks:
-            if isinstance(each, keras.callbacks.CSVLogger) and (
-                self._is_past or self._resumed is not None
-            ):
-                each.append = True
+        continues = self._is_past or self._resumed is not None
+        for callback in self._callbacks:
+            if continues and isinstance(callback, keras.callbacks.CSVLogger):
+                callback.append = True
 
     def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
         """Saves a checkpoint if due."""
@@ -338,10 +337,10 @@ class Checkpoint(keras.callbacks.Callback):
 
     def _is_due(self) -> bool:
         """Returns whether a checkpoint is due."""
-        (seconds, done), now = self._saved_at, time.monotonic()
-        steps = math.inf if self.every_steps is None else self.every_steps
+        saved_at, saved_steps = self._saved_at
+        seconds, steps = time.monotonic() - saved_at, self._done() - saved_steps
         wait = math.inf if self.every_seconds is None else self.every_seconds
-        return self._done() - done >= steps or now - seconds >= wait
+        return steps >= (self.every_steps or math.inf) or seconds >= wait
 
     def _done(self) -> int:
         """Returns the environment steps, or else updates, so far."""

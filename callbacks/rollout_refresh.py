@@ -30,13 +30,13 @@ class RoundLogs(keras.callbacks.Callback):
     def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
         """Starts the clock of the epoch."""
         self._started = time.perf_counter()
-        self._steps = self._env_steps()
+        self._steps = getattr(self.rollouts.agent, "env_steps", 0)
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Adds the statistics of the rounds to the logs."""
         if logs is None:
             return
-        env_steps = self._env_steps()
+        env_steps = getattr(self.rollouts.agent, "env_steps", 0)
         seconds = max(time.perf_counter() - self._started, 1e-9)
         logs.update(self.rollouts.logs())
         logs["env_steps"] = env_steps
@@ -52,11 +52,6 @@ class RoundLogs(keras.callbacks.Callback):
             logs[f"learning_rate{suffix}"] = float(rate)
         keys = [k for k, v in logs.items() if np.ndim(v) == 0 and v != v]
         self.empty = {key: logs.pop(key) for key in keys}
-
-    def _env_steps(self) -> int:
-        """Returns the environment steps of the agent so far."""
-        agent = self.rollouts.agent
-        return 0 if agent is None else agent.env_steps
 
 
 class RolloutRefresh(RoundLogs):
