@@ -120,9 +120,8 @@ class Checkpoint(keras.callbacks.Callback):
         self._rounds: Any = None
         self._callbacks: Sequence[keras.callbacks.Callback] = ()
         self._plan: Plan | None = None
-        # Whether a later `fit` was begun.
+        # It is True for a `fit` before the one of the newest checkpoint.
         self._is_past = False
-        self._model_as_json: str | None = None
         #: Lines on where the present `fit` begins, or why it does nothing.
         self.lines: list[str] = []
         self._resumed: Any = None
@@ -164,7 +163,7 @@ class Checkpoint(keras.callbacks.Callback):
                 with dataset.shielded(), self._stop.noticed():
                     yield plan
                     self._folder.wait()
-                    # A signal in the last epoch.
+                    # A signal may have come in the last epoch.
                     self._end()
         finally:
             self._plan, self._callbacks = None, ()
@@ -173,7 +172,6 @@ class Checkpoint(keras.callbacks.Callback):
         """Restores agent and dataset; returns the plan from there."""
         self._resumed = None
         self.lines = []
-        self._model_as_json = _model_as_json(self._agent)
         self._fits += 1
         saved = self._folder.newest()
         fits = 0 if saved is None else saved.state["fits"]
@@ -195,11 +193,10 @@ class Checkpoint(keras.callbacks.Callback):
                 "dataset of this library. Received: one in the `fit` of "
                 f"{type(self.model).__name__}"
             )
-        for each in self._callbacks:
-            if isinstance(each, keras.callbacks.CSVLogger) and (
-                self._is_past or self._resumed is not None
-            ):
-                each.append = True
+        continues = self._is_past or self._resumed is not None
+        for callback in self._callbacks:
+            if continues and isinstance(callback, keras.callbacks.CSVLogger):
+                callback.append = True
 
     def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
         """Saves a checkpoint if due."""
@@ -209,7 +206,7 @@ class Checkpoint(keras.callbacks.Callback):
             # an epoch begins.
             self._finish_putting_back()
             if self._resumed is None:
-                # Those of the epoch before, at the end of a `fit`.
+                # At the end of a `fit` they are those of the epoch before.
                 self.model.reset_metrics()
         elif self._stop.received is not None:
             self._leave(epoch)
@@ -220,10 +217,10 @@ class Checkpoint(keras.callbacks.Callback):
     def on_train_batch_begin(self, batch: int, logs: Logs = None) -> None:
         """Stops before the next round, if a signal asked for it."""
         if self._resumed is not None:
-            # Within an epoch, which other callbacks have begun once more.
+            # The other callbacks have begun the epoch once more.
             self._finish_putting_back()
             self._resumed = None
-        # Not at the end of a round: Keras would wait for the logs of each.
+        # At the end of each round Keras would wait for its logs.
         if self._stop.received is None:
             return
         rounds, within = divmod(batch, self._rounds.updates_per_round)
@@ -248,9 +245,9 @@ class Checkpoint(keras.callbacks.Callback):
         self, epoch: int, rounds: int = 0, end: str | None = None
     ) -> None:
         """Saves a copy of the state, if its weights are finite, in a thread."""
-        # Only then the rows written since are known.
+        # The rows of the checkpoint being written are known when it is done.
         self._folder.wait()
-        # Also if it cannot be written: the next attempt waits until it is due.
+        # If it cannot be written, the next attempt waits until it is due.
         self._saved_at = time.monotonic(), self._done()
         agent = self._agent.get_state()
         if not all(map(is_finite, agent["variables"])):
@@ -267,7 +264,7 @@ class Checkpoint(keras.callbacks.Callback):
                 "fits": self._fits,
                 "run": _identity(self._agent, self._rounds),
                 "ended": end,
-                "model": self._model_as_json,
+                "model": _model_as_json(self._agent),
                 "plan": dataclasses.asdict(plan),
                 "agent": agent,
                 "rounds": self._rounds.get_state(self._folder.log),
@@ -316,15 +313,15 @@ class Checkpoint(keras.callbacks.Callback):
 
     def _show_later(self, saved: Saved) -> None:
         """Restores the agent as trained by a later `fit` of the program."""
-        given = ""
+        ending = ""
         # The later `fit` may have trained another agent.
         with contextlib.suppress(ValueError, KeyError, TypeError):
             _check_identity(saved, _identity(self._agent, self._rounds))
             self._agent.set_state(saved.state["agent"])
-            given = ", and the agent is that of the checkpoint"
+            ending = ", and the agent is that of the checkpoint"
         self._tell(
             "this `fit` was finished, and a later one begun: nothing is "
-            f"trained{given}."
+            f"trained{ending}."
         )
 
     def _finish_putting_back(self) -> None:
@@ -340,10 +337,10 @@ class Checkpoint(keras.callbacks.Callback):
 
     def _is_due(self) -> bool:
         """Returns whether a checkpoint is due."""
-        (seconds, done), now = self._saved_at, time.monotonic()
-        steps = math.inf if self.every_steps is None else self.every_steps
+        saved_at, saved_steps = self._saved_at
+        seconds, steps = time.monotonic() - saved_at, self._done() - saved_steps
         wait = math.inf if self.every_seconds is None else self.every_seconds
-        return self._done() - done >= steps or now - seconds >= wait
+        return steps >= (self.every_steps or math.inf) or seconds >= wait
 
     def _done(self) -> int:
         """Returns the environment steps, or else updates, so far."""
@@ -387,12 +384,12 @@ def _identity(agent: Any, rounds: Any) -> dict[str, Any]:
     }
 
 
-def _check_identity(saved: Saved, own: dict[str, Any]) -> None:
+def _check_identity(saved: Saved, identity: dict[str, Any]) -> None:
     """Raises an error for the checkpoint of another training."""
     run = saved.state["run"]
     differing = [
         f"{name} {run[name]!r}, where this one has {value!r}"
-        for name, value in own.items()
+        for name, value in identity.items()
         if run[name] != value
     ]
     if differing:

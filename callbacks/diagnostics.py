@@ -1,5 +1,6 @@
 """Measurements of a training, and warnings of known faults with remedies."""
 
+import dataclasses
 import inspect
 import math
 import warnings
@@ -17,6 +18,7 @@ from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.callbacks.run import Logs
+from keras_rl2.callbacks.run import rounds_of_fit
 
 _SECTIONS = ("environment", "acting", "preparing", "update", "rest")
 _OF_VALUES = {"q_value", "temperature"}
@@ -97,15 +99,15 @@ class Diagnostics(keras.callbacks.Callback):
 
     def on_train_begin(self, logs: Logs = None) -> None:
         """Starts the clock of the dataset."""
-        rounds = getattr(self.model, "rollouts", None)
+        rounds = rounds_of_fit(self)
         space = getattr(self.model, "action_space", None)
         self._faults = Faults(
             discrete=isinstance(space, _CHOICES),
             scales_loss=isinstance(
                 self.model.optimizer, keras.optimizers.LossScaleOptimizer
             ),
-            outliers=getattr(rounds, "outliers", None),
-            largest_return=getattr(rounds, "largest_return", None),
+            outliers=getattr(rounds, "outliers", {}),
+            largest_return=getattr(rounds, "largest_return", _unbounded),
         )
         self._stopwatch = Stopwatch()
         if rounds is not None:
@@ -117,7 +119,7 @@ class Diagnostics(keras.callbacks.Callback):
 
     def on_train_end(self, logs: Logs = None) -> None:
         """Stops the clock of the dataset."""
-        rounds = getattr(self.model, "rollouts", None)
+        rounds = rounds_of_fit(self)
         if rounds is not None:
             # Another `Diagnostics` of the same `fit` goes on reading it.
             rounds.stopwatch = None
@@ -165,7 +167,7 @@ class Diagnostics(keras.callbacks.Callback):
 
     def _present_weights(self) -> list[np.ndarray]:
         """Returns a copy of the trainable weights."""
-        # In float32: differences of bfloat16 would be mere rounding.
+        # Differences of bfloat16 would be mere rounding.
         return [
             np.array(variable.value.numpy(), np.float32)
             for variable in self.model.trainable_variables
@@ -177,15 +179,21 @@ class RecordedValues(keras.callbacks.Callback):
 
     def on_train_begin(self, logs: Logs = None) -> None:
         """Begins a `fit` without a warning."""
-        bound = self.model.rollouts.largest_return
-        self._faults = Faults(largest_return=bound)
+        largest_return = self.model.rollouts.largest_return
+        self._faults = Faults(largest_return=largest_return)
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Compares the Q-values with the recorded rewards."""
-        known = {**(logs or {})}
-        self._faults.warn({k: known[k] for k in _OF_VALUES & known.keys()})
+        logs = logs or {}
+        self._faults.warn({k: logs[k] for k in _OF_VALUES & logs.keys()})
 
 
+def _unbounded() -> float:
+    """Returns the bound of Q-values if nothing is known of the rewards."""
+    return math.inf
+
+
+@dataclasses.dataclass
 class Faults:
     """Detects known faults in the logs of epochs, each once.
 
@@ -196,17 +204,12 @@ class Faults:
     returns a bound of Q-values without an entropy bonus.
     """
 
-    def __init__(
-        self,
-        discrete: bool = False,
-        scales_loss: bool = False,
-        outliers: Mapping[str, Outliers] | None = None,
-        largest_return: Callable[[], float] | None = None,
-    ) -> None:
-        self.discrete = discrete
-        self.scales_loss = scales_loss
-        self.outliers = outliers or {}
-        self.largest_return = largest_return or (lambda: math.inf)
+    discrete: bool = False
+    scales_loss: bool = False
+    outliers: Mapping[str, Outliers] = dataclasses.field(default_factory=dict)
+    largest_return: Callable[[], float] = _unbounded
+
+    def __post_init__(self) -> None:
         #: What further epochs depend on, as plain data.
         self.state: dict[str, Any] = {
             "warned": [],

@@ -37,7 +37,7 @@ class Evaluation(keras.callbacks.Callback):
         arguments.check_positive(frequency=frequency)
         self.episodes = episodes
         self.frequency = frequency
-        #: All callbacks of a `fit` of an agent, which are told of evaluations.
+        #: All callbacks of a `fit` of an agent, called in evaluations too.
         self.callbacks: list[keras.callbacks.Callback] = []
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:

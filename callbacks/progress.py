@@ -1,5 +1,6 @@
 """A line that shows the progress of a `fit`."""
 
+import datetime
 import math
 import shutil
 import sys
@@ -16,9 +17,9 @@ from keras_rl2.callbacks.run import rounds_of_fit
 from keras_rl2.callbacks.run import takes_steps
 from keras_rl2.callbacks.run import updates
 
-# Between two states of the line on a terminal: the eye follows no faster.
+# The eye follows no faster changes of the line on a terminal.
 _REDRAW_SECONDS = 0.1
-# Period of the displayed speed, since rounds differ.
+# The speed is a mean over this period, since rounds differ.
 _SPEED_SECONDS = 30.0
 
 
@@ -88,8 +89,6 @@ class Progress(keras.callbacks.Callback):
         self._shown = -1
         self._started = self._drawn = 0.0
         self._return: float | None = None
-        # Of the whole `fit`; None if it is unknown.
-        self._total: int | None = None
 
     def on_train_begin(self, logs: Logs = None) -> None:
         """Starts counting; shows the settings chosen by the algorithm."""
@@ -101,24 +100,16 @@ class Progress(keras.callbacks.Callback):
         self._shown = -1
         self._started = self.clock()
         self._drawn = -math.inf if self._line.in_place else self._started
-        self._return = self._total = None
+        self._return = None
         self._points.clear()
-        own = {} if rounds is None else rounds.own_settings()
-        if own:
-            chosen = ", ".join(f"{name}={each}" for name, each in own.items())
-            name = type(self.model).__name__
-            self._line.end(f"Defaults of {name}: {chosen}")
+        settings = {} if rounds is None else rounds.own_settings()
+        if settings:
+            text = ", ".join(f"{key}={each}" for key, each in settings.items())
+            self._line.end(f"Defaults of {type(self.model).__name__}: {text}")
 
     def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
-        """Stores the epoch, and computes the total of the whole `fit`."""
+        """Stores the epoch."""
         self._epoch = epoch
-        if self._total is None:
-            left = self._updates_left(epoch)
-            self._total = self._given_total()
-            if self._unit == "updates":
-                self._total = left
-            elif self._total is None:
-                self._total = self._steps_of(left)
 
     def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
         """Draws the progress after an update."""
@@ -164,32 +155,16 @@ class Progress(keras.callbacks.Callback):
         self._drawn, self._shown = now, self._steps
         speed, unit = self._speed(now), self._unit
         text = f"{self._steps:,} {unit}"
-        to_come = self._to_come(updates_left)
-        if to_come is not None:
-            # Resets of NEXT_STEP environments count for the expected steps, but
-            # not as steps taken: none of them are to come in the end.
-            total = self._steps
-            if self._total is not None and (to_come or self._is_given):
-                total = self._total
-            share = 1.0 - to_come / max(total, 1)
-            if self._is_given:
-                share = self._steps / total
-            share = min(max(share, 0.0), 1.0)
+        total = self._total(updates_left)
+        if total is not None:
+            share = min(self._steps / max(total, 1), 1.0)
             text = f"{self._steps:,}/{total:,} {unit}  {share:4.0%}"
         if speed > 0.0:
             text += f"  {speed:,.0f} {unit}/s"
-            if to_come is not None:
-                text += f"  {_duration(to_come / speed)} left"
+            if total is not None:
+                seconds_left = max(total - self._steps, 0) / speed
+                text += f"  {_duration(seconds_left)} left"
         self._line.show(text + self._episode_return("  "))
-
-    @property
-    def _is_given(self) -> bool:
-        """Whether the total is given, and not computed from epochs."""
-        return bool(self._given_total()) and self._unit == "steps"
-
-    def _given_total(self) -> int | None:
-        """Returns the steps that the `fit` is to take, if it counts them."""
-        return self.total_steps or (self.params or {}).get("total_steps")
 
     def _speed(self, now: float) -> float:
         """Returns the steps per second of the last `_SPEED_SECONDS`."""
@@ -204,7 +179,7 @@ class Progress(keras.callbacks.Callback):
         counted = self._counted()
         if counted is not None:
             self._steps = counted - self._before
-        rollouts = getattr(self.model, "rollouts", None)
+        rollouts = rounds_of_fit(self)
         if rollouts is not None:
             self._return = rollouts.logs().get("episode_return")
 
@@ -228,22 +203,21 @@ class Progress(keras.callbacks.Callback):
         epochs: int = params.get("epochs", 0)
         return max((epochs - epoch) * steps - batch, 0)
 
-    def _to_come(self, updates_left: int) -> int | None:
-        """Returns the count that is to come; None if it is unknown."""
-        if self._unit == "updates" or self._is_given:
-            return max((self._total or 0) - self._steps, 0)
-        return self._steps_of(updates_left)
-
-    def _steps_of(self, updates_left: int) -> int | None:
-        """Returns the steps of the updates left; None if it is unknown."""
+    def _total(self, updates_left: int) -> int | None:
+        """Returns the count at the end of the `fit`; None if it is unknown."""
+        if self._unit == "updates":
+            return self._steps + updates_left
+        total = self.total_steps or (self.params or {}).get("total_steps")
         rollouts = rounds_of_fit(self)
-        if rollouts is None:
-            return None
+        if total is not None or rollouts is None:
+            return total
         if rollouts.fewest_steps_per_round != rollouts.steps_per_round:
             return None
+        # Resets of NEXT_STEP environments count for the steps of a round, but
+        # not as steps taken: the total decreases by them.
         rounds_left = updates_left // rollouts.updates_per_round
-        to_come = rounds_left * rollouts.steps_per_round
-        return to_come + rollouts.steps_before_first_round
+        steps_left = rounds_left * rollouts.steps_per_round
+        return self._steps + steps_left + rollouts.steps_before_first_round
 
 
 class _Line:
@@ -259,27 +233,21 @@ class _Line:
         if self.in_place:
             # A line that wraps around cannot be rewritten.
             text = text[: max(shutil.get_terminal_size().columns - 1, 1)]
-            self._write(f"\r{text:<{self._length}}")
+            line = f"\r{text:<{self._length}}"
+            print(line, end="", file=self._stream, flush=True)
             self._length = len(text)
         else:
-            self._write(f"{text}\n")
+            print(text, file=self._stream, flush=True)
 
     def end(self, text: str) -> None:
         """Shows the last text, which may wrap around, and ends the line."""
         start = "\r" if self.in_place else ""
-        self._write(f"{start}{text:<{self._length}}\n")
+        line = f"{start}{text:<{self._length}}"
+        print(line, file=self._stream, flush=True)
         self._length = 0
-
-    def _write(self, text: str) -> None:
-        """Writes text at once."""
-        self._stream.write(text)
-        self._stream.flush()
 
 
 def _duration(seconds: float) -> str:
     """Returns `1:02:03` for 3723 seconds, `2:03` for 123."""
-    minutes, second = divmod(round(seconds), 60)
-    hours, minute = divmod(minutes, 60)
-    if hours:
-        return f"{hours}:{minute:02}:{second:02}"
-    return f"{minute}:{second:02}"
+    text = str(datetime.timedelta(seconds=round(seconds)))
+    return text.removeprefix("0:").removeprefix("0")

@@ -1,13 +1,13 @@
 """The beginning of each round of a `fit`."""
 
 import time
-from typing import Any
 
 import keras
 import numpy as np
 
 from keras_rl2.basics.arguments import check_has
 from keras_rl2.basics.arguments import refusing_unknown
+from keras_rl2.callbacks.run import Logs
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.updates.skipped_updates import parts_of
 
@@ -23,24 +23,20 @@ class RoundLogs(keras.callbacks.Callback):
         self._started = 0.0
         self._steps = 0
 
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_begin(self, logs: Logs = None) -> None:
         """Discards leftover data from a previous `fit`."""
         self.rollouts.begin()
 
-    def on_epoch_begin(
-        self, epoch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
         """Starts the clock of the epoch."""
         self._started = time.perf_counter()
-        self._steps = self._env_steps()
+        self._steps = getattr(self.rollouts.agent, "env_steps", 0)
 
-    def on_epoch_end(
-        self, epoch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Adds the statistics of the rounds to the logs."""
         if logs is None:
             return
-        env_steps = self._env_steps()
+        env_steps = getattr(self.rollouts.agent, "env_steps", 0)
         seconds = max(time.perf_counter() - self._started, 1e-9)
         logs.update(self.rollouts.logs())
         logs["env_steps"] = env_steps
@@ -51,16 +47,11 @@ class RoundLogs(keras.callbacks.Callback):
             logs["updates_per_second"] = updates / seconds
         parts = parts_of(self.model.optimizer)
         for part in parts:
-            of_part = "" if len(parts) == 1 else f"_{part.name}"
+            suffix = "" if len(parts) == 1 else f"_{part.name}"
             rate = part.learning_rate.numpy()
-            logs[f"learning_rate{of_part}"] = float(rate)
+            logs[f"learning_rate{suffix}"] = float(rate)
         keys = [k for k, v in logs.items() if np.ndim(v) == 0 and v != v]
         self.empty = {key: logs.pop(key) for key in keys}
-
-    def _env_steps(self) -> int:
-        """Returns the environment steps of the agent so far."""
-        agent = self.rollouts.agent
-        return 0 if agent is None else agent.env_steps
 
 
 class RolloutRefresh(RoundLogs):
@@ -108,9 +99,7 @@ class RolloutRefresh(RoundLogs):
         )
         super().__init__(rollouts)
 
-    def on_train_batch_begin(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_train_batch_begin(self, batch: int, logs: Logs = None) -> None:
         """Refreshes at the first update of each round."""
         if batch % self.rollouts.updates_per_round == 0:
             self.rollouts.refresh()

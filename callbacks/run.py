@@ -4,6 +4,7 @@ from typing import Any
 from typing import TypeAlias
 
 import keras
+import tensorflow as tf
 
 from keras_rl2.data.round_dataset import RoundDataset
 
@@ -11,11 +12,17 @@ from keras_rl2.data.round_dataset import RoundDataset
 Logs: TypeAlias = dict[str, Any] | None
 
 
+def update_counter(model: keras.Model) -> Any:
+    """Returns the variable that counts the updates of a model."""
+    counter = getattr(model, "updates", None)
+    if isinstance(counter, keras.Variable | tf.Variable):
+        return counter
+    return model.optimizer.iterations
+
+
 def updates(model: keras.Model) -> int:
     """Returns the updates of a model so far."""
-    count = getattr(model, "updates", None)
-    count = model.optimizer.iterations if count is None else count
-    return int(keras.ops.convert_to_numpy(count))
+    return int(update_counter(model).numpy())
 
 
 def takes_steps(rounds: RoundDataset | None) -> bool:

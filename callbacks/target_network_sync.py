@@ -8,6 +8,8 @@ import tensorflow as tf
 
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.callbacks.run import Logs
+from keras_rl2.callbacks.run import update_counter
+from keras_rl2.callbacks.run import updates
 from keras_rl2.updates.target_networks import TargetUpdate
 from keras_rl2.updates.target_networks import check_sync
 
@@ -102,19 +104,19 @@ class TargetNetworkSync(keras.callbacks.Callback):
 
     def set_model(self, model: keras.Model) -> None:
         """Sets the updates of an agent's targets, or adds them to a model."""
-        updates = [
+        target_updates = [
             TargetUpdate(target, weights, self.tau, self.every)
             for target, weights in _pairs(model, self.target, self.source)
         ]
         super().set_model(model)
         if hasattr(model, "target_networks"):
-            model.target_networks.ask(updates)
+            model.target_networks.ask(target_updates)
             return
-        self._syncs = _SyncedTraining.of(model).install(updates)
+        self._syncs = _SyncedTraining.of(model).install(target_updates)
 
     def on_train_begin(self, logs: Logs = None) -> None:
         """Copies before the first update, and enables the updates."""
-        fresh = int(_count(self.model)) == 0
+        fresh = updates(self.model) == 0
         if fresh and hasattr(self.model, "target_networks"):
             self.model.target_networks.copy()
         for sync in self._syncs:
@@ -187,18 +189,10 @@ class _SyncedTraining:
         return logs
 
 
-def _counter(model: keras.Model) -> Any:
-    """Returns the variable that counts updates; None without an optimizer."""
-    updates = getattr(model, "updates", None)
-    if isinstance(updates, keras.Variable | tf.Variable):
-        return updates
-    return getattr(getattr(model, "optimizer", None), "iterations", None)
-
-
 def _count(model: keras.Model) -> Any:
     """Returns the number of updates made so far as a scalar int64."""
     # Read now: a variable would change with the update.
-    return tf.cast(tf.convert_to_tensor(_counter(model)), "int64")
+    return tf.cast(tf.convert_to_tensor(update_counter(model)), "int64")
 
 
 def _pairs(
@@ -210,9 +204,8 @@ def _pairs(
     pairs = getattr(model, "target_pairs", None)
     if target is not None or source is not None or pairs is None:
         target = _layer(model, "target" if target is None else target)
-        source = _layer(model, source)
-        pairs = [(target, source)]
-    # Programs that train several agents pass it to those without targets too.
+        pairs = [(target, _layer(model, source))]
+    # Programs that train several agents pass the callback to all of them.
     if not pairs and not hasattr(model, "target_networks"):
         raise ValueError(
             "Expected a model with target networks. "
@@ -241,14 +234,14 @@ def _source_weights(
         weights = [w for w in model.weights if id(w) not in others]
     else:
         weights = list(source.weights)
-    shapes, wanted = (
-        [tuple(each.shape) for each in of] for of in (weights, target.weights)
-    )
-    if not wanted or shapes != wanted or source is target:
+    shapes = [tuple(weight.shape) for weight in weights]
+    target_shapes = [tuple(weight.shape) for weight in target.weights]
+    if not shapes or shapes != target_shapes or source is target:
         raise ValueError(
             "Expected a built target, and another network as its source, "
             "whose weights match one by one in number and shape. Received: "
-            f"target {_describe(target)} with {wanted}, source with {shapes}"
+            f"target {_describe(target)} with {target_shapes}, "
+            f"source with {shapes}"
         )
     return weights
 

@@ -2,9 +2,9 @@
 
 import contextlib
 import json
-import math
 import os
 import struct
+import textwrap
 from collections.abc import Iterator
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,8 +19,7 @@ from keras_rl2.callbacks import tracker
 from keras_rl2.callbacks.run import Logs
 
 _SAMPLE_KEYS = ("advantage", "returns", "action")
-# Of a histogram.
-_BINS = 30
+_HISTOGRAM_BINS = 30
 
 
 class TensorBoard(keras.callbacks.Callback):
@@ -103,11 +102,11 @@ class TensorBoard(keras.callbacks.Callback):
             return
         self._described = self.model
         if self.write_hyper_parameters:
-            step, shown = self._position({}), self.hyper_parameters
-            if shown is None:
-                shown = tracker.hyper_parameters(self.model)
+            step, values = self._position({}), self.hyper_parameters
+            if values is None:
+                values = tracker.hyper_parameters(self.model)
             self._writer.text(step, _descriptions(self.model))
-            self._writer.hyper_parameters(step, arguments.present(**shown))
+            self._writer.hyper_parameters(step, arguments.present(**values))
         if self.write_graph and hasattr(self.model, "act"):
             function = self.model.policy.function().get_concrete_function()
             self._writer.graph(function.graph)
@@ -160,15 +159,14 @@ def _descriptions(model: keras.Model) -> dict[str, str]:
         print_fn=lambda text, line_break=True: lines.append(text),
         expand_nested=True,
     )
-    indented = "\n".join(f"    {x}" for x in "\n".join(lines).splitlines())
     return {
         "hyper_parameters": "\n".join(rows),
-        "model_summary": indented,
+        "model_summary": textwrap.indent("\n".join(lines), " " * 4),
     }
 
 
 def _samples(model: keras.Model) -> dict[str, np.ndarray]:
-    """Returns arrays of the last rollout, by tags; none off-policy."""
+    """Returns arrays of the last on-policy rollout, by their tags."""
     rollouts: Any = getattr(model, "rollouts", None)
     return {
         f"rollout/{key}": rollouts.valid_samples(key)
@@ -209,7 +207,7 @@ class EventWriter:
     >>> import tempfile
     >>> log_dir = tempfile.mkdtemp()
     >>> writer = EventWriter(log_dir)
-    >>> writer.write(64, scalars={"loss": 1.0, "episode_return": np.nan})
+    >>> writer.write(64, scalars={"loss": 1.0, "episode_return": 21.5})
     >>> len(os.listdir(log_dir))
     1
     """
@@ -225,11 +223,10 @@ class EventWriter:
         scalars: Mapping[str, float] | None = None,
         histograms: Mapping[str, np.ndarray] | None = None,
     ) -> None:
-        """Writes curves and histograms by their tags."""
+        """Writes curves, and histograms of finite numbers, by their tags."""
         values = [
             tf.compat.v1.Summary.Value(tag=tag, simple_value=value)
             for tag, value in (scalars or {}).items()
-            if math.isfinite(value)
         ]
         for tag, array in (histograms or {}).items():
             finite = array[np.isfinite(array)].astype(np.float64)
@@ -317,7 +314,7 @@ class EventWriter:
 
 def _counts(array: np.ndarray) -> Any:
     """Returns a histogram in TensorBoard's form."""
-    counts, edges = np.histogram(array, _BINS)
+    counts, edges = np.histogram(array, _HISTOGRAM_BINS)
     return tf.compat.v1.HistogramProto(
         min=array.min(),
         max=array.max(),

@@ -92,13 +92,8 @@ class Tracker(keras.callbacks.Callback):
         """Passes the logs of the epoch."""
         logs = logs or {}
         self._epochs += 1
-        values = {
-            tag: value
-            for tag, value in scalars(self.model, logs).items()
-            if math.isfinite(value)
-        }
         step = position(self.model, logs, self._epochs)
-        self.log(values, step=step)
+        self.log(scalars(self.model, logs), step=step)
 
 
 _TAGS = {
@@ -132,15 +127,15 @@ def position(model: keras.Model, logs: Mapping[str, Any], epochs: int) -> int:
 
 
 def scalars(model: keras.Model, logs: Mapping[str, Any]) -> dict[str, float]:
-    """Returns all numbers after an epoch, by their tags."""
+    """Returns all finite numbers after an epoch, by their tags."""
     clip_ratio = getattr(model, "clip_ratio", None)
     if callable(clip_ratio):
         clip_ratio = clip_ratio(model.optimizer.iterations)
-    found = {"clip_ratio": clip_ratio, **logs}
+    numbers = {"clip_ratio": clip_ratio, **logs}
     by_tag = {
         _tag(key): -float(value) if key in _NEGATED else float(value)
-        for key, value in found.items()
-        if value is not None and np.ndim(value) == 0
+        for key, value in numbers.items()
+        if value is not None and np.ndim(value) == 0 and math.isfinite(value)
     }
     log_std = getattr(model, "log_std", None)
     if log_std is not None:
@@ -156,11 +151,10 @@ def settings(model: keras.Model) -> dict[str, Any]:
     """
     sections = {"agent": model.get_config()}
     for index, part in enumerate(parts_of(model.optimizer)):
-        again = f"_{index}" if index else ""
-        sections[f"optimizer{again}"] = part.get_config()
-    rollouts = getattr(model, "rollouts", None)
-    if rollouts is not None:
-        sections["dataset"] = rollouts.settings()
+        suffix = f"_{index}" if index else ""
+        sections[f"optimizer{suffix}"] = part.get_config()
+    if getattr(model, "rollouts", None) is not None:
+        sections["dataset"] = model.rollouts.settings()
     return {"algorithm": type(model).__name__} | {
         f"{section}.{key}": plain
         for section, config in sections.items()

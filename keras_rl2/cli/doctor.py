@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium.spaces import Box
 from gymnasium.utils.env_checker import check_env
 
+from keras_rl2.cli.main import in_one_line
 from keras_rl2.envs import make_env
 from keras_rl2.envs.action_mask import where_mask_is
 from keras_rl2.envs.adapt import as_vector_env
@@ -40,11 +41,11 @@ class Finding(NamedTuple):
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints one line for each finding; returns 1 if one is to be mended."""
-    is_well = True
+    has_fault = False
     for name, ok, text in of_environment(arguments):
-        is_well &= ok
+        has_fault |= not ok
         print(f"{'ok' if ok else 'todo':5} {name:18} {text}")
-    return 0 if is_well else 1
+    return int(has_fault)
 
 
 def of_environment(arguments: argparse.Namespace) -> Iterator[Finding]:
@@ -56,16 +57,13 @@ def of_environment(arguments: argparse.Namespace) -> Iterator[Finding]:
         yield from _masks(env, seed)
         limit = getattr(env.spec, "max_episode_steps", None)
     try:
-        kwargs = env_kwargs or None
-        together = as_vector_env(env_id, _NUM_ENVS, env_kwargs=kwargs)
+        together = as_vector_env(env_id, _NUM_ENVS, env_kwargs=env_kwargs)
         yield from _spaces(together)
         act = random_policy(together, np.random.default_rng(seed))
         played = play(together, arguments.steps, seed, act)
         together.close()
     except ValueError as error:
-        notes = getattr(error, "__notes__", ())
-        text = " ".join(" ".join([str(error), *notes]).split())
-        yield Finding("environment", False, text)
+        yield Finding("environment", False, in_one_line(error))
         return
     yield from _observations(together.observation_space, played["observations"])
     yield _rewards(played["rewards"][played["valid"]])
@@ -85,7 +83,7 @@ def _of_gymnasium(env: Any) -> Iterator[Finding]:
             yield Finding("check_env", True, "Gymnasium's checks have passed")
         # It asserts, raises errors of its own, and those of environments.
         except Exception as error:
-            text = " ".join(f"{type(error).__name__}: {error}".split())
+            text = f"{type(error).__name__}: {in_one_line(error)}"
             yield Finding("check_env", False, text)
     for text in dict.fromkeys(str(each.message) for each in caught):
         plain = re.sub("\x1b\\[[0-9;]*m", "", text).removeprefix("WARN: ")
@@ -137,10 +135,10 @@ def _pairs(low: np.ndarray, high: np.ndarray) -> str:
 def _observations(space: Any, observation: Any) -> Iterator[Finding]:
     """Yields the bounds, range and scale of each array of observations."""
     named = named_leaves(spaces.space_tree(space))
-    for (path, leaf), seen in zip(named, leaves(observation), strict=True):
+    for (path, leaf), array in zip(named, leaves(observation), strict=True):
         if not isinstance(leaf, Box) or path == spaces.ACTION_MASK:
             continue
-        values = seen.reshape(-1, *leaf.shape).astype(np.float64)
+        values = array.reshape(-1, *leaf.shape).astype(np.float64)
         low, high = values.min(axis=0), values.max(axis=0)
         spread = values.std(axis=0)
         advice = ""
@@ -148,7 +146,7 @@ def _observations(space: Any, observation: Any) -> Iterator[Finding]:
             advice = "NaN or infinity: mend the environment: "
         elif (low < leaf.low).any() or (high > leaf.high).any():
             advice = "outside of its bounds: mend low or high: "
-        elif seen.dtype != np.uint8 and (
+        elif array.dtype != np.uint8 and (
             np.abs(values).max() > _LARGE_OBSERVATION
             or ((spread > 0.0) & (spread < _SMALL_DEVIATION)).any()
         ):
@@ -180,9 +178,9 @@ def _ends(
 ) -> Finding:
     """Looks at the lengths of episodes."""
     ended = is_step & (terminated | truncated)
-    taken = np.cumsum(is_step, axis=0)
-    counts = zip(taken.T, ended.T, strict=True)
-    lengths = np.concatenate([np.diff(t[e], prepend=0) for t, e in counts])
+    steps = np.cumsum(is_step, axis=0)
+    columns = zip(steps.T, ended.T, strict=True)
+    lengths = np.concatenate([np.diff(s[e], prepend=0) for s, e in columns])
     if not len(lengths):
         text = f"no episode in {is_step.sum()} steps, time limit {max_steps}"
         if max_steps is None:

@@ -5,11 +5,11 @@ import argparse
 from keras_rl2.agents.loader import load
 from keras_rl2.cli.run_folder import RunFolder
 
-# Environments that are stepped together, at most.
+# The largest number of environments that are stepped together.
 MOST_ENVS = 20
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Plays the episodes and prints one line."""
     folder, file = RunFolder.holding(arguments.path)
     env_id, env_kwargs = folder.environment(arguments)
@@ -23,7 +23,6 @@ def run(arguments: argparse.Namespace) -> int:
     )
     how = "stochastic" if arguments.stochastic else "greedy"
     print(f"{env_id}: {describe(results, arguments.episodes, how)}")
-    return 0
 
 
 def describe(results: dict[str, float], episodes: int, how: str) -> str:

@@ -18,7 +18,7 @@ from keras_rl2.export import policy_file as formats
 from keras_rl2.offline.recorder import record
 from keras_rl2.spaces.trees import map_leaves
 
-# Steps of each half of what int8 finds its ranges in.
+# Steps of the agent, and random steps, in which int8 finds its ranges.
 _RECORDED = 1000
 
 
@@ -36,27 +36,28 @@ def run(arguments: argparse.Namespace) -> int:
         representative=_representative(agent, folder, arguments),
         batch_size=arguments.batch_size,
     )
-    described = ""
+    summary = ""
     if arguments.check:
         with tempfile.TemporaryDirectory() as temporary:
             draft = Path(temporary, output.name)
             write(draft)
-            check = _played(agent, folder, arguments, draft)
-        described = _described(output, check)
+            check = _checked(agent, folder, arguments, draft)
+        summary = _described(output, check)
         if not check.passed:
-            print(f"{described}; not written", file=sys.stderr)
+            print(f"{summary}; not written", file=sys.stderr)
             return 1
     output.parent.mkdir(parents=True, exist_ok=True)
     write(output)
-    how = "stochastic" if arguments.stochastic else "greedy"
+    how, noise = "greedy", ""
+    if arguments.stochastic:
+        how, noise = "stochastic", " and noise"
     kind = f", {arguments.quantize}" if arguments.quantize else ""
-    taken = " and noise" if arguments.stochastic else ""
     print(
         f"{output}: {how} policy as {arguments.format}{kind}, raw "
-        f"observations{taken} in, actions out"
+        f"observations{noise} in, actions out"
     )
-    if described:
-        print(described)
+    if summary:
+        print(summary)
     return 0
 
 
@@ -71,14 +72,14 @@ def _representative(
     if arguments.quantize != formats.INT8:
         return None
     env_id, env_kwargs = folder.environment(arguments)
-    seen = []
+    observations = []
     for policy in (agent, "random"):
-        played = record(policy, env_id, _RECORDED, env_kwargs=env_kwargs)
-        seen.append(played.recorded.observation)
-    return map_leaves(lambda *each: np.concatenate(each), *seen)
+        dataset = record(policy, env_id, _RECORDED, env_kwargs=env_kwargs)
+        observations.append(dataset.recorded.observation)
+    return map_leaves(lambda *each: np.concatenate(each), *observations)
 
 
-def _played(
+def _checked(
     agent: Agent, folder: RunFolder, arguments: argparse.Namespace, path: Path
 ) -> ExportCheck:
     """Plays a file against the agent."""

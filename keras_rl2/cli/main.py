@@ -34,9 +34,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str]) -> int:
     """Runs one command, and turns its error into an exit code."""
-    # Before pygame is imported, or it greets on each start.
+    # pygame, when it is imported, greets on each start.
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-    # Before TensorFlow is imported, of which only errors are shown.
+    # TensorFlow, when it is imported, shows errors only.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     # The module of an environment may lie in the working directory, where an
     # installed command, other than `python -m`, does not look.
@@ -45,15 +45,15 @@ def _run(argv: Sequence[str]) -> int:
     try:
         arguments = make_parser().parse_args(argv)
         command = importlib.import_module(f"keras_rl2.cli.{arguments.command}")
-        return int(command.run(arguments))
+        return int(command.run(arguments) or 0)
     except SystemExit as stop:
-        # From `--help` and `--version`, and from SIGTERM in a training.
+        # `--help`, `--version` and SIGTERM in a training raise it.
         return int(stop.code or 0)
     except KeyboardInterrupt:
         print(f"{NAME}: interrupted", file=sys.stderr)
         return _INTERRUPTED
     except BrokenPipeError:
-        # Of `keras-rl2 presets | head`. Python would flush once more at exit.
+        # `keras-rl2 presets | head` raises it. Python would flush at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
     except Exception as error:
@@ -70,7 +70,7 @@ def is_expected(error: Exception) -> bool:
     )
     if isinstance(error, known):
         return True
-    # Where Gymnasium is not imported, none of its errors was raised.
+    # If Gymnasium is not imported, none of its errors was raised.
     gymnasium = sys.modules.get("gymnasium")
     return gymnasium is not None and isinstance(error, gymnasium.error.Error)
 

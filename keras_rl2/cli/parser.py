@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from keras_rl2.version import __version__
 
-# Those of `export.policy_file`, which imports NumPy.
+# `export.policy_file` has them too, but imports NumPy.
 _FORMATS = ("tf_saved_model", "onnx", "litert")
 _QUANTIZATIONS = ("float16", "int8")
 
@@ -107,11 +107,10 @@ class Parser(argparse.ArgumentParser):
         """Adds an option that takes nothing."""
         self.add_argument(option, action="store_true", help=what)
 
-    def settings(self, option: str, what: str, dest: str | None = None) -> None:
+    def settings(self, option: str, what: str) -> None:
         """Adds an option that takes settings, and may be repeated."""
         self.add_argument(
             option,
-            dest=dest,
             type=setting,
             nargs="+",
             action="extend",
@@ -136,17 +135,17 @@ def make_parser() -> Parser:
         description="Reinforcement learning with Keras from the command line.",
         epilog="keras-rl2 COMMAND --help lists the options of a command.",
     )
-    version = f"keras-rl2 {__version__}"
+    version = f"%(prog)s {__version__}"
     parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(
         title="commands", metavar="COMMAND", dest="command", required=True
     )
     for add_arguments in _COMMANDS:
         name, summary = add_arguments.__name__[1:], add_arguments.__doc__
-        one = commands.add_parser(
+        command = commands.add_parser(
             name, parents=[common], help=summary, description=summary
         )
-        add_arguments(one)
+        add_arguments(command)
     return parser
 
 
@@ -175,8 +174,8 @@ def _tune(parser: Parser) -> None:
     parser.settings("--search", "agent.gamma=[0.9,0.99] agent.tau=null")
     parser.number("--seeds", 2, "of each trial (default: 2)")
     parser.number("--trials", 50, "of the study in all (default: 50)")
-    storage = "sqlite:///tuning.db"
-    parser.text("--storage", "URL", "of a database", default=storage)
+    url = "sqlite:///tuning.db"
+    parser.text("--storage", "URL", "of a database", default=url)
     what = "of the study and its preset (default: ALGORITHM-ENV)"
     parser.text("--study", "NAME", what)
 
@@ -263,7 +262,7 @@ def _add_training(parser: Parser) -> None:
     what = f"a preset.json, an ENV with a preset, or {DEFAULTS} (default: ENV)"
     parser.text("--preset", "PATH_OR_NAME", what)
     what = "change settings: agent.gamma=0.9 optimizer.learning_rate=1e-4"
-    parser.settings("--set", what, dest="settings")
+    parser.settings("--set", what)
 
 
 def _add_playing(parser: Parser, episodes: int, path: str = "") -> None:

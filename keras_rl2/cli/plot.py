@@ -14,8 +14,8 @@ import numpy as np
 
 from keras_rl2.cli.parser import require_module
 from keras_rl2.cli.run_folder import RunFolder
+from keras_rl2.cli.run_folder import read_if_exists
 from keras_rl2.cli.run_folder import require_path
-from keras_rl2.presets.preset import read_object
 from keras_rl2.saving.atomic_files import replacing
 
 _INCHES = (6.4, 4.2)
@@ -36,7 +36,7 @@ class _Curve(NamedTuple):
     high: np.ndarray
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Draws the figure, and prints the end of each curve."""
     require_module("matplotlib", "pip install matplotlib")
     groups = _groups(arguments.runs)
@@ -52,7 +52,6 @@ def run(arguments: argparse.Namespace) -> int:
             f"{_seeds(curve.seeds)}"
         )
     print(output)
-    return 0
 
 
 def _groups(runs: Sequence[str]) -> dict[Path, list[Path]]:
@@ -80,8 +79,7 @@ def _curve(folder: Path, files: list[Path]) -> _Curve:
         raise ValueError(f"{folder}: {error}") from error
     mean = interquartile_mean(values)
     low, high = bootstrap_interval(values)
-    path = RunFolder(files[0].parent).preset
-    preset = read_object(path) if path.is_file() else {}
+    preset = read_if_exists(RunFolder(files[0].parent).preset)
     label = str(preset.get("algorithm", folder.name))
     environment = str(preset.get("environment", "return"))
     unit = "updates" if preset.get("updates") else "steps"
@@ -101,7 +99,7 @@ def _distinct(curves: list[_Curve], folders: list[Path]) -> list[_Curve]:
 
 def _draw(curves: list[_Curve], output: Path, dpi: int) -> None:
     """Draws one plot for each environment and unit, side by side."""
-    # Not pyplot, which would ask for a window; this draws with Agg.
+    # `pyplot` would open a window; a `Figure` is drawn by Agg.
     from matplotlib.figure import Figure
 
     shown = list(dict.fromkeys((c.environment, c.unit) for c in curves))
@@ -131,10 +129,11 @@ def _draw_panel(panel: Any, curves: list[_Curve]) -> None:
                 alpha=0.2,
                 linewidth=0.0,
             )
-    steps = curves[0].unit == "steps"
-    panel.set_xlabel("environment steps" if steps else "updates")
-    of = "last 100 episodes" if steps else "evaluations"
-    panel.set_ylabel(f"return (sum of rewards), {of}")
+    xlabel, episodes = "updates", "evaluations"
+    if curves[0].unit == "steps":
+        xlabel, episodes = "environment steps", "last 100 episodes"
+    panel.set_xlabel(xlabel)
+    panel.set_ylabel(f"return (sum of rewards), {episodes}")
     panel.grid(alpha=0.3)
     panel.legend()
 
@@ -167,11 +166,8 @@ def interquartile_mean(values: np.ndarray) -> np.ndarray:
         [Agarwal et al., 2021](https://arxiv.org/abs/2108.13264), section 4.3.
     """
     seeds = len(values)
-    first = np.arange(seeds)
-    inside = np.minimum(first + 1, 0.75 * seeds) - np.maximum(
-        first, 0.25 * seeds
-    )
-    weight = np.clip(inside, 0.0, None)
+    ends = np.clip(np.arange(seeds + 1), 0.25 * seeds, 0.75 * seeds)
+    weight = np.diff(ends)
     total = np.tensordot(weight, np.sort(values, axis=0), axes=1)
     return total / (0.5 * seeds)
 
@@ -222,24 +218,24 @@ def on_common_steps(
     >>> steps.tolist(), values.tolist()
     ([5.0, 10.0], [[0.5, 1.0], [2.0, 2.0]])
     """
-    known = [
+    finite = [
         (steps[np.isfinite(values)], values[np.isfinite(values)])
         for steps, values in curves
     ]
-    if not known or any(len(steps) == 0 for steps, _ in known):
+    if not finite or any(len(steps) == 0 for steps, _ in finite):
         raise ValueError(
             "Expected curves with at least one return each. Received: one "
             "without, from a training in which no episode has ended"
         )
-    first = max(steps[0] for steps, _ in known)
-    last = min(steps[-1] for steps, _ in known)
+    first = max(steps[0] for steps, _ in finite)
+    last = min(steps[-1] for steps, _ in finite)
     if first > last:
         raise ValueError(
             "Expected curves that have steps in common. Received: one that "
             f"ends at {last:.0f}, one that begins at {first:.0f}"
         )
     grid = np.linspace(first, last, points)
-    return grid, np.stack([np.interp(grid, *curve) for curve in known])
+    return grid, np.stack([np.interp(grid, *curve) for curve in finite])
 
 
 def read_rows(path: Path) -> tuple[list[str], list[list[str]]]:
@@ -278,9 +274,9 @@ def read_curve(path: Path) -> tuple[np.ndarray, np.ndarray]:
         names = ("updates", "val_episode_return")
     if names[1] not in columns:
         raise ValueError(f"{path}: holds no {names[1]}")
-    at = [columns.index(name) for name in names]
+    indices = [columns.index(name) for name in names]
     try:
-        curve = [[float(row[i] or "nan") for i in at] for row in rows]
+        curve = [[float(row[i] or "nan") for i in indices] for row in rows]
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     steps, returns = np.array(curve, np.float64).reshape(-1, 2).T

@@ -10,14 +10,14 @@ from keras_rl2.presets.preset import unknown
 _LINE = "{:<15} {:<24} {:>12} {:>9}  {}"
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Prints the table."""
     found = _found(arguments.of)
     print(
         _LINE.format("algorithm", "environment", "steps", "updates", "laptop")
     )
     for preset in found:
-        # Those of updates are for recorded data, `--data`.
+        # Presets with updates are for recorded data, `--data`.
         steps, updates = (
             f"{number:,}" if number else "-"
             for number in (preset.total_steps, preset.updates)
@@ -25,7 +25,6 @@ def run(arguments: argparse.Namespace) -> int:
         laptop = "yes" if preset.laptop else "no"
         names = (preset.algorithm, preset.environment)
         print(_LINE.format(*names, steps, updates, laptop))
-    return 0
 
 
 def _found(words: list[str]) -> list[Preset]:

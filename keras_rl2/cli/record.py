@@ -11,12 +11,12 @@ from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.envs import make_env
 from keras_rl2.offline.recorder import record as record_steps
 
-# In the place of an agent.
+# It replaces the path of an agent.
 _RANDOM = "random"
 _STEPS = 10_000
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Records, and prints where the video or the dataset is."""
     if arguments.dataset is not None:
         _record_dataset(arguments)
@@ -27,7 +27,6 @@ def run(arguments: argparse.Namespace) -> int:
         )
     else:
         _record_video(arguments)
-    return 0
 
 
 def _record_video(arguments: argparse.Namespace) -> None:

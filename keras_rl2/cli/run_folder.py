@@ -68,21 +68,21 @@ class RunFolder:
         self, arguments: argparse.Namespace
     ) -> tuple[str, dict[str, Any]]:
         """Returns the environment to play the agent in."""
-        asked, env_kwargs = arguments.env, dict(arguments.env_kwargs)
-        preset = read_object(self.preset) if self.preset.is_file() else {}
-        trained = preset.get("environment")
-        if asked is None and trained is None:
+        env_id, env_kwargs = arguments.env, dict(arguments.env_kwargs)
+        preset = read_if_exists(self.preset)
+        training_env_id = preset.get("environment")
+        if env_id is None and training_env_id is None:
             raise ValueError(
                 f"{self.preset} names no environment that the agent "
                 "was trained in: give one with --env"
             )
-        if asked not in (None, trained):
-            return asked, env_kwargs
-        return str(trained), preset.get("env_kwargs", {}) | env_kwargs
+        if env_id not in (None, training_env_id):
+            return env_id, env_kwargs
+        return str(training_env_id), preset.get("env_kwargs", {}) | env_kwargs
 
     def clear(self) -> None:
         """Removes the files of an earlier training, and nothing else."""
-        # Not sooner: it imports NumPy.
+        # It imports NumPy, which most commands do not need.
         from keras_rl2.saving.checkpoint_folder import CheckpointFolder
 
         CheckpointFolder(self.checkpoints).clear()
@@ -114,6 +114,11 @@ def require_path(path: str | os.PathLike[str]) -> Path:
     if not os.path.exists(path):
         raise FileNotFoundError(f"{path}: no such file or folder")
     return Path(path)
+
+
+def read_if_exists(path: Path) -> dict[str, Any]:
+    """Reads a file of a JSON object; returns an empty dict if there is none."""
+    return read_object(path) if path.is_file() else {}
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium
 
 from keras_rl2 import presets
+from keras_rl2.basics.arguments import present
 from keras_rl2.cli.parser import DEFAULTS
 from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.cli.run_folder import require_path
@@ -17,7 +18,7 @@ from keras_rl2.presets import Preset
 from keras_rl2.presets.algorithms import algorithm_name
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Trains one seed after another."""
     preset = _preset(arguments)
     env_id, env_kwargs = preset.environment, preset.env_kwargs
@@ -38,44 +39,42 @@ def run(arguments: argparse.Namespace) -> int:
             training_run.train(
                 resumed.get(folder, preset),
                 folder,
-                seed=seed,
-                checkpoint=arguments.checkpoint,
-                evaluate=arguments.evaluate,
-                resume=folder in resumed,
-                data=arguments.data,
+                seed,
+                folder in resumed,
+                arguments,
             )
-    return 0
 
 
 def find_preset(name: str, arguments: argparse.Namespace) -> Preset:
     """Finds a preset by file or name; prints a line if there is none."""
-    asked, env_id = arguments.preset, arguments.environment
+    source, env_id = arguments.preset, arguments.environment
     if find_spec(env_id) is None:
         # Raises an error that names the nearest ids.
         gymnasium.spec(env_id)
-    if asked == DEFAULTS:
+    if source is None:
+        algorithms = [each.algorithm for each in presets.available(env_id)]
+        if name not in algorithms:
+            print(f"no preset of {name} for {env_id}: the algorithm's defaults")
+            source = DEFAULTS
+    if source == DEFAULTS:
         return presets.default(name, env_id)
-    if asked is not None and (asked.endswith(".json") or Path(asked).is_file()):
-        preset = presets.read(asked)
-        if preset.algorithm != name:
-            raise ValueError(
-                f"--preset {asked} is one of {preset.algorithm}, not of {name}"
-            )
-        return preset
-    if asked is None and all(
-        each.algorithm != name for each in presets.available(env_id)
-    ):
-        print(f"no preset of {name} for {env_id}: the algorithm's defaults")
-        return presets.default(name, env_id)
-    return presets.find(name, asked or env_id)
+    source = source or env_id
+    if not source.endswith(".json") and not Path(source).is_file():
+        return presets.find(name, source)
+    preset = presets.read(source)
+    if preset.algorithm != name:
+        raise ValueError(
+            f"--preset {source} is one of {preset.algorithm}, not of {name}"
+        )
+    return preset
 
 
 def asked_settings(
     preset: Preset, arguments: argparse.Namespace
 ) -> dict[str, Any]:
     """Returns the settings that options change in a preset."""
-    # After --set: a dedicated option takes precedence.
-    settings = dict(arguments.settings)
+    # The dedicated options take precedence over --set.
+    settings = dict(arguments.set)
     settings["environment"] = arguments.environment
     if preset.environment != arguments.environment:
         # Arguments of the preset's environment may not exist in this one.
@@ -129,12 +128,12 @@ def _resumed(
                 "--overwrite starts it again, --logdir writes elsewhere"
             )
         return {}
-    for option in ("overwrite", "preset", "settings", "envs", "env_kwargs"):
+    for option in ("overwrite", "preset", "set", "envs", "env_kwargs"):
         if getattr(arguments, option):
-            name = f"--{option}".replace("_", "-").replace("settings", "set")
             raise ValueError(
-                f"{name} does not go with --resume, which keeps the settings "
-                "of preset.json; only --steps or --updates may be another"
+                f"--{option.replace('_', '-')} does not go with --resume, "
+                "which keeps the settings of preset.json; only --steps or "
+                "--updates may be another"
             )
     begun = [folder for folder in folders if folder.holds_checkpoint]
     if not begun:
@@ -153,7 +152,5 @@ def _resumed_preset(folder: RunFolder, arguments: argparse.Namespace) -> Preset:
             f"{folder.preset} is of a training {begun}: expected --data FOLDER "
             "for recorded data, and for no other"
         )
-    asked = {"total_steps": arguments.steps, "updates": arguments.updates}
-    return preset.with_settings(
-        {name: value for name, value in asked.items() if value is not None}
-    )
+    lengths = {"total_steps": arguments.steps, "updates": arguments.updates}
+    return preset.with_settings(present(**lengths))

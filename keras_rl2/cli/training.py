@@ -155,14 +155,14 @@ class Training:
 
     def _epochs_left(self, total_steps: int | None) -> int:
         """Returns the Keras epochs that are left of a run on recorded data."""
-        made, wanted = updates(self.agent), self.preset.updates
-        if total_steps is not None or made >= wanted:
+        done, length = updates(self.agent), self.preset.updates
+        if total_steps is not None or done >= length:
             raise ValueError(
                 "Expected no `total_steps` on recorded data, and `updates` of "
-                f"the preset to be more than the {made} made so far. "
-                f"Received: total_steps={total_steps}, updates={wanted}"
+                f"the preset to be more than the {done} made so far. "
+                f"Received: total_steps={total_steps}, updates={length}"
             )
-        return -(-(wanted - made) // self.dataset.steps_per_epoch)
+        return -(-(length - done) // self.dataset.steps_per_epoch)
 
     def _steps_left(self, total_steps: int | None) -> int:
         """Returns the environment steps that are left of a run."""

@@ -1,5 +1,6 @@
 """One training of `keras-rl2 train`: its run, and the files that it writes."""
 
+import argparse
 import contextlib
 import csv
 import sys
@@ -13,27 +14,25 @@ from keras_rl2.agents.loader import load
 from keras_rl2.callbacks import Checkpoint
 from keras_rl2.callbacks import Progress
 from keras_rl2.callbacks import TensorBoard
+from keras_rl2.callbacks.run import Logs
 from keras_rl2.cli.evaluate import describe
 from keras_rl2.cli.plot import read_rows
 from keras_rl2.cli.run_folder import RunFolder
+from keras_rl2.cli.run_folder import read_if_exists
 from keras_rl2.cli.run_folder import write_json
 from keras_rl2.cli.training import Training
 from keras_rl2.data.evaluation import EvaluationDataset
 from keras_rl2.offline.offline import OfflineDataset
 from keras_rl2.presets import Preset
-from keras_rl2.presets.preset import read_object
 from keras_rl2.saving.atomic_files import replacing
 
 EVALUATION_EPISODES = 20
-# Checkpoints that are kept: an earlier one serves where the newest is damaged.
-_KEPT = 2
-# Steps from one to the next, where they are to be saved at the end only.
+# The earlier checkpoint serves if the newest is damaged.
+_NUM_CHECKPOINTS = 2
+# No run has so many steps: the only checkpoint is the one at its end.
 _NEVER = 2**62
-# Evaluations of a run, by default.
+# Number of evaluations of a run, by default.
 _EVALUATIONS = 10
-
-
-_NUMBERS = ("episode_return", "episode_return_std", "episode_length")
 # The first columns, by the one that identifies a row. On recorded data, no
 # episodes are played but those of evaluations.
 _COLUMNS = {
@@ -89,15 +88,13 @@ class AgentFiles(keras.callbacks.Callback):
         self._last: dict[str, float] = {}
         self._save_due = self._evaluate_due = 0
 
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_begin(self, logs: Logs = None) -> None:
         """Counts from the steps that the agent has taken so far."""
         done = count(self.model, self.axis)
         self._save_due = done + self.save_every
         self._evaluate_due = done + self.evaluate_every
 
-    def on_epoch_begin(
-        self, epoch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
         """Saves the agent if it is due.
 
         This is not done at the end of the previous epoch, since a checkpoint is
@@ -106,18 +103,16 @@ class AgentFiles(keras.callbacks.Callback):
         done = count(self.model, self.axis)
         if self.save_every and done >= self._save_due:
             self._save_due = done + self.save_every
-            self.save(self.model)
+            self.model.save(self.folder.agent)
 
-    def on_epoch_end(
-        self, epoch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Evaluates the agent if it is due."""
         done = count(self.model, self.axis)
         if self.evaluate_every and done >= self._evaluate_due:
             self._evaluate_due = done + self.evaluate_every
             results = self._evaluate(self.model)
             if logs is not None:
-                logs.update({f"val_{name}": results[name] for name in _NUMBERS})
+                logs.update({f"val_{key}": results[key] for key in results})
 
     def get_state(self) -> list[Any]:
         """Returns when files are due, and the last evaluation."""
@@ -126,11 +121,6 @@ class AgentFiles(keras.callbacks.Callback):
     def set_state(self, state: list[Any]) -> None:
         """Restores a state of `get_state`."""
         self._save_due, self._evaluate_due, self._last = state
-
-    def save(self, agent: keras.Model) -> None:
-        """Saves the agent of the folder, replacing an existing file."""
-        with replacing(self.folder.agent) as unfinished:
-            agent.save(unfinished)
 
     def remember(self) -> None:
         """Continues from the best agent of the folder, if there is one.
@@ -141,9 +131,7 @@ class AgentFiles(keras.callbacks.Callback):
         if not self.folder.best.is_file():
             return
         agent = load(self.folder.best)
-        score: dict[str, Any] = {}
-        if self.folder.score.is_file():
-            score = read_object(self.folder.score)
+        score = read_if_exists(self.folder.score)
         if score.get(self.axis) == count(agent, self.axis):
             self.score = self._last = score
         else:
@@ -151,9 +139,10 @@ class AgentFiles(keras.callbacks.Callback):
 
     def conclude(self, agent: Agent) -> dict[str, float]:
         """Returns the results of the last agent, evaluating it if needed."""
-        if self.score and self._last.get(self.axis) == count(agent, self.axis):
-            return self._last
-        return self._evaluate(agent)
+        done = count(agent, self.axis)
+        if not self.score or self._last.get(self.axis) != done:
+            self._evaluate(agent)
+        return self._last
 
     def _evaluate(self, agent: Agent) -> dict[str, float]:
         """Evaluates the agent, and saves it if it is the best so far."""
@@ -163,10 +152,9 @@ class AgentFiles(keras.callbacks.Callback):
         if best is None or results["episode_return"] > best:
             self.score = self._last
             # The agent first: a score without it would never be beaten.
-            with replacing(self.folder.best) as unfinished:
-                agent.save(unfinished)
+            agent.save(self.folder.best)
             write_json(self.folder.score, self.score)
-        return self._last
+        return results
 
 
 class ProgressFile(keras.callbacks.Callback):
@@ -190,16 +178,23 @@ class ProgressFile(keras.callbacks.Callback):
         self.path = path
         self._columns: list[str] = []
 
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Reads an existing file, and keeps the rows that are still valid."""
+    def on_train_begin(self, logs: Logs = None) -> None:
+        """Rewrites an existing file, with the rows that are still valid."""
         self._columns = []
-        if self.path.exists():
-            self._columns, rows = read_rows(self.path)
-            self._keep(rows)
+        if not self.path.exists():
+            return
+        self._columns, rows = read_rows(self.path)
+        done = count(self.model, self.axis)
+        with (
+            replacing(self.path) as unfinished,
+            unfinished.open("w", newline="", encoding="utf-8") as file,
+        ):
+            if self._columns:
+                index = self._columns.index(self.axis)
+                valid = (row for row in rows if float(row[index]) <= done)
+                csv.writer(file).writerows([self._columns, *valid])
 
-    def on_epoch_end(
-        self, epoch: int, logs: dict[str, Any] | None = None
-    ) -> None:
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Writes a row."""
         logs = dict(logs or {})
         if self.axis == "updates":
@@ -211,18 +206,6 @@ class ProgressFile(keras.callbacks.Callback):
             self._columns = [*first, *sorted(set(logs) - set(first))]
             self._write(self._columns)
         self._write([logs.get(name, "") for name in self._columns])
-
-    def _keep(self, rows: list[list[str]]) -> None:
-        """Rewrites the file, with the rows that are still valid."""
-        done = count(self.model, self.axis)
-        with (
-            replacing(self.path) as unfinished,
-            unfinished.open("w", newline="", encoding="utf-8") as file,
-        ):
-            if self._columns:
-                at = self._columns.index(self.axis)
-                valid = (row for row in rows if float(row[at]) <= done)
-                csv.writer(file).writerows([self._columns, *valid])
 
     def _write(self, row: list[Any]) -> None:
         """Adds a row, for readers during the training."""
@@ -238,27 +221,21 @@ def count(agent: object, axis: str) -> int:
 def train(
     preset: Preset,
     folder: RunFolder,
-    *,
     seed: int,
-    checkpoint: int,
-    evaluate: int | None,
     resume: bool,
-    data: str | None,
+    arguments: argparse.Namespace,
 ) -> None:
-    """Trains one agent, saves it and the best one, and prints their returns.
-
-    `checkpoint` and `evaluate` are the environment steps from one time to the
-    next, or updates on recorded data; 0 stands for the end only.
-    """
+    """Trains one agent, saves it and the best one, and prints their returns."""
     length = preset.updates or preset.total_steps
+    evaluate = arguments.evaluate
     if evaluate is None:
         evaluate = max(length // _EVALUATIONS, 1)
     axis = "updates" if preset.updates else "env_steps"
     episodes = evaluation_of(preset, seed)
-    files = AgentFiles(folder, episodes, checkpoint, evaluate, axis)
+    files = AgentFiles(folder, episodes, arguments.checkpoint, evaluate, axis)
     with contextlib.ExitStack() as stack:
         stack.callback(episodes.env.close)
-        training = Training.from_preset(preset, seed=seed, data=data)
+        training = Training.from_preset(preset, seed=seed, data=arguments.data)
         stack.callback(training.close)
         print(
             f"{preset.algorithm} on {preset.environment}, seed {seed}, "
@@ -294,23 +271,25 @@ def _fit(training: Training, files: AgentFiles, length: int | None) -> None:
     table = ProgressFile(folder.progress, axis)
     # The steps of a round that ends with an episode are not known before.
     progress = Progress(length if agent.whole_episodes else None)
-    everything = Checkpoint(
-        folder.checkpoints, every_steps=files.save_every or _NEVER, keep=_KEPT
+    checkpoint = Checkpoint(
+        folder.checkpoints,
+        every_steps=files.save_every or _NEVER,
+        keep=_NUM_CHECKPOINTS,
     )
     board = TensorBoard(folder.path)
     try:
-        training.run([everything, files, progress, table, board], "auto")
+        training.run([checkpoint, files, progress, table, board], "auto")
     except BaseException:
-        # Also after Ctrl-C or an error of the environment: the weights of the
-        # last round may have taken hours.
+        # The weights of the last round may have taken hours, also if Ctrl-C or
+        # an error of the environment ends the training.
         if done := count(agent, axis):
-            files.save(agent)
+            agent.save(folder.agent)
             # The line of progress has not been ended.
             line_break = "\n" if sys.stdout.isatty() else ""
             unit = axis.removeprefix("env_")
             print(f"{line_break}{folder.agent}: saved at {done:,} {unit}")
         raise
-    files.save(agent)
+    agent.save(folder.agent)
 
 
 def _experience(training: Training) -> str:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _REPORTS = 10
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Runs the missing trials, and writes the best one as a preset."""
     name = algorithm_name(arguments.algorithm)
     if presets.ALGORITHMS[name].offline:
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     preset = find_preset(name, arguments)
     preset = preset.with_settings(asked_settings(preset, arguments))
     ranges = {**presets.ALGORITHMS[name].search, **dict(arguments.search)}
-    fixed = dict(arguments.settings)
+    fixed = dict(arguments.set)
     for key in list(ranges):
         if ranges[key] is None or {key, key.partition(".")[0]} & fixed.keys():
             del ranges[key]
@@ -50,7 +50,6 @@ def run(arguments: argparse.Namespace) -> int:
     study = arguments.study or run_name(name, preset.environment)
     seeds = list(range(arguments.seed, arguments.seed + arguments.seeds))
     _tune(preset, space, seeds, study, arguments)
-    return 0
 
 
 def _tune(
@@ -126,8 +125,8 @@ def _write_best(name: str, best: Any, preset: Preset) -> None:
     data["source"] = f"tune, trial {best.number}: {best.value:.1f}"
     data["notes"] = "Other seeds will do worse: the best of many."
     write_json(Path(f"{name}.json"), data)
-    best_of = f"best: trial {best.number}, return {best.value:.1f}"
-    print(f"{best_of}, written to {name}.json")
+    summary = f"best: trial {best.number}, return {best.value:.1f}"
+    print(f"{summary}, written to {name}.json")
 
 
 def _train(trial: "optuna.Trial", preset: Preset, seeds: list[int]) -> float:
@@ -153,8 +152,8 @@ def _train(trial: "optuna.Trial", preset: Preset, seeds: list[int]) -> float:
                 # With whole rounds it may have taken more already.
                 if training.agent.env_steps < steps:
                     training.run(total_steps=steps)
-                found = training.agent.evaluate(episodes, verbose=0)
-                returns.append(found["episode_return"])
+                results = training.agent.evaluate(episodes, verbose=0)
+                returns.append(results["episode_return"])
             score = float(np.mean(returns))
             trial.report(score, steps)
             if part < _REPORTS and trial.should_prune():
@@ -163,7 +162,7 @@ def _train(trial: "optuna.Trial", preset: Preset, seeds: list[int]) -> float:
 
 
 def _settings(preset: Preset, space: SearchSpace, trial: Any) -> Preset:
-    """Returns the settings of a trial, the first of which is the preset."""
+    """Returns the settings of a trial; the first trial has the preset's."""
     if "preset" in trial.user_attrs:
         return preset
     return space.apply(preset, space.suggest(trial))

@@ -103,12 +103,9 @@ def from_sb3(
         options = _policy_options(file)
         networks = _networks(file, options, spaces["observation_space"])
         networks.normalization = normalization
-        own = {
-            name: value
-            for name, value in file.settings().items()
-            if name in kind.argument_names()
-        }
-        arguments = {**own, **settings, **spaces, "seed": seed}
+        names = kind.argument_names()
+        saved = {k: v for k, v in file.settings().items() if k in names}
+        arguments = {**saved, **settings, **spaces, "seed": seed}
         shared = options.get("share_features_extractor") is not False
         agent: Agent = _agent(kind, networks, arguments, shared)
         networks.refuse_unused()
@@ -151,12 +148,12 @@ def _agent(
             agent.log_std.assign(networks.array("log_std"))
         return agent
     if issubclass(kind, agents.DQN):
-        network, made = (
+        network, target = (
             networks.perceptron(name, "q_net", "q_network")
             for name in ("q_net", "q_net_target")
         )
         agent = kind(network, **arguments)
-        agent.target_network.set_weights(made.get_weights())
+        agent.target_network.set_weights(target.get_weights())
         return agent
     if issubclass(kind, agents.SAC):
         actor = networks.gaussian_actor()
@@ -166,24 +163,23 @@ def _agent(
     critics = networks.critics("critic", size)
     agent = kind(actor, critics, **arguments)
     targets = networks.critics("critic_target", size)
-    for target, made in zip(agent.target_critics, targets, strict=True):
-        target.set_weights(made.get_weights())
+    for model, target in zip(agent.target_critics, targets, strict=True):
+        model.set_weights(target.get_weights())
     if issubclass(kind, agents.TD3):
-        made = networks.perceptron("actor_target", "mu", "actor")
-        agent.target_actor.set_weights(made.get_weights())
+        target = networks.perceptron("actor_target", "mu", "actor")
+        agent.target_actor.set_weights(target.get_weights())
     return agent
 
 
 def _compile(agent: Agent, file: SB3File) -> None:
     """Sets the learning rate, and how far the training has come."""
     optimizer = keras.optimizers.Adam(**agent.default_adam)
-    optimizer.learning_rate = file.number("learning_rate") or (
-        optimizer.learning_rate
-    )
+    if learning_rate := file.number("learning_rate"):
+        optimizer.learning_rate = learning_rate
     agent.compile(optimizer)
     agent.env_steps = max(int(file.number("num_timesteps") or 0), 0)
     if isinstance(agent, agents.OffPolicyAgent):
-        # Before the first update targets are made equal to their networks.
+        # At 0 updates, targets would be made equal to their networks.
         agent.updates.assign(max(int(file.number("_n_updates") or 0), 1))
 
 
@@ -210,10 +206,10 @@ def _networks(
     """Returns the builder of the networks."""
     activation = "Tanh" if file.algorithm in ("PPO", "A2C") else "ReLU"
     if "activation_fn" in options:
-        given = options["activation_fn"]
-        activation = _class_name(given, "torch.nn.modules.")
+        printed = options["activation_fn"]
+        activation = _class_name(printed, "torch.nn.modules.")
         if activation not in _ACTIVATIONS:
-            raise ValueError(f"an activation {given}")
+            raise ValueError(f"an activation {printed}")
     picture = (
         isinstance(space, gymnasium.spaces.Box)
         and space.dtype == np.uint8

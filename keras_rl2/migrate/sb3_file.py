@@ -42,9 +42,9 @@ _NUMBERS = {
 # Default steps of each environment per round of updates of DQN, since the
 # setting is in a pickle.
 _DQN_TRAIN_FREQ = 4
-# In place of a temperature of 0, since its logarithm must be finite.
+# It replaces a temperature of 0, whose logarithm is not finite.
 _LEAST_TEMPERATURE = 1e-12
-# What `torch.save` writes.
+# Names in the zip that `torch.save` writes.
 _PROGRAM = "/data.pkl"
 _STORAGES = {
     "FloatStorage": "<f4",
@@ -101,9 +101,9 @@ class SB3File:
     def settings(self) -> dict[str, Any]:
         """Returns settings by the names of keras_rl2's arguments."""
         settings: dict[str, Any] = {}
-        for name, ours in _NUMBERS.items():
+        for name, argument in _NUMBERS.items():
             if self.number(name) is not None:
-                settings[ours] = self.number(name)
+                settings[argument] = self.number(name)
         if self.algorithm in ("PPO", "A2C"):
             normalized = self.data.get("normalize_advantage") is True
             settings["normalize_advantages"] = normalized
@@ -122,7 +122,7 @@ class SB3File:
         envs = self.number("n_envs") or 1.0
         updates = self.number("gradient_steps") or 1.0
         if updates < 0:
-            # As many as there were steps.
+            # There were as many updates as steps.
             updates = _DQN_TRAIN_FREQ * envs
         # Stable-Baselines3 counts steps of all environments.
         interval = (self.number("target_update_interval") or 1.0) // envs

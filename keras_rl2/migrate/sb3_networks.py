@@ -89,15 +89,15 @@ class SB3Networks:
 
     def critics(self, prefix: str, actions: int) -> list[keras.Model]:
         """Makes the critics of SAC or TD3; convolutions are not shared."""
-        made: list[keras.Model] = []
-        while self._has(f"{prefix}.qf{len(made)}"):
+        critics: list[keras.Model] = []
+        while self._has(f"{prefix}.qf{len(critics)}"):
             action = keras.Input((actions,), name=ACTION)
             x, observation = self._features(f"{prefix}.features_extractor")
             x = keras.layers.Concatenate(name="both")([x, action])
-            x = self._layers(x, f"{prefix}.qf{len(made)}")
-            name = f"critic_{len(made)}"
-            made.append(keras.Model([observation, action], x, name=name))
-        return made
+            x = self._layers(x, f"{prefix}.qf{len(critics)}")
+            name = f"critic_{len(critics)}"
+            critics.append(keras.Model([observation, action], x, name=name))
+        return critics
 
     def _has(self, prefix: str) -> bool:
         """Returns whether a layer or part of that name exists."""
@@ -113,7 +113,7 @@ class SB3Networks:
         if self.normalization is not None:
             x = _normalized(x, **self.normalization)
         if picture or self.scaled:
-            # Also by 1, since this converts bytes to floats.
+            # A scale of 1 converts bytes to floats.
             scale = 1.0 / 255.0 if self.scaled else 1.0
             x = keras.layers.Rescaling(scale, name="rescaling")(x)
         if self._has(prefix):
@@ -162,8 +162,8 @@ class SB3Networks:
     def _hidden(self, x: Tensor, layers: list[str], name: str) -> Tensor:
         """Applies linear layers with the activation after each."""
         for index, layer in enumerate(layers):
-            own = f"{name}_{index}"
-            x = self._linear(x, layer, name=own, activation=self.activation)
+            full = f"{name}_{index}"
+            x = self._linear(x, layer, name=full, activation=self.activation)
         return x
 
     def _sequence(self, prefix: str) -> list[str]:
@@ -179,12 +179,12 @@ class SB3Networks:
         kernel = np.concatenate([self.array(f"{n}.weight") for n in names])
         bias = np.concatenate([self.array(f"{n}.bias") for n in names])
         leaky = activation == "leakyrelu"
-        own = "linear" if leaky else activation
-        layer = keras.layers.Dense(len(kernel), activation=own, name=name)
+        inner = "linear" if leaky else activation
+        layer = keras.layers.Dense(len(kernel), activation=inner, name=name)
         x = layer(x)
         layer.set_weights([kernel.T, bias])
         if leaky:
-            # Keras' own has another slope.
+            # The activation of Keras has another slope.
             x = keras.layers.LeakyReLU(_LEAKY_SLOPE, name=f"{name}_leaky")(x)
         return x
 

@@ -7,9 +7,6 @@
 Nothing but the standard library is imported here.
 """
 
-from typing import TYPE_CHECKING
-
-from keras_rl2.basics.lazy import lazy
 from keras_rl2.presets.algorithms import ALGORITHMS
 from keras_rl2.presets.preset import Preset
 from keras_rl2.presets.preset import available
@@ -17,9 +14,7 @@ from keras_rl2.presets.preset import default
 from keras_rl2.presets.preset import find
 from keras_rl2.presets.preset import on_recorded_data
 from keras_rl2.presets.preset import read
-
-if TYPE_CHECKING:
-    from keras_rl2.presets.search_space import SearchSpace
+from keras_rl2.presets.search_space import SearchSpace
 
 __all__ = [
     "ALGORITHMS",
@@ -31,7 +26,3 @@ __all__ = [
     "on_recorded_data",
     "read",
 ]
-
-__getattr__, __dir__ = lazy(
-    __name__, {"SearchSpace": "keras_rl2.presets.search_space"}
-)

@@ -16,6 +16,8 @@ from collections.abc import Container
 from collections.abc import Mapping
 from typing import Any
 
+_ADAM: Mapping[str, Any] = {"name": "Adam", "learning_rate": 3e-4}
+
 
 @dataclasses.dataclass(frozen=True)
 class Algorithm:
@@ -23,7 +25,9 @@ class Algorithm:
 
     Attributes:
         on_policy: bool. Whether it learns from rollouts of its present policy.
-        optimizer: Mapping. Its own optimizer: `name` and arguments.
+            Defaults to `False`.
+        optimizer: Mapping. Its default optimizer: `name` and arguments.
+            Defaults to Adam with a learning rate of 3e-4.
         offline: bool. Whether it is made for recorded data. All that is not
             on-policy learns from it too. Defaults to `False`.
         actions: Tuple of names of classes of action spaces that it acts in,
@@ -39,8 +43,10 @@ class Algorithm:
             algorithm, in lower case.
     """
 
-    on_policy: bool
-    optimizer: Mapping[str, Any]
+    on_policy: bool = False
+    optimizer: Mapping[str, Any] = dataclasses.field(
+        default_factory=lambda: _ADAM
+    )
     offline: bool = False
     actions: tuple[str, ...] | None = None
     memory: tuple[str, ...] | None = ()
@@ -71,26 +77,26 @@ _SEARCH_ON_POLICY: Mapping[str, Any] = {
     "agent.entropy_coefficient": {"low": 1e-8, "high": 0.1, "log": True},
     "agent.max_gradient_norm": [0.3, 0.5, 1.0, 2.0, 5.0],
 }
-_SEARCH_OF_PPO: Mapping[str, Any] = {
-    **_SEARCH_ON_POLICY,
-    **_GAE_LAMBDA,
-    "agent.clip_ratio": [0.1, 0.2, 0.3, 0.4],
-    "dataset.horizon": [32, 64, 128, 256, 512, 1024, 2048],
-    "dataset.passes": {"low": 1, "high": 20, "log": True},
-    "dataset.batch_size": [32, 64, 128, 256, 512],
-}
 _CRITICS: Mapping[str, Any] = {
     "dataset.batch_size": [64, 128, 256, 512],
     "networks.hidden": [[64, 64], [256, 256], [400, 300]],
 }
 _TAU: Mapping[str, Any] = {"agent.tau": [0.001, 0.005, 0.01, 0.02, 0.05]}
 _NOISES: Mapping[str, Any] = {"agent.exploration": [0.05, 0.1, 0.2, 0.3, 0.5]}
-_ADAM = {"name": "Adam", "learning_rate": 3e-4}
-_DQN_ADAM = {
-    **{"name": "Adam", "learning_rate": 2e-4},
-    **{"use_ema": True, "ema_momentum": 0.999},
-}
 _FAST_ADAM = {"name": "Adam", "learning_rate": 1e-3}
+_PPO = Algorithm(
+    on_policy=True,
+    optimizer={**_ADAM, "epsilon": 1e-5},
+    memory=None,
+    search={
+        **_SEARCH_ON_POLICY,
+        **_GAE_LAMBDA,
+        "agent.clip_ratio": [0.1, 0.2, 0.3, 0.4],
+        "dataset.horizon": [32, 64, 128, 256, 512, 1024, 2048],
+        "dataset.passes": {"low": 1, "high": 20, "log": True},
+        "dataset.batch_size": [32, 64, 128, 256, 512],
+    },
+)
 
 ALGORITHMS: Mapping[str, Algorithm] = {
     "A2C": Algorithm(
@@ -105,45 +111,27 @@ ALGORITHMS: Mapping[str, Algorithm] = {
             "dataset.horizon": [5, 8, 16, 32, 64, 128],
         },
     ),
-    "APPO": Algorithm(
-        on_policy=True,
-        optimizer={**_ADAM, "epsilon": 1e-5},
-        memory=None,
-        search=_SEARCH_OF_PPO,
-    ),
-    "BehaviorCloning": Algorithm(
-        on_policy=False,
-        optimizer=_FAST_ADAM,
-        offline=True,
-        page="bc",
-    ),
-    # Of Discrete actions those of DQN, of Box those of SAC.
+    "APPO": _PPO,
+    "BehaviorCloning": Algorithm(optimizer=_FAST_ADAM, offline=True, page="bc"),
+    # It extends DQN for Discrete actions, and SAC for Box.
     "CQL": Algorithm(
-        on_policy=False,
-        optimizer=_ADAM,
-        offline=True,
-        actions=("Box", "Discrete"),
-        memory=("Discrete",),
+        offline=True, actions=("Box", "Discrete"), memory=("Discrete",)
     ),
     "CrossQ": Algorithm(
-        on_policy=False,
         optimizer={**_FAST_ADAM, "beta_1": 0.5},
         actions=("Box",),
-        search={
-            **_RATES,
-            **_CRITICS,
-            "agent.policy_delay": [1, 2, 3, 4],
-        },
+        search={**_RATES, **_CRITICS, "agent.policy_delay": [1, 2, 3, 4]},
     ),
     "DDPG": Algorithm(
-        on_policy=False,
         optimizer=_FAST_ADAM,
         actions=("Box",),
         search={**_RATES, **_TAU, **_NOISES, **_CRITICS},
     ),
     "DQN": Algorithm(
-        on_policy=False,
-        optimizer=_DQN_ADAM,
+        optimizer={
+            **{"name": "Adam", "learning_rate": 2e-4},
+            **{"use_ema": True, "ema_momentum": 0.999},
+        },
         actions=("Discrete",),
         memory=("Discrete",),
         search={
@@ -156,18 +144,8 @@ ALGORITHMS: Mapping[str, Algorithm] = {
             **_NETWORKS,
         },
     ),
-    "IQL": Algorithm(
-        on_policy=False,
-        optimizer=_ADAM,
-        offline=True,
-        actions=("Box", "Discrete"),
-    ),
-    "PPO": Algorithm(
-        on_policy=True,
-        optimizer={**_ADAM, "epsilon": 1e-5},
-        memory=None,
-        search=_SEARCH_OF_PPO,
-    ),
+    "IQL": Algorithm(offline=True, actions=("Box", "Discrete")),
+    "PPO": _PPO,
     "PQN": Algorithm(
         on_policy=True,
         optimizer={**_ADAM, "learning_rate": 5e-4},
@@ -183,13 +161,10 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         },
     ),
     "SAC": Algorithm(
-        on_policy=False,
-        optimizer=_ADAM,
         actions=("Box", "Discrete"),
         search={**_RATES, **_TAU, **_CRITICS},
     ),
     "TD3": Algorithm(
-        on_policy=False,
         optimizer=_FAST_ADAM,
         actions=("Box",),
         search={
@@ -200,15 +175,10 @@ ALGORITHMS: Mapping[str, Algorithm] = {
             **_CRITICS,
         },
     ),
-    "TD3BC": Algorithm(
-        on_policy=False,
-        optimizer=_ADAM,
-        offline=True,
-        actions=("Box",),
-    ),
+    "TD3BC": Algorithm(offline=True, actions=("Box",)),
 }
 
-# By names in upper case, and by short ones that no class has.
+# Names of classes by names in upper case, and by short ones.
 NAMES = {name.upper(): name for name in ALGORITHMS} | {"BC": "BehaviorCloning"}
 
 

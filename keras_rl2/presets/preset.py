@@ -193,26 +193,20 @@ def is_schedule(value: object) -> bool:
     """Returns whether a value is a schedule over a run; see `Preset`."""
     if not isinstance(value, dict) or value.get("schedule") != "linear":
         return False
-    needed = {"schedule", "initial", "final"}
-    return value.keys() in (needed, needed | {"fraction"})
+    return value.keys() - {"fraction"} == {"schedule", "initial", "final"}
 
 
 def unknown(expected: str, name: str, choices: Iterable[str]) -> ValueError:
     """Makes the error for a name that is none of the choices."""
     choices = sorted(choices)
-    section = name.rpartition(".")[0] + "."
-    within = [choice for choice in choices if choice.startswith(section)]
-    near = [repr(each) for each in nearest(name, choices)]
-    listed = "one of " + ", ".join(within or choices)
-    listed = f"perhaps {' or '.join(near)}" if near else listed
-    return ValueError(f"Expected {expected}, {listed}. Received: {name!r}")
-
-
-def nearest(name: str, choices: Iterable[str]) -> list[str]:
-    """Returns the choices that are like a name, by the parts after dots."""
-    last = {each.lower().rpartition(".")[2]: each for each in choices}
-    near = difflib.get_close_matches(name.lower().rpartition(".")[2], last)
-    return [last[each] for each in near]
+    section, _, key = name.rpartition(".")
+    by_key = {each.lower().rpartition(".")[2]: each for each in choices}
+    near = difflib.get_close_matches(key.lower(), by_key)
+    hint = f"perhaps {' or '.join(repr(by_key[each]) for each in near)}"
+    if not near:
+        within = [each for each in choices if each.startswith(f"{section}.")]
+        hint = f"one of {', '.join(within or choices)}"
+    return ValueError(f"Expected {expected}, {hint}. Received: {name!r}")
 
 
 _FOLDER = Path(__file__).parent / "data"
@@ -269,7 +263,7 @@ def file_name(algorithm: str, environment: str) -> str:
 
 def read_object(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Reads a file of JSON that holds an object."""
-    # Not `arguments.check_path`, which is not of the standard library.
+    # `arguments.check_path` would import more than the standard library.
     if not isinstance(path, str | os.PathLike):
         raise ValueError(
             f"Expected `path` to be a path. Received: path={path!r}"
@@ -326,8 +320,7 @@ def _no_preset(algorithm: str, environment: str) -> ValueError:
     return unknown(expected, str(environment), ids)
 
 
-_TOTAL_STEPS = 100_000
-_UPDATES = 100_000
+_DEFAULT_LENGTH = 100_000
 
 
 def default(algorithm: str, environment: str) -> Preset:
@@ -349,7 +342,7 @@ def default(algorithm: str, environment: str) -> Preset:
     return Preset(
         name,
         environment,
-        _TOTAL_STEPS,
+        _DEFAULT_LENGTH,
         optimizer=dict(ALGORITHMS[name].optimizer),
         source="Defaults of the algorithm",
     )
@@ -380,19 +373,17 @@ def on_recorded_data(preset: Preset) -> Preset:
     """
     if preset.updates:
         return preset
-    changed = {
-        "total_steps": 0,
-        "updates": _UPDATES,
-        "num_envs": 1,
-        "agent": {
-            name: value
-            for name, value in preset.agent.items()
-            if not is_schedule(value)
-        },
-        "dataset": {
-            name: value
-            for name, value in preset.dataset.items()
-            if name in _RECORDED and value not in ("auto", None)
-        },
+    agent = {k: v for k, v in preset.agent.items() if not is_schedule(v)}
+    dataset = {
+        name: preset.dataset[name]
+        for name in _RECORDED
+        if preset.dataset.get(name) not in ("auto", None)
     }
-    return preset.with_settings(changed)
+    return dataclasses.replace(
+        preset,
+        total_steps=0,
+        updates=_DEFAULT_LENGTH,
+        num_envs=1,
+        agent=agent,
+        dataset=dataset,
+    )

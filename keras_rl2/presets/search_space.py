@@ -40,18 +40,18 @@ class SearchSpace:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "algorithm", algorithm_name(self.algorithm))
-        own = ALGORITHMS[self.algorithm].search
-        object.__setattr__(self, "ranges", self.ranges or own)
+        ranges = self.ranges or ALGORITHMS[self.algorithm].search
+        object.__setattr__(self, "ranges", ranges)
         preset = default(self.algorithm, "any")
-        for name, given in self.ranges.items():
-            for value in _values(name, given):
+        for name, choices in ranges.items():
+            for value in _values(name, choices):
                 self.apply(preset, {name: value})
 
     def suggest(self, trial: Any) -> dict[str, Any]:
         """Draws values for `apply` from an `optuna.Trial`."""
         return {
-            name: _suggest(trial, name, given)
-            for name, given in self.ranges.items()
+            name: _suggest(trial, name, choices)
+            for name, choices in self.ranges.items()
         }
 
     def apply(self, preset: Preset, values: Mapping[str, Any]) -> Preset:
@@ -75,25 +75,25 @@ class SearchSpace:
         return preset.with_settings(settings)
 
 
-def _values(name: str, given: Any) -> list[Any]:
+def _values(name: str, choices: Any) -> list[Any]:
     """Returns the choices of a range, or its ends; raises if it is none."""
-    if isinstance(given, Mapping):
-        given = [given[end] for end in ("low", "high") if end in given]
-    if not isinstance(given, list) or len(given) < 2 or "." not in name:
+    if isinstance(choices, Mapping):
+        choices = [choices[end] for end in ("low", "high") if end in choices]
+    if not isinstance(choices, list) or len(choices) < 2 or "." not in name:
         raise ValueError(
             "Expected `ranges` from names as agent.gamma to at least two "
             'choices, or to {"low": 1, "high": 10}. '
-            f"Received: {name}={given!r}"
+            f"Received: {name}={choices!r}"
         )
-    return given
+    return choices
 
 
-def _suggest(trial: Any, name: str, given: Any) -> Any:
+def _suggest(trial: Any, name: str, choices: Any) -> Any:
     """Draws one setting."""
-    if isinstance(given, list):
-        texts = [json.dumps(each) for each in given]
+    if isinstance(choices, list):
+        texts = [json.dumps(choice) for choice in choices]
         return json.loads(trial.suggest_categorical(name, texts))
-    low, high, log = given["low"], given["high"], given.get("log", False)
-    if isinstance(low, int) and isinstance(high, int):
-        return trial.suggest_int(name, low, high, log=log)
-    return trial.suggest_float(name, low, high, log=log)
+    low, high = choices["low"], choices["high"]
+    are_whole = isinstance(low, int) and isinstance(high, int)
+    suggest = trial.suggest_int if are_whole else trial.suggest_float
+    return suggest(name, low, high, log=choices.get("log", False))

@@ -58,7 +58,10 @@ def asked(monkeypatch):
     """The requested trainings, none of which takes place."""
     trainings = []
 
-    def record(preset, folder, **options):
+    def record(preset, folder, seed, resume, arguments):
+        names = ("checkpoint", "evaluate", "data")
+        options = {name: getattr(arguments, name) for name in names}
+        options |= {"seed": seed, "resume": resume}
         trainings.append((preset, folder, options))
 
     monkeypatch.setattr(training_run, "train", record)

@@ -59,7 +59,7 @@ def test_options_change_a_preset():
     )
 
     def asked(**given):
-        nothing = {"settings": [], "env_kwargs": [], "envs": None}
+        nothing = {"set": [], "env_kwargs": [], "envs": None}
         default = {**nothing, "environment": "CartPole-v1", "steps": None}
         arguments = argparse.Namespace(**default | given)
         return before.with_settings(asked_settings(before, arguments))
@@ -70,5 +70,5 @@ def test_options_change_a_preset():
     assert (other.environment, other.env_kwargs) == ("Acrobot-v1", {"b": 3})
     # An option of its own is the clearer word.
     settings = [("num_envs", 2), ("total_steps", 500)]
-    preset = asked(settings=settings, envs=8)
+    preset = asked(set=settings, envs=8)
     assert (preset.num_envs, preset.total_steps) == (8, 500)
