@@ -140,15 +140,14 @@ class RoundDataset(Described, abc.ABC):
         """
         self.ready = self.prepare(self.collect())
 
-    @abc.abstractmethod
     def logs(self) -> dict[str, float]:
         """Returns the metrics of the last rounds, for the logs."""
+        return {key: float(each.count) for key, each in self.outliers.items()}
 
     @property
     def outliers(self) -> dict[str, Outliers]:
         """Outliers left out of running statistics, by their key in the logs."""
-        found: Mapping[str, Outliers] = getattr(self.agent, "outliers", {})
-        return dict(found)
+        return dict(getattr(self.agent, "outliers", {}))
 
     @abc.abstractmethod
     def _element_spec(self) -> dict[str, Any]:
@@ -199,9 +198,8 @@ class RoundDataset(Described, abc.ABC):
     def _in_parts(self, draw: Callable[[], dict[str, Any]]) -> Round:
         """Draws the minibatches of a call, and later those of the others."""
         calls = self.updates_per_round // self.updates_per_call
-        parts = ({"batches": draw()} for _ in range(calls))
-        self._further = parts
-        return next(parts)
+        self._further = ({"batches": draw()} for _ in range(calls))
+        return next(self._further)
 
     def _section(self, name: str) -> contextlib.AbstractContextManager[None]:
         """Assigns the time of a `with` block to a section of the round."""
@@ -330,10 +328,10 @@ def minibatches(one_round: Round) -> dict[str, Any]:
     """
     if "batches" in one_round:
         return cast("dict[str, Any]", one_round["batches"])
-    taken: dict[str, Any] = map_leaves(
-        lambda each: each[one_round["rows"]], one_round["samples"]
+    batches: dict[str, Any] = map_leaves(
+        operator.itemgetter(one_round["rows"]), one_round["samples"]
     )
-    return {**taken, "weight": one_round["weight"]}
+    return {**batches, "weight": one_round["weight"]}
 
 
 def _endless(
