@@ -87,9 +87,9 @@ def action_dtypes(space: gymnasium.Space[Any]) -> Any:
     return map_leaves(dtype, action_spec(space))
 
 
-def _twice(where: str, function: Callable[..., Any], *given: Any) -> Any:
+def _twice(where: str, function: Callable[..., Any], *arguments: Any) -> Any:
     """Calls a function twice, and checks that it returns the same."""
-    first, second = function(*given), function(*given)
+    first, second = function(*arguments), function(*arguments)
     same = map(
         lambda one, other: np.array_equal(
             np.asarray(one), np.asarray(other), equal_nan=True

@@ -1,5 +1,6 @@
 """Whole rounds in the graph: rollout, statistics, samples, minibatches."""
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 from typing import NamedTuple
@@ -14,6 +15,8 @@ from keras_rl2.envs.reward_scaler import RewardScaler
 from keras_rl2.graph import noise
 from keras_rl2.graph.graph_rollout import GraphRollout
 from keras_rl2.graph.graph_rollout import RoundsInGraph
+from keras_rl2.graph.graph_rollout import draw_seeds
+from keras_rl2.graph.graph_rollout import ended_episodes
 from keras_rl2.graph.graph_rollout import overrides
 from keras_rl2.networks.inputs import flat
 from keras_rl2.spaces.trees import map_leaves
@@ -66,12 +69,12 @@ class GraphRounds(RoundsInGraph):
         )
         _, rollout, report = self._roll_out(carried["totals"], drawn)
         usable = tf.reduce_all(report["bad"] < 0)
-        told = agent.normalizing.accumulate(
+        outliers = agent.normalizing.accumulate(
             map_leaves(flat, rollout.observation),
             tf.fill((self._horizon * env.num_envs,), usable),
         )
-        usable &= ~tf.reduce_any(told[:-1] > 0)
-        report["told"] = told
+        usable &= ~tf.reduce_any(outliers[:-1] > 0)
+        report["normalizing"] = outliers
         reward, next_scale = self._scaled(rollout, carried["scale"])
         if self._scaler is not None:
             report["scale"] = next_scale
@@ -88,7 +91,7 @@ class GraphRounds(RoundsInGraph):
             one_round |= {"samples": samples, "rows": rows, "weight": weight}
             report |= statistics
         passed_on = {
-            "totals": tf.cast(report["totals"], "float64"),
+            "totals": report["totals"],
             "scale": next_scale,
         }
         return one_round, report, passed_on
@@ -148,15 +151,11 @@ class GraphRounds(RoundsInGraph):
         """
         dataset = self._dataset
         self._leave_environments()
-        numbers = self._of_each_round(
-            rounds, lambda: noise.noise_inputs(self._agent.noise_parts)
-        )
         scaler = self._scaler
         return {
             "inputs": {
-                "seed": _seeds(dataset.source.noise, rounds),
-                "shuffle": _seeds(dataset.shuffle, rounds),
-                "noise": np.array(numbers),
+                **self._noise_inputs(rounds, dataset.source.noise),
+                "shuffle": draw_seeds(dataset.shuffle, rounds),
             },
             "carried": {
                 "totals": dataset.source.collector.episodes.in_progress,
@@ -172,16 +171,15 @@ class GraphRounds(RoundsInGraph):
     def _receive_round(self, parts: dict[str, np.ndarray]) -> None:
         """Keeps the statistics of one round."""
         self._refuse_not_finite(parts.pop("bad"))
-        self._agent.normalizing.tell(parts.pop("told"), None)
+        self._agent.normalizing.tell(parts.pop("normalizing"), None)
         if self._scaler is not None:
             self._scaler.take_array(parts.pop("scale"))
-        count, ended = parts.pop("count"), parts.pop("episodes")
-        first = max(ended.shape[1] - int(count), 0)
-        totals = parts.pop("totals")
+        ended = ended_episodes(parts)
+        del parts["count"], parts["episodes"]
         self._dataset.take_round(
             self._env.observations,
-            ended[:, first:],
-            totals,
+            ended,
+            parts.pop("totals"),
             {name: float(each) for name, each in parts.items()},
         )
 
@@ -204,30 +202,19 @@ class GraphRounds(RoundsInGraph):
             Rows `[passes * M, batch_size]` int32, and their weights, float32.
         """
         count = self._horizon * self._env.num_envs
-        columns = -(-count // self._minibatches)
         order = random_numbers.permutations(seed, self._passes, count)
-        # [passes, count] -> [passes, M, columns]: every M-th step is taken.
-        empty = columns * self._minibatches - count
+        # Rows without a step take the last number of each pass, 0.
+        empty = self._minibatches * self._batch_size - count
         order = tf.pad(order, ((0, 0), (0, empty)))
-        order = tf.reshape(order, (self._passes, columns, self._minibatches))
-        counted = tf.reshape(
-            tf.range(columns * self._minibatches) < count,
-            (columns, self._minibatches),
-        )
-        rows = tf.transpose(order, (0, 2, 1))
-        weight = tf.broadcast_to(tf.transpose(counted), rows.shape)
-        weight = tf.cast(weight, "float32")
-        unused = ((0, 0), (0, 0), (0, self._batch_size - columns))
-        shape = (self._passes * self._minibatches, self._batch_size)
+        # [passes, batch, M] -> [passes, M, batch]: every M-th step is taken.
+        shape = (-1, self._batch_size, self._minibatches)
+        rows = tf.transpose(tf.reshape(order, shape), (0, 2, 1))
+        place = tf.reshape(tf.range(count + empty), shape[1:])
+        weight = tf.cast(tf.transpose(place) < count, "float32")
         return (
-            tf.reshape(tf.pad(rows, unused), shape),
-            tf.reshape(tf.pad(weight, unused), shape),
+            tf.reshape(rows, (-1, self._batch_size)),
+            tf.tile(weight, (self._passes, 1)),
         )
-
-
-def _seeds(generator: np.random.Generator, rounds: int) -> np.ndarray:
-    """Draws a seed of each round, `[K, 2]` uint32."""
-    return generator.integers(2**32, size=(rounds, 2), dtype="uint32")
 
 
 def trajectory_arrays(rollout: GraphRollout, reward: Tensor) -> dict[str, Any]:
@@ -241,15 +228,9 @@ def trajectory_arrays(rollout: GraphRollout, reward: Tensor) -> dict[str, Any]:
         dict; see `Trajectory.arrays`, with `next_observation` `[T, B, ...]` in
         place of the final ones.
     """
-    return {
-        "observation": rollout.observation,
-        "next_observation": rollout.next_observation,
-        "action": rollout.action,
-        "reward": reward,
-        "terminated": rollout.terminated,
-        "truncated": rollout.truncated,
-        "valid": tf.ones_like(rollout.terminated),
-    }
+    valid = tf.ones_like(rollout.terminated)
+    arrays = dict(zip(rollout._fields[:6], rollout, strict=False))
+    return arrays | {"reward": reward, "valid": valid}
 
 
 class Scale(NamedTuple):
@@ -303,18 +284,17 @@ def scale_rewards(
         moved = bounded != returns
         mean = tf.reduce_mean(bounded)
         variance = tf.reduce_mean(tf.square(bounded - mean))
-        total = scale.total + num_envs
-        delta = mean - scale.mean
-        squares = scale.variance * scale.total + variance * num_envs
-        squares += delta * delta * (scale.total * num_envs / total)
+        moments = copy.copy(scaler.moments)
+        moments.mean, moments.variance, moments.count = scale[:3]
+        moments.merge(mean, variance, num_envs)
         # An outlier would recur in each later return.
-        kept = tf.where(moved, earlier, returns)
+        returns = tf.where(moved, earlier, returns)
         scale = Scale(
-            scale.mean + delta * (num_envs / total),
-            squares / total,
-            total,
+            moments.mean,
+            moments.variance,
+            moments.count,
             scale.outliers + tf.reduce_sum(tf.cast(moved, "float64")),
-            tf.where(ended[t], tf.zeros_like(kept), kept),
+            tf.where(ended[t], tf.zeros_like(returns), returns),
         )
         return t + 1, scale, after.write(t, scale.variance)
 

@@ -150,7 +150,7 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         )
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._observed = observation_spec(self.single_observation_space)
-        self._taken = action_dtypes(self.single_action_space)
+        self._action_dtypes = action_dtypes(self.single_action_space)
         # Not the methods themselves: TensorFlow tells functions apart by their
         # code, and would warn of retracing where there are many environments.
         begin = tf.function(functools.partial(self.begin), autograph=False)
@@ -214,7 +214,9 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             The episodes after the step, and the step itself.
         """
         action = map_leaves(
-            lambda dtype, each: ops.cast(each, dtype), self._taken, action
+            lambda dtype, each: ops.cast(each, dtype),
+            self._action_dtypes,
+            action,
         )
         return self._advance(episodes, action)
 
@@ -242,11 +244,12 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         state, observation = self.graph_env.reset(
             random_numbers.fold_in(key, 0)
         )
-        return map_leaves(ops.convert_to_tensor, state), self._own(observation)
+        state = map_leaves(ops.convert_to_tensor, state)
+        return state, self._stored(observation)
 
-    def _advance_one(self, given: Any) -> Any:
+    def _advance_one(self, arguments: Any) -> Any:
         """Takes a step in one environment, and begins a new episode."""
-        state, elapsed, action, seeds = given
+        state, elapsed, action, seeds = arguments
         after, observation, reward, terminated, truncated = self.graph_env.step(
             state, action, seeds[0]
         )
@@ -258,19 +261,19 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             truncated = truncated | (elapsed >= limit)
         ended = terminated | truncated
         fresh, first = self.graph_env.reset(seeds[1])
-        observation = self._own(observation)
+        observation = self._stored(observation)
 
         def chosen(new: Tensor, old: Tensor) -> Tensor:
             return ops.where(ended, new, old)
 
         return (
             map_leaves(chosen, fresh, after),
-            map_leaves(chosen, self._own(first), observation),
+            map_leaves(chosen, self._stored(first), observation),
             ops.where(ended, 0, elapsed),
             (observation, ops.cast(reward, "float32"), terminated, truncated),
         )
 
-    def _own(self, observation: Tree[Tensor]) -> Any:
+    def _stored(self, observation: Tree[Tensor]) -> Any:
         """Converts an observation to the dtypes of its space."""
         return map_leaves(
             lambda spec, each: ops.cast(each, spec.dtype),

@@ -145,13 +145,13 @@ class OfflineDataset(RoundDataset):
     def _agreed(
         self,
         kind: str,
-        given: gymnasium.Space[Any] | None,
+        space: gymnasium.Space[Any] | None,
         read: gymnasium.Space[Any] | None,
     ) -> gymnasium.Space[Any] | None:
         """Returns the space passed as an argument, or else of the source."""
-        if given is not None and read is not None:
-            spaces.check_same(self._name, **{kind: (read, given)})
-        return read if given is None else given
+        if space is not None and read is not None:
+            spaces.check_same(self._name, **{kind: (read, space)})
+        return read if space is None else space
 
     def bind(self, agent: CollectingAgent) -> None:
         """Binds the dataset to an agent, and takes its discount factor.
@@ -254,10 +254,6 @@ class OfflineDataset(RoundDataset):
         index = self._generator.integers(len(self._block), size=batch_size)
         weight = np.ones(batch_size, np.float32)
         return self._block.take(index) | {"weight": weight}
-
-    def logs(self) -> dict[str, float]:
-        """Returns logs without returns of episodes: none are played."""
-        return {key: float(x.count) for key, x in self.outliers.items()}
 
     def largest_return(self) -> float:
         """Returns a bound of the discounted returns of the data."""

@@ -33,8 +33,8 @@ class WorkerHost:
         where = ", as it was made"
         try:
             if method == "make":
-                self._index, *given = pickle.loads(*arguments)
-                self._worker = Worker(*given)
+                self._index, *settings = pickle.loads(*arguments)
+                self._worker = Worker(*settings)
                 return True, None
             assert self._worker is not None
             first = self._worker.first
