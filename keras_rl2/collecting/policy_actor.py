@@ -149,10 +149,7 @@ class LiteRTPolicy:
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the fields without the interpreter, which is made again."""
-        return {
-            field.name: getattr(self, field.name)
-            for field in dataclasses.fields(self)
-        }
+        return {k: each for k, each in vars(self).items() if k != "_actor"}
 
     def begin(self) -> None:
         """Resets the state: the next observation begins an episode."""

@@ -361,18 +361,13 @@ class EpisodeStorage(RolloutStorage):
     returns after its episode, such as NaN, is ignored.
     """
 
-    def __init__(
-        self,
-        env: VectorEnvAdapter | TimedEnv,
-        head: ActionFormat,
-        horizon: int,
-        first: Tree[np.ndarray],
-    ) -> None:
-        super().__init__(env, head, horizon, first)
-        for array in (
-            *(self.action, self.reward),
-            *(self.terminated, self.truncated),
-        ):
+    #: Observations of all environments, including those of finished episodes.
+    present: Any
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        flags = self.terminated, self.truncated
+        for array in (self.action, self.reward, *flags):
             array[:] = 0
         #: Steps of the episodes, `[T, B]`.
         self.alive = np.zeros(self.reward.shape, np.bool_)
@@ -380,9 +375,6 @@ class EpisodeStorage(RolloutStorage):
         self._running = self.alive[0].copy()
         #: Whether steps act on `present` instead of the stored observations.
         self.acts_on_present = False
-        #: Observations of all environments, including those of finished
-        #: episodes.
-        self.present = first
 
     def acted_on(self, t: int) -> Any:
         """Returns the observations that step `t` acts on, `[B, ...]`."""

@@ -1,7 +1,6 @@
 """The base of rollout and replay datasets: environments and an actor."""
 
 import abc
-import contextlib
 import functools
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -228,11 +227,3 @@ class CollectingDataset(RoundDataset):
     ) -> None:
         """Restores the state returned by `get_state`, after `bind`."""
         self.source.set_state(state)
-
-    def close(self) -> None:
-        """Closes the environments, and ends processes that do not close."""
-        self.env.close()
-
-    def shielded(self) -> contextlib.AbstractContextManager[None]:
-        """Shields the processes of the environments from signals."""
-        return self.env.shielded()

@@ -64,6 +64,8 @@ class RoundDataset(Described, abc.ABC):
     steps_per_round: int
     updates_per_round: int
     batch_size: int
+    #: `VectorEnvAdapter`; None for recorded data.
+    env: Any = None
 
     def __init__(self, rounds_per_epoch: int) -> None:
         self.rounds_per_epoch = rounds_per_epoch
@@ -187,13 +189,16 @@ class RoundDataset(Described, abc.ABC):
         """Returns the settings that the algorithm chose."""
         return {}
 
-    @abc.abstractmethod
     def close(self) -> None:
-        """Closes the environments, if the dataset has any."""
+        """Closes the environments, and ends processes that do not close."""
+        if self.env is not None:
+            self.env.close()
 
     def shielded(self) -> contextlib.AbstractContextManager[None]:
         """Shields the processes of environments, if any, from signals."""
-        return contextlib.nullcontext()
+        if self.env is None:
+            return contextlib.nullcontext()
+        return self.env.shielded()
 
     def _in_parts(self, draw: Callable[[], dict[str, Any]]) -> Round:
         """Draws the minibatches of a call, and later those of the others."""

@@ -117,28 +117,22 @@ class SequenceReplayBuffer(ReplayBuffer):
     @property
     def spec(self) -> dict[str, Tree[ArraySpec]]:
         """Shapes and dtypes of one sequence; see `sample`."""
-        one = super().spec
-        length, steps = self.sequence_length, self.steps_drawn
+        spec = super().spec
+        before, after = self.burn_in, self.steps_drawn - self.burn_in
+        spec["begins"] = ArraySpec((), "float32")
+        spec["span"] = ArraySpec((), "int32")
 
-        def repeated(tree: Tree[ArraySpec], count: int) -> Any:
+        def repeated(count: int, *keys: str) -> dict[str, Any]:
             return map_leaves(
-                lambda each: ArraySpec((count, *each.shape), each.dtype), tree
+                lambda each: ArraySpec((count, *each.shape), each.dtype),
+                {key: spec[key] for key in keys},
             )
 
-        def observed(count: int) -> dict[str, Any]:
-            return {
-                "observation": repeated(one["observation"], count),
-                "begins": ArraySpec((count,), "float32"),
-            }
-
+        learned = ("action", "reward", "discount", "weight", "span")
         return {
-            **observed(steps - self.burn_in),
-            **{
-                key: repeated(one[key], length)
-                for key in ("action", "reward", "discount", "weight")
-            },
-            "span": ArraySpec((length,), "int32"),
-            "burn_in": observed(self.burn_in),
+            **repeated(after, "observation", "begins"),
+            **repeated(self.sequence_length, *learned),
+            "burn_in": repeated(before, "observation", "begins"),
             "state": self._state,
         }
 

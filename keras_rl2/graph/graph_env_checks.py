@@ -131,14 +131,10 @@ def _check_results(
             f"Expected the observation of {where} in the form of its space: "
             f"{expected}, paths with shapes. Received: {received}"
         )
-    for kind, tree in (
-        ("state", state),
-        ("observation", observation),
-        ("reward", reward),
-    ):
-        for path, each in named_leaves(tree):
-            if not np.isfinite(np.asarray(each, np.float64)).all():
-                raise ValueError(
-                    f"Expected a finite {f'{kind} {path}'.rstrip()} from "
-                    f"{where}. Received: {np.asarray(each)}"
-                )
+    trees = {"state": state, "observation": observation, "reward": reward}
+    for path, each in named_leaves(trees):
+        if not np.isfinite(np.asarray(each, np.float64)).all():
+            raise ValueError(
+                f"Expected a finite {path} from {where}. "
+                f"Received: {np.asarray(each)}"
+            )

@@ -3,7 +3,6 @@
 import copy
 from collections.abc import Mapping
 from typing import Any
-from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -12,6 +11,7 @@ from keras_rl2.basics.outliers import FEWEST_EXAMPLES
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.envs.graph import random_numbers
 from keras_rl2.envs.reward_scaler import RewardScaler
+from keras_rl2.envs.running_moments import RunningMoments
 from keras_rl2.graph import noise
 from keras_rl2.graph.graph_rollout import GraphRollout
 from keras_rl2.graph.graph_rollout import RoundsInGraph
@@ -75,10 +75,13 @@ class GraphRounds(RoundsInGraph):
         )
         usable &= ~tf.reduce_any(outliers[:-1] > 0)
         report["normalizing"] = outliers
-        reward, next_scale = self._scaled(rollout, carried["scale"])
+        reward, scale = rollout.reward, carried["scale"]
         if self._scaler is not None:
-            report["scale"] = next_scale
-            usable &= tf.reduce_all(tf.math.is_finite(next_scale))
+            scale, reward = scale_rewards(
+                self._scaler, agent.gamma, scale, reward, rollout.ended
+            )
+            report["scale"] = scale
+            usable &= tf.reduce_all(tf.math.is_finite(scale))
         arrays = trajectory_arrays(rollout, reward)
         one_round: dict[str, Any] = {"usable": usable}
         if from_trajectory:
@@ -90,27 +93,8 @@ class GraphRounds(RoundsInGraph):
             rows, weight = self._minibatch_rows(inputs["shuffle"])
             one_round |= {"samples": samples, "rows": rows, "weight": weight}
             report |= statistics
-        passed_on = {
-            "totals": report["totals"],
-            "scale": next_scale,
-        }
+        passed_on = {"totals": report["totals"], "scale": scale}
         return one_round, report, passed_on
-
-    def _scaled(
-        self, rollout: GraphRollout, last: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Returns the rewards on their new scale, and that scale."""
-        if self._scaler is None:
-            return rollout.reward, last
-        mean, variance, total, outliers = tf.unstack(last[:4])
-        scale, reward = scale_rewards(
-            self._scaler,
-            self._agent.gamma,
-            Scale(mean, variance, total, outliers, last[4:]),
-            rollout.reward,
-            rollout.ended,
-        )
-        return reward, tf.concat([tf.stack(scale[:4]), scale.returns], axis=0)
 
     @staticmethod
     def can_make(agent: Any, dataset: Any) -> bool:
@@ -233,37 +217,19 @@ def trajectory_arrays(rollout: GraphRollout, reward: Tensor) -> dict[str, Any]:
     return arrays | {"reward": reward, "valid": valid}
 
 
-class Scale(NamedTuple):
-    """The state of a `RewardScaler`, as float64 tensors.
-
-    Attributes:
-        mean: Scalar. Mean of the returns so far.
-        variance: Scalar. Variance of the returns so far.
-        total: Scalar. Number of the returns so far.
-        outliers: Scalar. Number of rewards that did not move the scale.
-        returns: `[B]`. Discounted return of each environment.
-    """
-
-    mean: Tensor
-    variance: Tensor
-    total: Tensor
-    outliers: Tensor
-    returns: Tensor
-
-
 def scale_rewards(
     scaler: RewardScaler,
     gamma: float | Tensor,
-    scale: Scale,
+    scale: Tensor,
     reward: Tensor,
     ended: Tensor,
-) -> tuple[Scale, Tensor]:
+) -> tuple[Tensor, Tensor]:
     """Scales the rewards of T steps, as `RewardScaler.scale_rollout` does.
 
     Args:
         scaler: `RewardScaler`. Its settings, except for the discount factor.
         gamma: float or scalar tensor. Discount factor.
-        scale: `Scale`. Its state.
+        scale: `[4 + B]` float64. Its state; see `RewardScaler.as_array`.
         reward: `[T, B]` float32. Rewards.
         ended: `[T, B]` bool. Whether the episode ended in that step.
 
@@ -275,28 +241,27 @@ def scale_rewards(
     if not isinstance(gamma, float):
         gamma = tf.cast(gamma, "float64")
 
+    moments = copy.copy(scaler.moments)
+
     def step(
-        t: Tensor, scale: Scale, after: tf.TensorArray
-    ) -> tuple[Tensor, Scale, tf.TensorArray]:
-        earlier = scale.returns * gamma
+        t: Tensor, scale: Tensor, after: tf.TensorArray
+    ) -> tuple[Tensor, Tensor, tf.TensorArray]:
+        *numbers, outliers = tf.unstack(scale[:4])
+        moments.mean, moments.variance, moments.count = numbers
+        earlier = scale[4:] * gamma
         returns = earlier + wide[t]
-        bounded = _bounded(scaler, scale, returns)
+        bounded = _bounded(moments, returns, scaler.max_deviations)
         moved = bounded != returns
         mean = tf.reduce_mean(bounded)
         variance = tf.reduce_mean(tf.square(bounded - mean))
-        moments = copy.copy(scaler.moments)
-        moments.mean, moments.variance, moments.count = scale[:3]
         moments.merge(mean, variance, num_envs)
+        outliers += tf.reduce_sum(tf.cast(moved, "float64"))
         # An outlier would recur in each later return.
         returns = tf.where(moved, earlier, returns)
-        scale = Scale(
-            moments.mean,
-            moments.variance,
-            moments.count,
-            scale.outliers + tf.reduce_sum(tf.cast(moved, "float64")),
-            tf.where(ended[t], tf.zeros_like(returns), returns),
-        )
-        return t + 1, scale, after.write(t, scale.variance)
+        returns = tf.where(ended[t], tf.zeros_like(returns), returns)
+        numbers = [moments.mean, moments.variance, moments.count, outliers]
+        scale = tf.concat([tf.stack(numbers), returns], axis=0)
+        return t + 1, scale, after.write(t, moments.variance)
 
     _, scale, after = tf.while_loop(
         lambda t, *_: t < horizon,
@@ -309,17 +274,17 @@ def scale_rewards(
     return scale, tf.cast(scaled, "float32")
 
 
-def _bounded(scaler: RewardScaler, scale: Scale, returns: Tensor) -> Tensor:
+def _bounded(
+    moments: RunningMoments, returns: Tensor, max_deviations: float | None
+) -> Tensor:
     """Returns `[B]` without outliers; see `RunningMoments.bounded`."""
-    if scaler.max_deviations is None:
+    if max_deviations is None:
         return returns
-    most = tf.minimum(
-        scale.total, tf.constant(scaler.max_deviations**2, "float64")
+    mean, variance, count = moments.mean, moments.variance, moments.count
+    most = tf.minimum(count, tf.constant(max_deviations**2, "float64"))
+    known = (count >= FEWEST_EXAMPLES) & (
+        variance * count > moments.of_prior(mean)
     )
-    of_prior = scaler.moments.of_prior(scale.mean)
-    known = (scale.total >= FEWEST_EXAMPLES) & (
-        scale.variance * scale.total > of_prior
-    )
-    reach = tf.sqrt(scale.variance * most)
-    clipped = tf.clip_by_value(returns, scale.mean - reach, scale.mean + reach)
+    reach = tf.sqrt(variance * most)
+    clipped = tf.clip_by_value(returns, mean - reach, mean + reach)
     return tf.where(known, clipped, returns)

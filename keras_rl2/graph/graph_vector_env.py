@@ -73,10 +73,7 @@ class Transition(NamedTuple):
 
 # One environment is often made many times, and is part of several programs.
 # Tracing it takes a second.
-_BEGINNING: weakref.WeakValueDictionary[tuple[Any, ...], Any] = (
-    weakref.WeakValueDictionary()
-)
-_ADVANCING: weakref.WeakValueDictionary[tuple[Any, ...], Any] = (
+_PROGRAMS: weakref.WeakValueDictionary[tuple[Any, ...], Any] = (
     weakref.WeakValueDictionary()
 )
 
@@ -153,13 +150,14 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._action_dtypes = action_dtypes(self.single_action_space)
         # Not the methods themselves: TensorFlow tells functions apart by their
         # code, and would warn of retracing where there are many environments.
-        begin = tf.function(functools.partial(self.begin), autograph=False)
-        advance = tf.function(
-            functools.partial(self._advanced), autograph=False
-        )
         kind = self.kind
-        self._begin = _BEGINNING.setdefault(kind, begin)
-        self._advance = _ADVANCING.setdefault(kind, advance)
+        self._begin, self._advance = (
+            _PROGRAMS.setdefault(
+                (kind, each.__name__),
+                tf.function(functools.partial(each), autograph=False),
+            )
+            for each in (self.begin, self._advanced)
+        )
         begun = self._begin(_keys(0, num_envs))
         self._dtypes = map_leaves(lambda each: each.dtype, tuple(begun))
         self._hold(begun)
@@ -185,8 +183,6 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             settings = self._identity
         described = json.dumps([space_to_config(each) for each in spaces])
         return type(self.graph_env), self.num_envs, described, settings
-
-    # Pure functions, in the graph.
 
     def begin(self, keys: Tensor) -> Episodes:
         """Begins new episodes everywhere.
@@ -280,8 +276,6 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             self._observed,
             observation,
         )
-
-    # Gymnasium.
 
     def reset(
         self,
@@ -393,8 +387,6 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         # Nothing else is derived from the largest number.
         keys = ops.convert_to_tensor(self.episodes.keys)
         return random_numbers.fold_in(keys, 2**32 - 1)
-
-    # The state, for checkpoints.
 
     def get_state(self) -> dict[str, Any]:
         """Returns the state of the environments, as plain data."""

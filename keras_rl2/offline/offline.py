@@ -183,7 +183,7 @@ class OfflineDataset(RoundDataset):
         # Minibatches of a round that fit into memory.
         numbers = bytes_of(leaves(agent.observation_spec))
         most = MOST_BYTES // (self.batch_size * (2 * numbers + 16))
-        self._settle_round(min(max(most, 1), _MOST_UPDATES))
+        self._settle_round(min(most, _MOST_UPDATES))
         self.agent = agent
         self.ready = None
         for trajectory in self._block.trajectories():
@@ -296,9 +296,6 @@ class OfflineDataset(RoundDataset):
         """
         self._generator.bit_generator.state = state["generator"]
         self.ready = None
-
-    def close(self) -> None:
-        """Does nothing: there are no environments to close."""
 
     def _element_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of the minibatches of a round."""
