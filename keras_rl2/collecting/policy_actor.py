@@ -214,7 +214,7 @@ class SentPolicy:
         runner: Any = LiteRTRunner(
             self.converted,
             self.weights,
-            # With several processes, each has one core at best.
+            # Each of several processes has one core at best.
             threads=1,
             observations=self.inputs,
             states=len(self.initial_state),

@@ -126,7 +126,7 @@ class CollectingDataset(RoundDataset):
         self.source.place(agent)
         if agent is self.agent:
             return
-        # First, so that an agent that raises an error is not bound.
+        # This comes first: an agent that raises an error is not bound.
         sequence_length = self._fit_to(agent)
         self.agent = agent
         self.ready = None
@@ -167,7 +167,7 @@ class CollectingDataset(RoundDataset):
     def _receive(self, trajectory: Trajectory) -> None:
         """Passes a rollout to the agent, and counts its steps."""
         agent, lost = self._bound_agent(), self.source.collector.lost
-        # May raise an error, and must then leave no trace.
+        # It may raise an error, and must then leave no trace.
         agent.observe(trajectory)
         agent.env_steps += int(np.count_nonzero(trajectory.valid))
         if lost is not None:

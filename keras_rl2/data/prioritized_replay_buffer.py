@@ -155,7 +155,7 @@ class SumTree:
             # [pairs, 2] -> [nodes]
             left = level.reshape(-1).take(node)
             right = query >= left
-            # Products, since random masks cost a branch per item.
+            # These are products, since random masks cost a branch per item.
             left *= right
             query -= left
             node += right

@@ -190,7 +190,7 @@ class ReplayDataset(CollectingDataset):
         rounds: int | None,
     ) -> None:
         """Sets the numbers of a round that are known."""
-        # 0 for what the algorithm chooses.
+        # The algorithm replaces 0 by its own number.
         self.batch_size = 0 if batch_size == "auto" else int(batch_size)
         self.updates_per_round = updates or 0
         self._open_settings = [
@@ -234,7 +234,7 @@ class ReplayDataset(CollectingDataset):
             _check_fits(self.buffer, agent)
         super().bind(agent)
         if self._td_errors is not None:
-            # Each time, since it may have learned from another dataset in
+            # It is told each time: it may have learned from another dataset in
             # between.
             agent.keep_td_errors(self._td_errors)
 
@@ -331,7 +331,7 @@ class ReplayDataset(CollectingDataset):
         buffer.extend(trajectory)
         self.source.rounds_given += 1
         while not len(buffer):
-            # Too few steps for a transition of several.
+            # There are too few steps for a transition of several.
             self.fill(max(self.warm_up, self.steps_per_round))
         return trajectory
 
@@ -374,7 +374,7 @@ class ReplayDataset(CollectingDataset):
             steps: int. Environment steps, rounded up to whole rounds.
         """
         agent, buffer = self._bound_agent(), self.buffer
-        # Begun by workers earlier, and not yet in the buffer.
+        # Workers began these rollouts earlier; the buffer lacks them.
         under_way = self.source.rollouts_under_way()
         while steps > 0 and (trajectory := next(under_way, None)) is not None:
             self._receive(trajectory)
@@ -445,7 +445,7 @@ class ReplayDataset(CollectingDataset):
             drawn = self.sample(updates * size)
             del drawn["index"]
             return into_minibatches(drawn, updates)
-        # One by one, since rows of a large one would be ordered by age.
+        # They are drawn one by one: the rows of a large one are ordered by age.
         parts = [self.sample(size) for _ in range(updates)]
         # [batch, ...] of each -> [updates, batch, ...]
         batches: dict[str, Any] = map_leaves(

@@ -221,7 +221,7 @@ class ReplayBuffer(Described):
         steps, final, final_index = ring.checked(trajectory)
         start, horizon = 0, len(steps["reward"])
         while start < horizon:
-            # At most to the last row of the ring.
+            # A part ends with the last row of the ring at the latest.
             stop = min(horizon, start + ring.rows - ring.row)
             # One more row is lost to the observation after the last step.
             rows = ring.time + np.arange(min(stop - start + 1, ring.rows))
@@ -326,7 +326,7 @@ class ReplayBuffer(Described):
         ahead = np.repeat(steps, batch_size)
         index = self._draw_index(ahead.size, ahead)
         further = np.maximum(index - self.steps, -1)
-        # Any other transition, in place of those to come.
+        # Any other transition stands for those to come.
         place = np.where(further < 0, index, self._ring.oldest)
         return self._gather(place % self._ring.places), further
 
@@ -434,7 +434,7 @@ class ReplayBuffer(Described):
         ring, arrays = self._ring, self._ring.arrays
         place = ring.index_of(np.flatnonzero(arrays["span"]))
         place = np.sort(place) % ring.places
-        # Environment by environment, still in the order of time.
+        # Environments follow one another, each in the order of time.
         place = place[np.argsort(place % self.num_envs, kind="stable")]
         drawn = self._gather(place)
         terminated = arrays["terminated"].take(place)

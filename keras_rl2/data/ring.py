@@ -26,7 +26,7 @@ from keras_rl2.spaces.trees import with_leaves
 # Common prefix of the names of arrays in a tree of observations.
 _OBSERVATION = "observation"
 _FINAL = "final_"
-# Of the rows that are copied at a time.
+# Rows of at most so many bytes are copied at a time.
 _PART_BYTES = 2**26
 
 
@@ -149,7 +149,7 @@ class Ring:
 
     def flat(self, key: str) -> np.ndarray:
         """Returns a view of an array by places, `[places, ...]`."""
-        # Made each time, since a copy of a view is no longer a view.
+        # It is made each time: a copy of a view is no longer a view.
         array = self.arrays[key]
         # [rows, B, ...] -> [rows * B, ...]
         return array.reshape(-1, *array.shape[2:])

@@ -125,7 +125,7 @@ class RolloutDataset(CollectingDataset):
                 f"Expected `sequence_length` to divide `horizon`, "
                 f"{horizon}. Received: sequence_length={sequence_length}"
             )
-        # None for what the algorithm chooses, a batch of 0 for the rollout.
+        # The algorithm replaces None; a batch of 0 is the whole rollout.
         size: Any = None if batch_size == "auto" else batch_size or 0
         self._arguments = {
             "horizon": horizon,
@@ -186,7 +186,7 @@ class RolloutDataset(CollectingDataset):
         else:
             steps = rollout.horizon(num_envs)
             steps = max(steps, -(-(batch_size or 0) // num_envs))
-        # Whole sequences.
+        # The horizon consists of whole sequences.
         length = self.sequence_length or 1
         return -(-steps // length) * length
 
@@ -230,7 +230,7 @@ class RolloutDataset(CollectingDataset):
         if self.scaler is not None:
             self.scaler.gamma = float(agent.gamma)
         if self.source.runs_ahead:
-            # Each time, since the agent may allow another lag than before.
+            # The agent may allow another lag than at the last call.
             lag: int | None = getattr(agent, "max_lag", 0)
             self.source.rounds_ahead = (
                 1 if lag is None else lag // self.updates_per_round

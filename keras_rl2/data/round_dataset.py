@@ -26,7 +26,7 @@ from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 
-# Of the minibatches of one call, which are copied once.
+# The minibatches of one call, which are copied once, take no more.
 MOST_BYTES = 2**25
 # Arrays of a whole round, some of them grouped under a name.
 Round = Mapping[str, Tree[np.ndarray]]
@@ -72,7 +72,7 @@ class RoundDataset(Described, abc.ABC):
         self.agent: CollectingAgent | None = None
         self.stopwatch: Stopwatch | None = None
         self.ready: Round | None = None
-        # 0 for those of a round.
+        # With 0, a call makes all updates of a round.
         self._updates_per_call = 0
         # The rest of a round that takes several calls, drawn when needed.
         self._further: Iterator[Round] = iter(())

@@ -158,7 +158,7 @@ class SequenceReplayBuffer(ReplayBuffer):
         step = self._ring.time
         super().extend(trajectory)
         rows = np.arange(step, step + horizon + 1) % len(self._begins)
-        # Only the last ones, if there are more than rows.
+        # If there are more steps than rows, the last ones remain.
         self._begins[rows] = begins
         for array, state in zip(self._states, trajectory.state, strict=True):
             start = step // self.stride + np.arange(len(state))

@@ -1,5 +1,6 @@
 """Checks of an environment's functions, before anything depends on them."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -90,13 +91,8 @@ def action_dtypes(space: gymnasium.Space[Any]) -> Any:
 def _twice(where: str, function: Callable[..., Any], *arguments: Any) -> Any:
     """Calls a function twice, and checks that it returns the same."""
     first, second = function(*arguments), function(*arguments)
-    same = map(
-        lambda one, other: np.array_equal(
-            np.asarray(one), np.asarray(other), equal_nan=True
-        ),
-        leaves(first),
-        leaves(second),
-    )
+    equal = functools.partial(np.array_equal, equal_nan=True)
+    same = map(equal, leaves(first), leaves(second))
     if _form(first) != _form(second) or not all(same):
         raise ValueError(
             f"Expected {where} to return the same for the same arguments, with "

@@ -148,8 +148,8 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._observed = observation_spec(self.single_observation_space)
         self._action_dtypes = action_dtypes(self.single_action_space)
-        # Not the methods themselves: TensorFlow tells functions apart by their
-        # code, and would warn of retracing where there are many environments.
+        # These are not the methods themselves: TensorFlow tells functions apart
+        # by their code, and would warn of retracing with many environments.
         kind = self.kind
         self._begin, self._advance = (
             _PROGRAMS.setdefault(
@@ -220,7 +220,7 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self, episodes: Episodes, action: Tree[Tensor]
     ) -> tuple[Episodes, Transition]:
         """Takes a step in each environment, as a function to be traced."""
-        # Never the seed of the first reset, which is that of the number 0.
+        # The seed of the first reset, that of the number 0, is never used.
         numbers = 2 * episodes.steps + np.array([1, 2], np.int32)
         # [B, 2] -> [B, 1, 2] -> [B, 2, 2], of the step and of a reset.
         seeds = random_numbers.fold_in(episodes.keys[:, None], numbers)
@@ -322,8 +322,7 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             truncated `[B]` bool, and a dict with `final_obs` and `_final_obs`
             where an episode has ended.
         """
-        transition = self._step(map_leaves(tf.constant, actions))
-        final, *outcome = transition
+        final, *outcome = self._step(map_leaves(tf.constant, actions))
         reward, terminated, truncated = map(_array, outcome)
         ended = terminated | truncated
         info: dict[str, Any] = {}

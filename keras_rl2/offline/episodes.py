@@ -195,7 +195,7 @@ def _compacted(arrays: Mapping[str, Any], name: str) -> dict[str, Any]:
             for key, tree in arrays.items()
         }
     except ValueError as error:
-        # For example, lists of different lengths.
+        # Lists of different lengths raise it, for example.
         raise ValueError(
             f"Expected arrays of numbers in {name}. Received: {error}"
         ) from error

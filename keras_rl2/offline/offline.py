@@ -122,21 +122,20 @@ class OfflineDataset(RoundDataset):
         self.updates_per_epoch = int(updates_per_epoch)
         self.steps_per_round = 0
         self._settle_round(_MOST_UPDATES)
-        found = read_episodes(source)
-        self._name = found.name
+        recorded = self.recorded = read_episodes(source)
+        self._name = recorded.name
         self.observation_space = self._agreed(
-            "observation", observation_space, found.observation_space
+            "observation", observation_space, recorded.observation_space
         )
         self.action_space = self._agreed(
-            "action", action_space, found.action_space
+            "action", action_space, recorded.action_space
         )
-        found.check_finite()
+        recorded.check_finite()
         if self.action_space is not None:
-            found.check_actions(self.action_space)
-        self.recorded = found
-        self.episode_returns = self.recorded.returns
-        self.episodes = len(self.recorded.lengths)
-        self.transitions = len(self.recorded.reward)
+            recorded.check_actions(self.action_space)
+        self.episode_returns = recorded.returns
+        self.episodes = len(recorded.lengths)
+        self.transitions = len(recorded.reward)
         self._generator = np.random.default_rng(
             seeds.sequence(seed).spawn(1)[0]
         )

@@ -67,7 +67,7 @@ def _read_path(path: Path) -> Episodes:
                 return _read_minari(storage, range(storage.total_episodes))
             except ImportError:
                 raise
-            # Of any type, by what is missing in it.
+            # The type of the error depends on what is missing in it.
             except Exception as error:
                 raise ValueError(
                     f"Expected a whole Minari dataset in {folder}. "

@@ -112,7 +112,7 @@ class WorkerCollector(Collector):
         try:
             collected = self._gathered(self._rollouts[0])
         except BaseException as error:
-            # Also Ctrl-C may break the rollout off.
+            # Ctrl-C may break the rollout off, too.
             self.drop(error)
             raise
         self._rollouts.popleft()

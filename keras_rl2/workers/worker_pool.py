@@ -160,7 +160,7 @@ class _Process:
             except LinkLostError as error:
                 logger.debug("A worker is gone: %s", error)
             except Exception as error:
-                # For example, arguments that cannot be pickled.
+                # Some arguments cannot be pickled, for example.
                 self.calls.popleft().set_exception(error)
                 continue
             return

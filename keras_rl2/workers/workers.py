@@ -78,7 +78,7 @@ class Workers(abc.ABC):
 
     def _envs_of_each(self, num_envs: int) -> int:
         """Returns the number of environments of each worker."""
-        # By default, one for each worker.
+        # The default is one environment for each worker.
         each = self.envs_per_worker or max(num_envs // self.count, 1)
         if num_envs not in (1, each * self.count):
             raise ValueError(
