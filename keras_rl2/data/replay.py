@@ -356,10 +356,8 @@ class ReplayDataset(CollectingDataset):
             ended: See `Collector.take_back`.
             in_progress: See `Collector.take_back`.
         """
-        agent = self._bound_agent()
         self.source.collector.take_back(observe, ended, in_progress)
-        agent.observe(trajectory)
-        agent.env_steps += trajectory.reward.size
+        self._receive(trajectory)
         rounds = trajectory.reward.size // self.steps_per_round
         self.source.rounds_given += rounds
         self.buffer.extend(trajectory)
@@ -382,12 +380,11 @@ class ReplayDataset(CollectingDataset):
             steps -= self.steps_per_round
         # A variable on several devices cannot be read as one number.
         updates = int(np.asarray(agent.updates))
-        trained = updates > 0 or agent.initial_state(1)
+        collect = self._collect_at_random
+        if updates > 0 or agent.initial_state(1):
+            collect = self.source.collect
         for _ in range(-(-steps // self.steps_per_round)):
-            if trained:
-                buffer.extend(super().collect())
-            else:
-                buffer.extend(self._collected(self._collect_at_random))
+            buffer.extend(self._collected(collect))
 
     def _collect_at_random(self, stopwatch: Stopwatch | None) -> Trajectory:
         """Collects the steps of a round with uniformly random actions."""

@@ -101,20 +101,17 @@ class Ring:
         self._stacks: dict[str, FrameStacks] = {}
         self.arrays: dict[str, np.ndarray] = {}
         # Observations may be stacks until the first ones are there.
-        least = {
-            **self._specs,
-            **{
-                key: frame_spec(spec)
-                for key, spec in specs.items()
-                if can_be_stack(spec)
-            },
-        }
+        stacked = {key for key, spec in specs.items() if can_be_stack(spec)}
+        least = bytes_of(
+            frame_spec(spec) if key in stacked else spec
+            for key, spec in self._specs.items()
+        )
         check_memory(
-            self.places * (bytes_beside + bytes_of(least.values())),
+            self.places * (bytes_beside + least),
             f"a replay buffer of {self.capacity} transitions",
         )
-        for key, spec in self._specs.items():
-            self._set_form(key, least[key] is not spec)
+        for key in self._specs:
+            self._set_form(key, key in stacked)
         self.arrays["slot"][:] = -1
         # Last observations of episodes.
         self._final = RowPool(specs, "the last observations of episodes:")

@@ -462,8 +462,7 @@ def shuffled_rows(
     for one_pass in order:
         one_pass[:-1] = generator.permutation(valid)
     # [M, batch]: each minibatch takes every M-th sample.
-    place = np.arange(minibatches * batch_size)
-    place = place.reshape(batch_size, minibatches).T
+    place = np.arange(minibatches * batch_size).reshape(-1, minibatches).T
     # [passes, M, batch] -> [passes * M, batch]
     rows = order[:, np.minimum(place, len(valid))].reshape(-1, batch_size)
     weight = np.tile(place < len(valid), (passes, 1))

@@ -13,6 +13,7 @@ import tensorflow as tf
 from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.collecting.litert import for_environment
 from keras_rl2.graph import noise
 from keras_rl2.graph.graph_vector_env import Episodes
 from keras_rl2.graph.graph_vector_env import GraphVectorEnv
@@ -91,10 +92,9 @@ def roll_out(
     def step(
         t: Tensor, episodes: Episodes, totals: Totals, arrays: Any
     ) -> tuple[Any, ...]:
-        action, *outputs = actions(agent, episodes.observation, noise[t])
-        after, transition = env.advance(
-            episodes, with_leaves(spec, outputs) if outputs else action
-        )
+        outputs = actions(agent, episodes.observation, noise[t])
+        action = for_environment(spec, outputs)
+        after, transition = env.advance(episodes, action)
         totals = Totals(
             totals.episode_return + transition.reward,
             totals.episode_length + 1.0,
@@ -102,7 +102,7 @@ def roll_out(
         row = GraphRollout(
             episodes.observation,
             transition.observation,
-            action,
+            outputs[0],
             *transition[1:],
             *totals,
         )

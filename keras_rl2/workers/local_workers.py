@@ -122,7 +122,7 @@ class LocalLink(Link):
             handle = theirs.fileno()
             self.process = subprocess.Popen(
                 [*fresh_python.command(_MODULE), str(handle)],
-                # Nothing is written to it: its end shows that this process is gone.
+                # Nothing is written to it: its end tells of the end of ours.
                 stdin=subprocess.PIPE,
                 env=fresh_python.environ(),
                 **_settings(handle),

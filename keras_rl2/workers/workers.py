@@ -37,8 +37,7 @@ class Workers(abc.ABC):
         start_timeout: float = 60.0,
     ) -> None:
         arguments.check_positive(
-            count=count,
-            envs_per_worker=1 if envs_per_worker is None else envs_per_worker,
+            count=count, **arguments.present(envs_per_worker=envs_per_worker)
         )
         arguments.check_above_zero(
             **arguments.present(timeout=timeout), start_timeout=start_timeout
