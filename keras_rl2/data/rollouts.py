@@ -96,6 +96,9 @@ class RolloutDataset(CollectingDataset):
     """
 
     _shown = "horizon passes batch_size scale_rewards rounds_per_epoch"
+    scaler: RewardScaler | None = None
+    valid_rows = np.empty(0, np.intp)
+    _trajectory: Trajectory | None = None
 
     @refusing_unknown
     def __init__(
@@ -135,10 +138,10 @@ class RolloutDataset(CollectingDataset):
             "scale_rewards": scale_rewards,
         }
         self._open_settings = [
-            name
-            for name, value in self._arguments.items()
-            if value is None and not (horizon and name == "rounds_per_epoch")
+            name for name, value in self._arguments.items() if value is None
         ]
+        if horizon and not rounds_per_epoch:
+            self._open_settings.remove("rounds_per_epoch")
         super().__init__(
             env, rounds_per_epoch=rounds_per_epoch or 1, **settings
         )
@@ -147,11 +150,8 @@ class RolloutDataset(CollectingDataset):
         if horizon and passes and size is not None:
             self._set_round(horizon, passes, size)
         self._samples: dict[str, Any] = {}
-        self._trajectory: Trajectory | None = None
-        self.valid_rows = np.empty(0, np.intp)
         self._statistics: dict[str, float] = {}
         self.shuffle = np.random.default_rng(self._sampling_seed)
-        self.scaler: RewardScaler | None = None
 
     def _check_size(self, horizon: int | None, batch_size: int | None) -> None:
         """Raises an error for minibatches that are larger than a rollout."""
