@@ -1,6 +1,7 @@
 """Checks of observations, masks and actions before their use."""
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -52,12 +53,12 @@ def check_actions(action: np.ndarray, observation: Any) -> None:
     if is_finite(action):
         return
     where = tuple(np.argwhere(~np.isfinite(action))[0].tolist())
-    seen = {
+    sizes = {
         path: float(np.abs(array[where[0]].astype("float64")).max())
         for path, array in named_leaves(observation)
         if array[where[0]].size
     }
-    path, largest = max(seen.items(), key=lambda each: each[1])
+    path, largest = max(sizes.items(), key=operator.itemgetter(1))
     raise ValueError(
         "Expected finite actions from the policy. Received: "
         f"action={action[where]} for environment {where[0]}, where the "

@@ -124,7 +124,7 @@ class Collector:
         )
         if self.keeps_log_prob:
             storage.log_prob = np.empty(storage.reward.shape, np.float32)
-        # Until the rollout is complete: Ctrl-C may also interrupt it.
+        # It stays -1 until the rollout is complete: Ctrl-C may interrupt it.
         self._resets_seen = -1
         try:
             self._run(actor, noise, storage)

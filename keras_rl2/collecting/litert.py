@@ -49,7 +49,7 @@ class LiteRTRunner:
         self.threads = threads
         self.observations = tuple(observations)
         self._interpreter = interpreter
-        # It holds the arrays of one call.
+        # The interpreter holds the arrays of one call.
         self._calling = threading.Lock()
         details: dict[str, int] = {}
         for each in interpreter.get_input_details():
@@ -77,14 +77,14 @@ class LiteRTRunner:
     ) -> list[np.ndarray]:
         """Runs the interpreter and returns copies of its outputs."""
         interpreter = self._interpreter
-        given = (
+        arrays = (
             [observation]
             if isinstance(observation, np.ndarray)
             else leaves(observation)
         )
         with self._calling:
             for index, array in zip(
-                self._inputs, (*given, noise, *memory), strict=False
+                self._inputs, (*arrays, noise, *memory), strict=False
             ):
                 if index is not None:
                     interpreter.set_tensor(index, array)

@@ -149,10 +149,7 @@ class LiteRTPolicy:
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the fields without the interpreter, which is made again."""
-        return {
-            field.name: getattr(self, field.name)
-            for field in dataclasses.fields(self)
-        }
+        return {k: each for k, each in vars(self).items() if k != "_actor"}
 
     def begin(self) -> None:
         """Resets the state: the next observation begins an episode."""
@@ -217,7 +214,7 @@ class SentPolicy:
         runner: Any = LiteRTRunner(
             self.converted,
             self.weights,
-            # With several processes, each has one core at best.
+            # Each of several processes has one core at best.
             threads=1,
             observations=self.inputs,
             states=len(self.initial_state),

@@ -29,8 +29,8 @@ def allowed_choice_from(start: int, observation: Any, scores: Any) -> Actions:
 
     Example:
 
-    >>> seen = {"action_mask": np.array([[1, 0, 1]])}
-    >>> allowed_choice_from(5, seen, [[0.2, 0.9, 0.4]])
+    >>> observation = {"action_mask": np.array([[1, 0, 1]])}
+    >>> allowed_choice_from(5, observation, [[0.2, 0.9, 0.4]])
     (array([2], dtype=int32), array([7], dtype=int32))
     """
     action = allowed_choice(observation[ACTION_MASK], scores)
@@ -48,8 +48,7 @@ class MaskedRandomActor:
         """Draws an action for each environment; see `PolicyActor`."""
         mask = observation[ACTION_MASK]
         action = self._head.random_action(self._generator, mask.shape[:1], mask)
-        taken = self._head.to_environment(action)
-        return action, map_leaves(np.asarray, taken)
+        return action, map_leaves(np.asarray, self._head.to_environment(action))
 
 
 def random_actions(
@@ -65,10 +64,11 @@ def random_actions(
     # [T, B, ...] -> [T * B, ...]: all in one call, since each call of Keras
     # outside of a graph costs a millisecond.
     flat = action.reshape(-1, *action.shape[2:])
-    taken = map_leaves(np.asarray, head.to_environment(flat))
-    horizon, num_envs = shape
-    steps = []
-    for t in range(horizon):
-        rows = operator.itemgetter(slice(t * num_envs, (t + 1) * num_envs))
-        steps.append((action[t], map_leaves(rows, taken)))
-    return steps
+    converted = map_leaves(
+        lambda each: np.asarray(each).reshape(*shape, *each.shape[1:]),
+        head.to_environment(flat),
+    )
+    return [
+        (action[t], map_leaves(operator.itemgetter(t), converted))
+        for t in range(len(action))
+    ]

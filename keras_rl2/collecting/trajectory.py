@@ -17,7 +17,7 @@ from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 
 _STATES = ("state", "final_state")
-# Bytes, as TensorFlow wants.
+# TensorFlow shares memory that begins at a multiple of so many bytes.
 _ALIGNMENT = 64
 
 
@@ -85,11 +85,11 @@ class Trajectory:
 
     def arrays(self) -> dict[str, Any]:
         """Returns the existing arrays by their names."""
-        given = {}
-        for key, value in vars(self).items():
-            if value is not None and not (key in _STATES and value == ()):
-                given[key] = value
-        return given
+        return {
+            key: value
+            for key, value in vars(self).items()
+            if value is not None and not (key in _STATES and value == ())
+        }
 
     def packed_arrays(self, with_final: bool) -> dict[str, Any]:
         """Returns the arrays packed for one compiled call; see `data.unpack`.
@@ -319,9 +319,8 @@ class RolloutStorage:
                 divmod(int(final_index[where[0]]), self.reward.shape[1])
             )
 
-        known = operator.itemgetter(slice(self.steps + 1))
-        seen = map_leaves(known, self.observation)
-        check_finite("observation", seen, in_rows)
+        rows = operator.itemgetter(slice(self.steps + 1))
+        check_finite("observation", map_leaves(rows, self.observation), in_rows)
         check_finite("reward", self.reward[: self.steps], in_rows)
         check_finite("final observation", final, in_final)
 
@@ -362,18 +361,13 @@ class EpisodeStorage(RolloutStorage):
     returns after its episode, such as NaN, is ignored.
     """
 
-    def __init__(
-        self,
-        env: VectorEnvAdapter | TimedEnv,
-        head: ActionFormat,
-        horizon: int,
-        first: Tree[np.ndarray],
-    ) -> None:
-        super().__init__(env, head, horizon, first)
-        for array in (
-            *(self.action, self.reward),
-            *(self.terminated, self.truncated),
-        ):
+    #: Observations of all environments, including those of finished episodes.
+    present: Any
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        flags = self.terminated, self.truncated
+        for array in (self.action, self.reward, *flags):
             array[:] = 0
         #: Steps of the episodes, `[T, B]`.
         self.alive = np.zeros(self.reward.shape, np.bool_)
@@ -381,9 +375,6 @@ class EpisodeStorage(RolloutStorage):
         self._running = self.alive[0].copy()
         #: Whether steps act on `present` instead of the stored observations.
         self.acts_on_present = False
-        #: Observations of all environments, including those of finished
-        #: episodes.
-        self.present = first
 
     def acted_on(self, t: int) -> Any:
         """Returns the observations that step `t` acts on, `[B, ...]`."""

@@ -62,6 +62,8 @@ class CollectingDataset(RoundDataset):
     horizon: int
     #: Settings that `repr` shows.
     _shown: str
+    #: Names of the settings that the algorithm chooses; set by a subclass.
+    _open_settings: list[str]
     agent: Any
 
     def __init__(
@@ -84,7 +86,7 @@ class CollectingDataset(RoundDataset):
             **arguments.present(workers=workers),
         )
         self.seed = seed
-        env_seed, noise, own = seeds.sequence(seed).spawn(3)
+        env_seed, noise, sampling = seeds.sequence(seed).spawn(3)
         # Gymnasium adds the index of the environment to it.
         first = int(env_seed.generate_state(1)[0] >> 2)
         make: Any = as_vector_env
@@ -96,7 +98,7 @@ class CollectingDataset(RoundDataset):
         kind: type[Source] = self.env.source_kind or Source
         #: Where the steps come from.
         self.source = kind(self.env, first, noise, self._cut)
-        self._own_seed = own
+        self._sampling_seed = sampling
         self._samples: dict[str, Any] = {}
         self._trajectory: Trajectory | None = None
 
@@ -126,7 +128,7 @@ class CollectingDataset(RoundDataset):
         self.source.place(agent)
         if agent is self.agent:
             return
-        # First, so that an agent that raises an error is not bound.
+        # This comes first: an agent that raises an error is not bound.
         sequence_length = self._fit_to(agent)
         self.agent = agent
         self.ready = None
@@ -168,7 +170,7 @@ class CollectingDataset(RoundDataset):
     def _receive(self, trajectory: Trajectory) -> None:
         """Passes a rollout to the agent, and counts its steps."""
         agent, lost = self._bound_agent(), self.source.collector.lost
-        # May raise an error, and must then leave no trace.
+        # It may raise an error, and must then leave no trace.
         agent.observe(trajectory)
         agent.env_steps += int(np.count_nonzero(trajectory.valid))
         if lost is not None:
@@ -186,11 +188,16 @@ class CollectingDataset(RoundDataset):
             }
         if self.source.rounds_ahead:
             logs["lag"] = float(self.source.lag * self.updates_per_round)
-        for key, outliers in self.outliers.items():
-            logs[key] = float(outliers.count)
+        logs |= super().logs()
         if collector is not None:
-            logs.update(self._bound_agent().exploration_logs())
+            logs |= self._bound_agent().exploration_logs()
         return logs
+
+    def own_settings(self) -> dict[str, Any]:
+        """Returns the settings that the algorithm chose."""
+        if self.agent is None:
+            return {}
+        return {name: getattr(self, name) for name in self._open_settings}
 
     def settings(self) -> dict[str, Any]:
         """Returns the numbers that define a round, for display."""
@@ -198,15 +205,16 @@ class CollectingDataset(RoundDataset):
 
     def __repr__(self) -> str:
         """Describes a round; `*` marks defaults of the algorithm."""
-        own = self.own_settings()
+        defaults = self.own_settings()
         settings = self.settings()
-        rounds = ", ".join(
-            f"{name}={settings[name]}{'*' * (name in own)}"
+        text = ", ".join(
+            f"{name}={settings[name]}{'*' * (name in defaults)}"
             for name in ("num_envs", *self._shown.split())
             if name in settings
         )
-        chosen = f"; *: defaults of {type(self.agent).__name__}" if own else ""
-        return f"<{type(self).__name__} {self.env.name}: {rounds}{chosen}>"
+        if defaults:
+            text += f"; *: defaults of {type(self.agent).__name__}"
+        return f"<{type(self).__name__} {self.env.name}: {text}>"
 
     def get_state(self, log: SegmentLog | None = None) -> dict[str, Any]:
         """Returns the state that later rounds depend on, as plain data.
@@ -222,11 +230,3 @@ class CollectingDataset(RoundDataset):
     ) -> None:
         """Restores the state returned by `get_state`, after `bind`."""
         self.source.set_state(state)
-
-    def close(self) -> None:
-        """Closes the environments, and ends processes that do not close."""
-        self.env.close()
-
-    def shielded(self) -> contextlib.AbstractContextManager[None]:
-        """Shields the processes of the environments from signals."""
-        return self.env.shielded()

@@ -23,7 +23,7 @@ from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 
-# Longer than the episodes of nearly all tasks, and quick to play.
+# Episodes of nearly all tasks are shorter, and so many steps are quick.
 _MANY_STEPS = 100_000
 
 
@@ -86,7 +86,7 @@ class EvaluationDataset:
         self.episodes = episodes
         self.deterministic = deterministic
         self.seed = seed
-        # Drawn now, so that evaluating within `fit` does not change the
+        # It is seeded now: an evaluation within `fit` must not change the
         # training.
         self._generator = seeds.generator(seed)
         self._agent: EvaluatedAgent | None = None
@@ -109,7 +109,7 @@ class EvaluationDataset:
             their mean length.
         """
         agent.bind(self.env.observation_space, self.env.action_space)
-        # Not made before, since a lock cannot be copied.
+        # It is not made before, since a lock cannot be copied.
         with vars(self).setdefault("_playing", threading.Lock()):
             returns, lengths = self._run(agent, actor or self._snapshot(agent))
         return {
@@ -142,7 +142,7 @@ class EvaluationDataset:
     ) -> tuple[list[float], list[int]]:
         """Runs steps until every environment has played its share."""
         env = self.env
-        # One more for the last ones, if the division leaves a remainder.
+        # The last ones play one more if the division leaves a remainder.
         share = (self.episodes + np.arange(env.num_envs)) // env.num_envs
         seed, generator = self._seed_and_generator()
         current_return = np.zeros(env.num_envs)

@@ -2,22 +2,22 @@
 
 import contextlib
 import gc
+import math
 from collections.abc import Iterable
 
 import numpy as np
 
 from keras_rl2.spaces.array_spec import ArraySpec
 
-# From which on garbage may hold as much.
+# Garbage may hold as much as larger arrays need.
 _LARGE_BYTES = 10**8
 
 
 def bytes_of(specs: Iterable[ArraySpec]) -> int:
     """Returns the bytes of one array of each spec."""
-    total = 0
-    for spec in specs:
-        total += int(np.prod(spec.shape)) * np.dtype(spec.dtype).itemsize
-    return total
+    return sum(
+        math.prod(spec.shape) * np.dtype(spec.dtype).itemsize for spec in specs
+    )
 
 
 def available_memory() -> int | None:

@@ -155,7 +155,7 @@ class SumTree:
             # [pairs, 2] -> [nodes]
             left = level.reshape(-1).take(node)
             right = query >= left
-            # Products, since random masks cost a branch per item.
+            # These are products, since random masks cost a branch per item.
             left *= right
             query -= left
             node += right
@@ -226,6 +226,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     #: The tree has as many sums as leaves.
     _bytes_beside = 16
+    _settings = (*ReplayBuffer._settings, "alpha")
 
     def __init__(
         self,
@@ -244,7 +245,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self.epsilon = float(epsilon)
         self.largest_priority = 1.0
         self._batches = 0
-        # Since the last use of the tree.
+        # Places that have changed since the last use of the tree.
         self._changes: list[np.ndarray] = []
         super().__init__(*args, **kwargs)
         self._tree = SumTree(self._ring.places)
@@ -301,10 +302,6 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             )
             self._tree.update(place, priority**self.alpha)
 
-    def _settings(self) -> dict[str, float]:
-        """Returns the settings that a saved state must match."""
-        return {**super()._settings(), "alpha": self.alpha}
-
     def get_state(self, log: SegmentLog | None = None) -> dict[str, Any]:
         """Returns everything as plain data; see `ReplayBuffer`."""
         self._refresh()
@@ -330,6 +327,10 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self._tree.update(np.arange(priority.size), priority.reshape(-1))
         self.largest_priority = float(state["largest_priority"])
         self._batches = int(state["batches"])
+
+    def _changed(self, place: np.ndarray) -> None:
+        """Called with the places of added or removed transitions, `[K]`."""
+        self._changes.append(place)
 
     def _refresh(self) -> None:
         """Updates the tree for added and removed transitions."""

@@ -25,6 +25,7 @@ from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
 from keras_rl2.data.replay_buffer import ReplayBuffer
 from keras_rl2.data.replay_buffer import into_minibatches
 from keras_rl2.data.round_dataset import Round
+from keras_rl2.data.round_dataset import largest_divisor
 from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.data.round_dataset import updates_within
 from keras_rl2.data.sequence_replay_buffer import SequenceReplayBuffer
@@ -188,10 +189,10 @@ class ReplayDataset(CollectingDataset):
         rounds: int | None,
     ) -> None:
         """Sets the numbers of a round that are known."""
-        # 0 for what the algorithm chooses.
+        # The algorithm replaces 0 by its own number.
         self.batch_size = 0 if batch_size == "auto" else int(batch_size)
         self.updates_per_round = updates or 0
-        self._own = [
+        self._open_settings = [
             name
             for name in ("batch_size", "updates_per_round")
             if not getattr(self, name)
@@ -208,12 +209,6 @@ class ReplayDataset(CollectingDataset):
                 f"environments, {envs}. "
                 f"Received: steps_per_round={self.steps_per_round}"
             )
-
-    def own_settings(self) -> dict[str, Any]:
-        """Returns the settings that the algorithm chose."""
-        if self.agent is None:
-            return {}
-        return {name: getattr(self, name) for name in self._own}
 
     @property
     def steps_before_first_round(self) -> int:
@@ -238,7 +233,7 @@ class ReplayDataset(CollectingDataset):
             _check_fits(self.buffer, agent)
         super().bind(agent)
         if self._td_errors is not None:
-            # Each time, since it may have learned from another dataset in
+            # It is told each time: it may have learned from another dataset in
             # between.
             agent.keep_td_errors(self._td_errors)
 
@@ -247,11 +242,11 @@ class ReplayDataset(CollectingDataset):
         sizes = self._sequence_sizes(agent)
         if self.buffer is not None:
             _check_fits(self.buffer, agent)
-        # To the priorities of the previous agent.
+        # The TD errors are those of the previous agent.
         self._feed_back()
         self.settle(agent)
-        if "batch_size" in self._own and sizes is not None:
-            # Of sequences.
+        if "batch_size" in self._open_settings and sizes is not None:
+            # The minibatches are of sequences.
             self.batch_size = max(self.batch_size // 4, 1)
         if self.buffer is None:
             self.buffer = self._make_buffer(agent, sizes)
@@ -281,23 +276,18 @@ class ReplayDataset(CollectingDataset):
                 )
             return None
         length = arguments.given_or(length, _LENGTH)
-        # About two starts in the length of a sequence, as published.
-        stride = max(
-            each
-            for each in range(1, max(length // 2, 1) + 1)
-            if self.horizon % each == 0
-        )
         return {
             "sequence_length": length,
             "burn_in": arguments.given_or(burn_in, _BURN_IN),
-            "stride": stride,
+            # About two starts in the length of a sequence, as published.
+            "stride": largest_divisor(self.horizon, length // 2),
         }
 
     def settle(self, algorithm: ReplayAgent) -> None:
         """Sets the arguments left open to the defaults of an agent's class."""
-        if "batch_size" in self._own:
+        if "batch_size" in self._open_settings:
             self.batch_size = min(algorithm.default_batch_size, self.capacity)
-        if "updates_per_round" in self._own:
+        if "updates_per_round" in self._open_settings:
             updates = round(algorithm.updates_per_step * self.steps_per_round)
             self.updates_per_round = max(updates, 1)
 
@@ -327,7 +317,7 @@ class ReplayDataset(CollectingDataset):
             head.action_dtype,
             n_step=self.n_step,
             gamma=agent.gamma,
-            seed=int(self._own_seed.generate_state(1)[0]),
+            seed=int(self._sampling_seed.generate_state(1)[0]),
             **settings,
         )
 
@@ -340,7 +330,7 @@ class ReplayDataset(CollectingDataset):
         buffer.extend(trajectory)
         self.source.rounds_given += 1
         while not len(buffer):
-            # Too few steps for a transition of several.
+            # There are too few steps for a transition of several.
             self.fill(max(self.warm_up, self.steps_per_round))
         return trajectory
 
@@ -365,10 +355,8 @@ class ReplayDataset(CollectingDataset):
             ended: See `Collector.take_back`.
             in_progress: See `Collector.take_back`.
         """
-        agent = self._bound_agent()
         self.source.collector.take_back(observe, ended, in_progress)
-        agent.observe(trajectory)
-        agent.env_steps += trajectory.reward.size
+        self._receive(trajectory)
         rounds = trajectory.reward.size // self.steps_per_round
         self.source.rounds_given += rounds
         self.buffer.extend(trajectory)
@@ -383,7 +371,7 @@ class ReplayDataset(CollectingDataset):
             steps: int. Environment steps, rounded up to whole rounds.
         """
         agent, buffer = self._bound_agent(), self.buffer
-        # Begun by workers earlier, and not yet in the buffer.
+        # Workers began these rollouts earlier; the buffer lacks them.
         under_way = self.source.rollouts_under_way()
         while steps > 0 and (trajectory := next(under_way, None)) is not None:
             self._receive(trajectory)
@@ -457,7 +445,7 @@ class ReplayDataset(CollectingDataset):
             drawn = self.sample(updates * size)
             del drawn["index"]
             return into_minibatches(drawn, updates)
-        # One by one, since rows of a large one would be ordered by age.
+        # They are drawn one by one: the rows of a large one are ordered by age.
         parts = [self.sample(size) for _ in range(updates)]
         # [batch, ...] of each -> [updates, batch, ...]
         batches: dict[str, Any] = map_leaves(
@@ -516,9 +504,9 @@ def _check_fits(buffer: ReplayBuffer, agent: ReplayAgent) -> None:
             f"returns were summed with, gamma={buffer.gamma}. "
             f"Received: gamma={agent.gamma}"
         )
-    kept = buffer.spec.get("state", ())
-    if kept != state_spec(agent):
+    spec = buffer.spec.get("state", ())
+    if spec != state_spec(agent):
         raise ValueError(
-            f"Expected an agent with the stored recurrent state, {kept}. "
+            f"Expected an agent with the stored recurrent state, {spec}. "
             f"Received: {state_spec(agent)}"
         )

@@ -82,8 +82,8 @@ class ReplayBuffer(Described):
 
     #: Bytes per transition that a subclass needs in addition to the ring.
     _bytes_beside = 0
-    #: Places of added or removed transitions, for a subclass that reads them.
-    _changes: list[np.ndarray] | None = None
+    #: Names of the settings that a saved state must match.
+    _settings: tuple[str, ...] = ("capacity", "num_envs", "n_step", "gamma")
 
     def __init__(
         self,
@@ -149,8 +149,6 @@ class ReplayBuffer(Described):
     def spec(self) -> dict[str, Tree[ArraySpec]]:
         """Shapes and dtypes of one transition, as passed to agents."""
         return transition_spec(self._observation, self._action)
-
-    # Storing.
 
     def add(
         self,
@@ -220,23 +218,21 @@ class ReplayBuffer(Described):
             ValueError: If a shape or a dtype does not fit.
         """
         ring = self._ring
-        given, final, final_index = ring.checked(trajectory)
-        start, horizon = 0, len(given["reward"])
+        steps, final, final_index = ring.checked(trajectory)
+        start, horizon = 0, len(steps["reward"])
         while start < horizon:
-            # At most to the last row of the ring.
+            # A part ends with the last row of the ring at the latest.
             stop = min(horizon, start + ring.rows - ring.row)
             # One more row is lost to the observation after the last step.
             rows = ring.time + np.arange(min(stop - start + 1, ring.rows))
             rows %= ring.rows
             row, env = np.nonzero(ring.arrays["span"][rows])
-            # They can be drawn no longer.
+            # Their transitions can be drawn no longer.
             place = rows[row] * self.num_envs + env
-            if place.size:
-                ring.flat("span")[place] = 0
-                self._drawable -= place.size
-                if self._changes is not None:
-                    self._changes.append(place)
-            ring.write(given, final, final_index, start, stop)
+            ring.flat("span")[place] = 0
+            self._drawable -= place.size
+            self._changed(place)
+            ring.write(steps, final, final_index, start, stop)
             self._complete(stop - start)
             start = stop
 
@@ -253,10 +249,9 @@ class ReplayBuffer(Described):
         ring = self._ring
         if not ring.time:
             return
-        every = np.ones(self.num_envs, np.bool_)
         row = (ring.time - 1) % ring.rows
         (env,) = np.nonzero(
-            (every if envs is None else envs)
+            (True if envs is None else envs)
             & ring.arrays["valid"][row]
             & (ring.arrays["slot"][row] < 0)
         )
@@ -289,10 +284,10 @@ class ReplayBuffer(Described):
         ring.flat("reward")[place] = total[complete]
         ring.flat("span")[place] = length[complete]
         self._drawable += place.size
-        if self._changes is not None:
-            self._changes.append(place)
+        self._changed(place)
 
-    # Drawing.
+    def _changed(self, place: np.ndarray) -> None:
+        """Called with the places of added or removed transitions, `[K]`."""
 
     def sample(self, batch_size: int) -> dict[str, Any]:
         """Draws transitions uniformly, with replacement.
@@ -331,7 +326,7 @@ class ReplayBuffer(Described):
         ahead = np.repeat(steps, batch_size)
         index = self._draw_index(ahead.size, ahead)
         further = np.maximum(index - self.steps, -1)
-        # Any other transition, in place of those to come.
+        # Any other transition stands for those to come.
         place = np.where(further < 0, index, self._ring.oldest)
         return self._gather(place % self._ring.places), further
 
@@ -439,7 +434,7 @@ class ReplayBuffer(Described):
         ring, arrays = self._ring, self._ring.arrays
         place = ring.index_of(np.flatnonzero(arrays["span"]))
         place = np.sort(place) % ring.places
-        # Environment by environment, still in the order of time.
+        # Environments follow one another, each in the order of time.
         place = place[np.argsort(place % self.num_envs, kind="stable")]
         drawn = self._gather(place)
         terminated = arrays["terminated"].take(place)
@@ -455,17 +450,6 @@ class ReplayBuffer(Described):
             "next_observations": drawn["next_observation"],
         }
 
-    # Saving.
-
-    def _settings(self) -> dict[str, float]:
-        """Returns the settings that a saved state must match."""
-        return {
-            "capacity": self.capacity,
-            "num_envs": self.num_envs,
-            "n_step": self.n_step,
-            "gamma": self.gamma,
-        }
-
     def get_state(self, log: SegmentLog | None = None) -> dict[str, Any]:
         """Returns everything as plain arrays and numbers, copied.
 
@@ -475,7 +459,7 @@ class ReplayBuffer(Described):
         """
         return {
             **self._ring.get_state(log),
-            **self._settings(),
+            **{name: getattr(self, name) for name in self._settings},
             "generator": self._generator.bit_generator.state,
         }
 
@@ -487,11 +471,12 @@ class ReplayBuffer(Described):
         Raises:
             ValueError: If it belongs to a buffer of other settings or shapes.
         """
-        for key, own in self._settings().items():
-            if state.get(key) != own:
+        for name in self._settings:
+            if state.get(name) != getattr(self, name):
                 raise ValueError(
-                    f"Expected the state of a replay buffer of {key}={own}. "
-                    f"Received: {key}={state.get(key)}"
+                    "Expected the state of a replay buffer of "
+                    f"{name}={getattr(self, name)}. "
+                    f"Received: {name}={state.get(name)}"
                 )
         self._ring.set_state(state, log)
         self._drawable = int(np.count_nonzero(self._ring.arrays["span"]))

@@ -19,13 +19,14 @@ from keras_rl2.data.row_pool import RowPool
 from keras_rl2.saving.checkpoint_folder import SegmentLog
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
 from keras_rl2.spaces.trees import with_leaves
 
 # Common prefix of the names of arrays in a tree of observations.
 _OBSERVATION = "observation"
 _FINAL = "final_"
-# Of the rows that are copied at a time.
+# Rows of at most so many bytes are copied at a time.
 _PART_BYTES = 2**26
 
 
@@ -87,11 +88,11 @@ class Ring:
         self.time = 0
         self._form = observation
         self._unsettled = unsettled
-        seen = dict(named_leaves(observation, _OBSERVATION))
-        self.observation = [*seen]
+        specs = dict(named_leaves(observation, _OBSERVATION))
+        self.observation = [*specs]
         flag = ArraySpec((), "bool")
         self._specs = {
-            **seen,
+            **specs,
             **others,
             "reward": ArraySpec((), "float32"),
             **dict.fromkeys(("ended", "terminated", "valid"), flag),
@@ -100,27 +101,22 @@ class Ring:
         self._stacks: dict[str, FrameStacks] = {}
         self.arrays: dict[str, np.ndarray] = {}
         # Observations may be stacks until the first ones are there.
-        least = {
-            **self._specs,
-            **{
-                key: frame_spec(spec)
-                for key, spec in seen.items()
-                if can_be_stack(spec)
-            },
-        }
+        stacked = {key for key, spec in specs.items() if can_be_stack(spec)}
+        least = bytes_of(
+            frame_spec(spec) if key in stacked else spec
+            for key, spec in self._specs.items()
+        )
         check_memory(
-            self.places * (bytes_beside + bytes_of(least.values())),
+            self.places * (bytes_beside + least),
             f"a replay buffer of {self.capacity} transitions",
         )
-        for key, spec in self._specs.items():
-            self._set_form(key, least[key] is not spec)
+        for key in self._specs:
+            self._set_form(key, key in stacked)
         self.arrays["slot"][:] = -1
         # Last observations of episodes.
-        self._final = RowPool(seen, "the last observations of episodes:")
+        self._final = RowPool(specs, "the last observations of episodes:")
         # A unique name, which the training does not depend on.
         self._log_name = f"replay-{secrets.token_hex(8)}"
-
-    # Asking.
 
     @property
     def row(self) -> int:
@@ -150,7 +146,7 @@ class Ring:
 
     def flat(self, key: str) -> np.ndarray:
         """Returns a view of an array by places, `[places, ...]`."""
-        # Made each time, since a copy of a view is no longer a view.
+        # It is made each time: a copy of a view is no longer a view.
         array = self.arrays[key]
         # [rows, B, ...] -> [rows * B, ...]
         return array.reshape(-1, *array.shape[2:])
@@ -168,14 +164,11 @@ class Ring:
         Returns:
             tree of `[M, ...]`.
         """
-        found = []
-        kept = None if slot is None else np.flatnonzero(slot >= 0)
-        for key in self.observation:
-            array = self.read(key, place)
-            if slot is not None and kept is not None and kept.size:
-                array[kept] = self._final.arrays[key][slot[kept]]
-            found.append(array)
-        return with_leaves(self._form, found)
+        arrays = {key: self.read(key, place) for key in self.observation}
+        if slot is not None and (final := np.flatnonzero(slot >= 0)).size:
+            for key, array in arrays.items():
+                array[final] = self._final.arrays[key][slot[final]]
+        return with_leaves(self._form, arrays.values())
 
     def read(self, key: str, place: np.ndarray) -> np.ndarray:
         """Returns an array of observations by their places, copied."""
@@ -186,8 +179,6 @@ class Ring:
         step = self.time - (self.time - row) % self.rows
         return self._stacks[key].read(step, env)
 
-    # Storing.
-
     def checked(
         self, trajectory: Trajectory
     ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], np.ndarray]:
@@ -197,7 +188,7 @@ class Ring:
         `[T + 1, B, ...]`; last observations `[E, ...]`; and their steps,
         `t * B + b`, `[E]`.
         """
-        given = {
+        steps = {
             **self._by_key(trajectory, _OBSERVATION),
             "action": np.asarray(trajectory.action),
             "reward": np.asarray(trajectory.reward),
@@ -207,38 +198,35 @@ class Ring:
         }
         final = self._by_key(trajectory, f"{_FINAL}{_OBSERVATION}")
         index = np.asarray(trajectory.final_index, np.int64)
-        steps = len(given["reward"])
-        for key, array in given.items():
-            rows = steps + 1 if key in self.observation else steps
+        for key, array in steps.items():
+            rows = len(steps["reward"]) + (key in self.observation)
             _check_fits(key, array, (rows, self.num_envs), self._specs[key])
         for key, array in final.items():
             name = f"{_FINAL}{key}"
             _check_fits(name, array, index.shape, self._specs[key])
-        if not given["ended"].reshape(-1)[index].all():
+        if not steps["ended"].reshape(-1)[index].all():
             raise ValueError(
                 "Expected final_index to name steps that ended an episode. "
                 f"Received: final_index={index}"
             )
-        return given, final, index
+        return steps, final, index
 
     def _by_key(
         self, trajectory: Trajectory, name: str
     ) -> dict[str, np.ndarray]:
         """Returns the arrays of an attribute, keyed by their names here."""
-        given = {}
-        tree = getattr(trajectory, name)
-        for key, array in named_leaves(tree, _OBSERVATION):
-            given[key] = np.asarray(array)
-        if [*given] != self.observation:
+        tree = map_leaves(np.asarray, getattr(trajectory, name))
+        arrays = dict(named_leaves(tree, _OBSERVATION))
+        if [*arrays] != self.observation:
             raise ValueError(
                 f"Expected {name} of the arrays {self.observation}. "
-                f"Received: {[*given]}"
+                f"Received: {[*arrays]}"
             )
-        return given
+        return arrays
 
     def write(
         self,
-        given: Mapping[str, np.ndarray],
+        steps: Mapping[str, np.ndarray],
         final: Mapping[str, np.ndarray],
         final_index: np.ndarray,
         start: int,
@@ -249,20 +237,20 @@ class Ring:
         The arrays are those returned by `checked`.
         """
         if not self.time:
-            self._find_stacks(given)
+            self._find_stacks(steps)
         row, count = self.row, stop - start
         rows = slice(row, row + count)
         slot = self.arrays["slot"][rows]
         self._final.remove(slot)
         slot[:] = -1
-        for key, array in given.items():
+        for key, array in steps.items():
             if key in self._stacks:
                 self._stacks[key].write(self.time, array[start : stop + 1])
             else:
                 self.arrays[key][rows] = array[start:stop]
         self.time += count
         for key in self.arrays.keys() & self.observation:
-            self.arrays[key][self.row] = given[key][stop]
+            self.arrays[key][self.row] = steps[key][stop]
         step = final_index // self.num_envs
         (here,) = np.nonzero((step >= start) & (step < stop))
         if here.size:
@@ -277,11 +265,11 @@ class Ring:
         """Stores last observations `[K, ...]` separately, by their places."""
         self.flat("slot")[place] = self._final.add(observation)
 
-    def _find_stacks(self, given: Mapping[str, np.ndarray]) -> None:
+    def _find_stacks(self, steps: Mapping[str, np.ndarray]) -> None:
         """Stores observations as stacks if those of the first steps are."""
-        going_on = np.logical_and(given["valid"], ~given["ended"])
+        going_on = np.logical_and(steps["valid"], ~steps["ended"])
         for key in [*self._stacks]:
-            found = follows(given[key])[going_on]
+            found = follows(steps[key])[going_on]
             self._set_form(key, bool(found.size and found.all()))
 
     def _set_form(self, key: str, stacked: bool) -> None:
@@ -299,8 +287,6 @@ class Ring:
             # Zeros cost nothing until they are written to.
             shape = (self.rows, self.num_envs, *spec.shape)
             self.arrays[key] = np.zeros(shape, spec.dtype)
-
-    # Saving.
 
     def filled(self, steps: int) -> int:
         """Returns the number of filled rows after a number of steps."""
@@ -349,8 +335,8 @@ class Ring:
         unused = self.time == 0
         self._final.set_rows(self._write_parts(parts, steps))
         # Rows that were never written to take no memory yet.
-        for key, own in self.arrays.items() if not unused else ():
-            own[self.filled(steps) :] = -1 if key == "slot" else 0
+        for key, array in self.arrays.items() if not unused else ():
+            array[self.filled(steps) :] = -1 if key == "slot" else 0
         self._log_name = state.get("log", self._log_name)
         self.time = steps
 
@@ -384,8 +370,8 @@ class Ring:
             self.time = 0
             (here,) = np.nonzero((step > steps - self.rows) & (step <= steps))
             place = step[here] % self.rows
-            for key, own in self.arrays.items():
-                own[place] = part[key][here]
+            for key, array in self.arrays.items():
+                array[place] = part[key][here]
             for key, stacks in self._stacks.items():
                 oldest = steps - stacks.rows
                 (rows,) = np.nonzero((step > oldest) & (step <= steps))
@@ -414,7 +400,7 @@ def _check_fits(
 
 def _renumber(slot: np.ndarray) -> np.ndarray:
     """Numbers the positions that are in use, and returns the old ones."""
-    kept = slot >= 0
-    chosen: np.ndarray = slot[kept]
-    slot[kept] = np.arange(chosen.size)
+    used = slot >= 0
+    chosen: np.ndarray = slot[used]
+    slot[used] = np.arange(chosen.size)
     return chosen

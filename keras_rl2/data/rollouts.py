@@ -17,6 +17,7 @@ from keras_rl2.collecting.trajectory import as_sequences
 from keras_rl2.data.collecting_dataset import CollectingDataset
 from keras_rl2.data.collecting_dataset import EnvironmentArguments
 from keras_rl2.data.round_dataset import Round
+from keras_rl2.data.round_dataset import largest_divisor
 from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.envs.reward_scaler import RewardScaler
 from keras_rl2.envs.vector_env import GivenEnv
@@ -95,6 +96,9 @@ class RolloutDataset(CollectingDataset):
     """
 
     _shown = "horizon passes batch_size scale_rewards rounds_per_epoch"
+    scaler: RewardScaler | None = None
+    valid_rows = np.empty(0, np.intp)
+    _trajectory: Trajectory | None = None
 
     @refusing_unknown
     def __init__(
@@ -124,15 +128,20 @@ class RolloutDataset(CollectingDataset):
                 f"Expected `sequence_length` to divide `horizon`, "
                 f"{horizon}. Received: sequence_length={sequence_length}"
             )
-        # None for what the algorithm chooses, a batch of 0 for the rollout.
+        # The algorithm replaces None; a batch of 0 is the whole rollout.
         size: Any = None if batch_size == "auto" else batch_size or 0
-        self._asked = {
+        self._arguments = {
             "horizon": horizon,
             "passes": passes,
             "batch_size": size,
             "rounds_per_epoch": rounds_per_epoch,
             "scale_rewards": scale_rewards,
         }
+        self._open_settings = [
+            name for name, value in self._arguments.items() if value is None
+        ]
+        if horizon and not rounds_per_epoch:
+            self._open_settings.remove("rounds_per_epoch")
         super().__init__(
             env, rounds_per_epoch=rounds_per_epoch or 1, **settings
         )
@@ -140,10 +149,8 @@ class RolloutDataset(CollectingDataset):
         self._check_size(horizon, size)
         if horizon and passes and size is not None:
             self._set_round(horizon, passes, size)
-        self.valid_rows = np.empty(0, np.intp)
         self._statistics: dict[str, float] = {}
-        self.shuffle = np.random.default_rng(self._own_seed)
-        self.scaler: RewardScaler | None = None
+        self.shuffle = np.random.default_rng(self._sampling_seed)
 
     def _check_size(self, horizon: int | None, batch_size: int | None) -> None:
         """Raises an error for minibatches that are larger than a rollout."""
@@ -157,31 +164,28 @@ class RolloutDataset(CollectingDataset):
 
     def settle(self, algorithm: RolloutAgent) -> None:
         """Sets the arguments left open to the defaults of an agent's class."""
-        own = algorithm.own_rollout(self.env.observation_space)
-        asked = self._asked
-        horizon, batch_size = asked["horizon"], asked["batch_size"]
+        rollout = algorithm.own_rollout(self.env.observation_space)
+        horizon, passes, batch_size, _, scales = self._arguments.values()
         if horizon is None:
-            horizon = self._own_horizon(own, algorithm.whole_episodes)
-            if asked["rounds_per_epoch"] is None:
-                self.rounds_per_epoch = own.rounds_per_epoch
+            horizon = self._own_horizon(rollout, algorithm.whole_episodes)
+        if "rounds_per_epoch" in self._open_settings:
+            self.rounds_per_epoch = rollout.rounds_per_epoch
         if batch_size is None:
             num_envs = self.env.num_envs
-            batch_size = own.minibatch(horizon * num_envs, num_envs)
-        self.scale_rewards = arguments.given_or(
-            asked["scale_rewards"], own.scale_rewards
-        )
-        passes = arguments.given_or(asked["passes"], own.passes)
+            batch_size = rollout.minibatch(horizon * num_envs, num_envs)
+        self.scale_rewards = arguments.given_or(scales, rollout.scale_rewards)
+        passes = arguments.given_or(passes, rollout.passes)
         self._set_round(horizon, passes, batch_size)
 
-    def _own_horizon(self, own: OwnRollout, whole_episodes: bool) -> int:
+    def _own_horizon(self, rollout: OwnRollout, whole_episodes: bool) -> int:
         """Returns an algorithm's own horizon, fitted to the other arguments."""
-        num_envs, batch_size = self.env.num_envs, self._asked["batch_size"]
+        num_envs, batch_size = self.env.num_envs, self._arguments["batch_size"]
         if whole_episodes:
             steps = self.env.max_episode_steps or _LONG_EPISODE
         else:
-            steps = own.horizon(num_envs)
+            steps = rollout.horizon(num_envs)
             steps = max(steps, -(-(batch_size or 0) // num_envs))
-        # Whole sequences.
+        # The horizon consists of whole sequences.
         length = self.sequence_length or 1
         return -(-steps // length) * length
 
@@ -195,16 +199,6 @@ class RolloutDataset(CollectingDataset):
         self.minibatches = -(-steps // self.batch_size)
         self.updates_per_round = passes * self.minibatches
 
-    def own_settings(self) -> dict[str, Any]:
-        """Returns the settings that the algorithm chose."""
-        if self.agent is None:
-            return {}
-        asked = self._asked
-        own = {name for name, value in asked.items() if value is None}
-        if asked["horizon"] is not None:
-            own.discard("rounds_per_epoch")
-        return {name: getattr(self, name) for name in asked if name in own}
-
     @property
     def fewest_steps_per_round(self) -> int:
         """Minimum steps of a round: whole episodes may end at once."""
@@ -214,8 +208,8 @@ class RolloutDataset(CollectingDataset):
 
     def rounds_of_epoch(self, needed: int) -> int:
         """Returns the rounds of an epoch, in a `fit` of `needed` rounds."""
-        asked = self._asked
-        if asked["horizon"] is None or asked["rounds_per_epoch"] is not None:
+        passed = self._arguments
+        if not passed["horizon"] or passed["rounds_per_epoch"]:
             return super().rounds_of_epoch(needed)
         fewest = -(-_STEPS_PER_EPOCH // self.steps_per_round)
         if needed <= fewest:
@@ -235,7 +229,7 @@ class RolloutDataset(CollectingDataset):
         if self.scaler is not None:
             self.scaler.gamma = float(agent.gamma)
         if self.source.runs_ahead:
-            # Each time, since the agent may allow another lag than before.
+            # The agent may allow another lag than at the last call.
             lag: int | None = getattr(agent, "max_lag", 0)
             self.source.rounds_ahead = (
                 1 if lag is None else lag // self.updates_per_round
@@ -265,13 +259,11 @@ class RolloutDataset(CollectingDataset):
 
     def _settle_sequences(self) -> int:
         """Sets the minibatches of sequences, and returns their length."""
-        # The longest divisor.
-        longest = min(self.horizon, _LONGEST_SEQUENCE)
-        length = self.sequence_length or next(
-            n for n in range(longest, 0, -1) if self.horizon % n == 0
+        length = self.sequence_length or largest_divisor(
+            self.horizon, _LONGEST_SEQUENCE
         )
         steps = self.batch_size
-        if self._asked["batch_size"] is None:
+        if "batch_size" in self._open_settings:
             sequences = max(steps // length, _FEWEST_SEQUENCES)
             steps = min(sequences * length, self.steps_per_round)
         if steps % length:
@@ -458,16 +450,13 @@ def shuffled_rows(
     >>> weight.tolist()
     [[1.0, 1.0], [1.0, 0.0]]
     """
-    columns = -(-len(valid) // minibatches)
-    rows = np.zeros((passes, minibatches, batch_size), np.int32)
-    weight = np.zeros((passes, minibatches, batch_size), np.float32)
-    dealt = np.zeros(columns * minibatches, np.int32)
-    counted = np.arange(columns * minibatches) < len(valid)
-    # [columns * M] -> [M, columns]: each minibatch takes every M-th sample.
-    weight[:, :, :columns] = counted.reshape(columns, minibatches).T
-    for one_pass in range(passes):
-        dealt[: len(valid)] = generator.permutation(valid)
-        rows[one_pass, :, :columns] = dealt.reshape(columns, minibatches).T
+    # Rows without a sample take the last number of each pass, 0.
+    order = np.zeros((passes, len(valid) + 1), np.int32)
+    for one_pass in order:
+        one_pass[:-1] = generator.permutation(valid)
+    # [M, batch]: each minibatch takes every M-th sample.
+    place = np.arange(minibatches * batch_size).reshape(-1, minibatches).T
     # [passes, M, batch] -> [passes * M, batch]
-    shape = (passes * minibatches, batch_size)
-    return rows.reshape(shape), weight.reshape(shape)
+    rows = order[:, np.minimum(place, len(valid))].reshape(-1, batch_size)
+    weight = np.tile(place < len(valid), (passes, 1))
+    return rows, weight.astype(np.float32)

@@ -26,7 +26,7 @@ from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 
-# Of the minibatches of one call, which are copied once.
+# The minibatches of one call, which are copied once, take no more.
 MOST_BYTES = 2**25
 # Arrays of a whole round, some of them grouped under a name.
 Round = Mapping[str, Tree[np.ndarray]]
@@ -64,13 +64,15 @@ class RoundDataset(Described, abc.ABC):
     steps_per_round: int
     updates_per_round: int
     batch_size: int
+    #: `VectorEnvAdapter`; None for recorded data.
+    env: Any = None
 
     def __init__(self, rounds_per_epoch: int) -> None:
         self.rounds_per_epoch = rounds_per_epoch
         self.agent: CollectingAgent | None = None
         self.stopwatch: Stopwatch | None = None
         self.ready: Round | None = None
-        # 0 for those of a round.
+        # With 0, a call makes all updates of a round.
         self._updates_per_call = 0
         # The rest of a round that takes several calls, drawn when needed.
         self._further: Iterator[Round] = iter(())
@@ -140,15 +142,14 @@ class RoundDataset(Described, abc.ABC):
         """
         self.ready = self.prepare(self.collect())
 
-    @abc.abstractmethod
     def logs(self) -> dict[str, float]:
         """Returns the metrics of the last rounds, for the logs."""
+        return {key: float(each.count) for key, each in self.outliers.items()}
 
     @property
     def outliers(self) -> dict[str, Outliers]:
         """Outliers left out of running statistics, by their key in the logs."""
-        found: Mapping[str, Outliers] = getattr(self.agent, "outliers", {})
-        return dict(found)
+        return dict(getattr(self.agent, "outliers", {}))
 
     @abc.abstractmethod
     def _element_spec(self) -> dict[str, Any]:
@@ -188,20 +189,22 @@ class RoundDataset(Described, abc.ABC):
         """Returns the settings that the algorithm chose."""
         return {}
 
-    @abc.abstractmethod
     def close(self) -> None:
-        """Closes the environments, if the dataset has any."""
+        """Closes the environments, and ends processes that do not close."""
+        if self.env is not None:
+            self.env.close()
 
     def shielded(self) -> contextlib.AbstractContextManager[None]:
         """Shields the processes of environments, if any, from signals."""
-        return contextlib.nullcontext()
+        if self.env is None:
+            return contextlib.nullcontext()
+        return self.env.shielded()
 
     def _in_parts(self, draw: Callable[[], dict[str, Any]]) -> Round:
         """Draws the minibatches of a call, and later those of the others."""
         calls = self.updates_per_round // self.updates_per_call
-        parts = ({"batches": draw()} for _ in range(calls))
-        self._further = parts
-        return next(parts)
+        self._further = ({"batches": draw()} for _ in range(calls))
+        return next(self._further)
 
     def _section(self, name: str) -> contextlib.AbstractContextManager[None]:
         """Assigns the time of a `with` block to a section of the round."""
@@ -330,10 +333,10 @@ def minibatches(one_round: Round) -> dict[str, Any]:
     """
     if "batches" in one_round:
         return cast("dict[str, Any]", one_round["batches"])
-    taken: dict[str, Any] = map_leaves(
-        lambda each: each[one_round["rows"]], one_round["samples"]
+    batches: dict[str, Any] = map_leaves(
+        operator.itemgetter(one_round["rows"]), one_round["samples"]
     )
-    return {**taken, "weight": one_round["weight"]}
+    return {**batches, "weight": one_round["weight"]}
 
 
 def _endless(

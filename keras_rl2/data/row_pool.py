@@ -30,9 +30,10 @@ class RowPool:
     """
 
     def __init__(self, specs: Mapping[str, ArraySpec], kind: str) -> None:
-        self.arrays: dict[str, np.ndarray] = {}
-        for key, spec in specs.items():
-            self.arrays[key] = np.empty((0, *spec.shape), spec.dtype)
+        self.arrays = {
+            key: np.empty((0, *spec.shape), spec.dtype)
+            for key, spec in specs.items()
+        }
         self._kind = kind
         self._bytes = bytes_of(specs.values())
         self._room = 0
@@ -56,9 +57,10 @@ class RowPool:
 
     def set_rows(self, rows: Mapping[str, np.ndarray]) -> None:
         """Replaces all rows; their positions are 0, 1, ..."""
-        for key, own in self.arrays.items():
-            array = np.asarray(rows[key], own.dtype)
-            self.arrays[key] = array.reshape(-1, *own.shape[1:]).copy()
+        for key, array in self.arrays.items():
+            self.arrays[key] = np.array(rows[key], array.dtype).reshape(
+                -1, *array.shape[1:]
+            )
             self._room = len(self.arrays[key])
         self._free = np.empty(0, np.int32)
 

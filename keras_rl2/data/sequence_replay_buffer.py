@@ -58,6 +58,11 @@ class SequenceReplayBuffer(ReplayBuffer):
         R2D2.
     """
 
+    _settings = (
+        *ReplayBuffer._settings,
+        *("sequence_length", "burn_in", "stride"),
+    )
+
     def __init__(
         self,
         capacity: int,
@@ -91,9 +96,9 @@ class SequenceReplayBuffer(ReplayBuffer):
         rows = self._ring.rows
         self._begins = np.zeros((rows, num_envs), np.bool_)
         # One more than the most starts that fit into all rows.
-        kept = rows // stride + 2
+        starts = rows // stride + 2
         self._states = [
-            np.zeros((kept, num_envs, *each.shape), each.dtype)
+            np.zeros((starts, num_envs, *each.shape), each.dtype)
             for each in self._state
         ]
 
@@ -112,28 +117,22 @@ class SequenceReplayBuffer(ReplayBuffer):
     @property
     def spec(self) -> dict[str, Tree[ArraySpec]]:
         """Shapes and dtypes of one sequence; see `sample`."""
-        one = super().spec
-        length, steps = self.sequence_length, self.steps_drawn
+        spec = super().spec
+        before, after = self.burn_in, self.steps_drawn - self.burn_in
+        spec["begins"] = ArraySpec((), "float32")
+        spec["span"] = ArraySpec((), "int32")
 
-        def repeated(tree: Tree[ArraySpec], count: int) -> Any:
+        def repeated(count: int, *keys: str) -> dict[str, Any]:
             return map_leaves(
-                lambda each: ArraySpec((count, *each.shape), each.dtype), tree
+                lambda each: ArraySpec((count, *each.shape), each.dtype),
+                {key: spec[key] for key in keys},
             )
 
-        def seen(count: int) -> dict[str, Any]:
-            return {
-                "observation": repeated(one["observation"], count),
-                "begins": ArraySpec((count,), "float32"),
-            }
-
+        learned = ("action", "reward", "discount", "weight", "span")
         return {
-            **seen(steps - self.burn_in),
-            **{
-                key: repeated(one[key], length)
-                for key in ("action", "reward", "discount", "weight")
-            },
-            "span": ArraySpec((length,), "int32"),
-            "burn_in": seen(self.burn_in),
+            **repeated(after, "observation", "begins"),
+            **repeated(self.sequence_length, *learned),
+            "burn_in": repeated(before, "observation", "begins"),
             "state": self._state,
         }
 
@@ -148,22 +147,22 @@ class SequenceReplayBuffer(ReplayBuffer):
             ValueError: If a shape or a dtype does not fit.
         """
         begins, horizon = trajectory.begins, len(trajectory.reward)
-        kept = [len(each) for each in trajectory.state]
+        states = [len(each) for each in trajectory.state]
         expected = [horizon // self.stride] * len(self._state)
-        if begins is None or horizon % self.stride or kept != expected:
+        if begins is None or horizon % self.stride or states != expected:
             raise ValueError(
                 "Expected a trajectory with the state of its policy every "
                 f"{self.stride} steps. Received: {horizon} steps with "
-                f"{kept or 'no'} states"
+                f"{states or 'no'} states"
             )
         step = self._ring.time
         super().extend(trajectory)
         rows = np.arange(step, step + horizon + 1) % len(self._begins)
-        # Only the last ones, if there are more than rows.
+        # If there are more steps than rows, the last ones remain.
         self._begins[rows] = begins
-        for own, given in zip(self._states, trajectory.state, strict=True):
-            start = step // self.stride + np.arange(len(given))
-            own[start % len(own)] = given
+        for array, state in zip(self._states, trajectory.state, strict=True):
+            start = step // self.stride + np.arange(len(state))
+            array[start % len(array)] = state
 
     def sample(self, batch_size: int) -> dict[str, Any]:
         """Draws sequences uniformly, with replacement.
@@ -192,16 +191,16 @@ class SequenceReplayBuffer(ReplayBuffer):
         every %= self._ring.places
         before, learned = self.burn_in, self.burn_in + self.sequence_length
         return {
-            **self._seen(every[:, before:]),
+            **self._observed(every[:, before:]),
             **self._gather_ahead(every[:, before:learned]),
-            "burn_in": self._seen(every[:, :before]),
+            "burn_in": self._observed(every[:, :before]),
             "state": tuple(
                 each[start % len(each), env] for each in self._states
             ),
             "index": index,
         }
 
-    def _seen(self, place: np.ndarray) -> dict[str, Any]:
+    def _observed(self, place: np.ndarray) -> dict[str, Any]:
         """Returns observations, and the first steps of episodes, by places."""
         return {
             "observation": self._ring.observations(place),
@@ -223,15 +222,6 @@ class SequenceReplayBuffer(ReplayBuffer):
             "weight": learned.astype(np.float32),
         }
 
-    def _settings(self) -> dict[str, float]:
-        """Returns the settings that a saved state must match."""
-        return {
-            **super()._settings(),
-            "sequence_length": self.sequence_length,
-            "burn_in": self.burn_in,
-            "stride": self.stride,
-        }
-
     def get_state(self, log: SegmentLog | None = None) -> dict[str, Any]:
         """Returns everything as plain data; see `ReplayBuffer`."""
         return {
@@ -245,7 +235,6 @@ class SequenceReplayBuffer(ReplayBuffer):
     ) -> None:
         """Restores the state returned by `get_state`."""
         super().set_state(state, log)
-        own = [self._begins, *self._states]
-        given = [state["begins"], *state["states"]]
-        for array, value in zip(own, given, strict=True):
+        self._begins[:] = state["begins"]
+        for array, value in zip(self._states, state["states"], strict=True):
             array[:] = value

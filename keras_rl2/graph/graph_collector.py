@@ -22,6 +22,10 @@ from keras_rl2.policies.agent_protocols import ActingPolicy
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 
+_STORED = operator.attrgetter(
+    "observation", "action", "reward", "terminated", "truncated"
+)
+
 
 class GraphActor(ActorWithoutMemory):
     """The policy itself, which a rollout in the graph contains.
@@ -58,7 +62,7 @@ class GraphCollector(Collector):
     (16, 2)
     """
 
-    # What acted when it was traced, and its function.
+    # The agent that the rollout was traced for, and the traced function.
     _traced: tuple[Any, Any] | None = None
 
     def _run(
@@ -75,14 +79,9 @@ class GraphCollector(Collector):
         rollout: Any = self._traced[1](tf.constant(noise))
         steps = len(noise)
         for array, tensor in zip(
-            leaves((storage.observation, storage.reward)),
-            leaves((rollout.observation, rollout.reward)),
-            strict=True,
+            leaves(_STORED(storage)), leaves(_STORED(rollout)), strict=True
         ):
             array[:steps] = tensor.numpy()
-        storage.action[:] = rollout.action.numpy()
-        storage.terminated[:] = rollout.terminated.numpy()
-        storage.truncated[:] = rollout.truncated.numpy()
         storage.keep_observation(steps, env.observations())
         following = map_leaves(
             operator.methodcaller("numpy"), rollout.next_observation

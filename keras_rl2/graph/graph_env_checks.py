@@ -1,5 +1,6 @@
 """Checks of an environment's functions, before anything depends on them."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -87,16 +88,11 @@ def action_dtypes(space: gymnasium.Space[Any]) -> Any:
     return map_leaves(dtype, action_spec(space))
 
 
-def _twice(where: str, function: Callable[..., Any], *given: Any) -> Any:
+def _twice(where: str, function: Callable[..., Any], *arguments: Any) -> Any:
     """Calls a function twice, and checks that it returns the same."""
-    first, second = function(*given), function(*given)
-    same = map(
-        lambda one, other: np.array_equal(
-            np.asarray(one), np.asarray(other), equal_nan=True
-        ),
-        leaves(first),
-        leaves(second),
-    )
+    first, second = function(*arguments), function(*arguments)
+    equal = functools.partial(np.array_equal, equal_nan=True)
+    same = map(equal, leaves(first), leaves(second))
     if _form(first) != _form(second) or not all(same):
         raise ValueError(
             f"Expected {where} to return the same for the same arguments, with "
@@ -131,14 +127,10 @@ def _check_results(
             f"Expected the observation of {where} in the form of its space: "
             f"{expected}, paths with shapes. Received: {received}"
         )
-    for kind, tree in (
-        ("state", state),
-        ("observation", observation),
-        ("reward", reward),
-    ):
-        for path, each in named_leaves(tree):
-            if not np.isfinite(np.asarray(each, np.float64)).all():
-                raise ValueError(
-                    f"Expected a finite {f'{kind} {path}'.rstrip()} from "
-                    f"{where}. Received: {np.asarray(each)}"
-                )
+    trees = {"state": state, "observation": observation, "reward": reward}
+    for path, each in named_leaves(trees):
+        if not np.isfinite(np.asarray(each, np.float64)).all():
+            raise ValueError(
+                f"Expected a finite {path} from {where}. "
+                f"Received: {np.asarray(each)}"
+            )

@@ -4,6 +4,7 @@ import abc
 import math
 import weakref
 from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 from typing import NamedTuple
 
@@ -12,9 +13,10 @@ import tensorflow as tf
 from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.collecting.litert import for_environment
+from keras_rl2.graph import noise
 from keras_rl2.graph.graph_vector_env import Episodes
 from keras_rl2.graph.graph_vector_env import GraphVectorEnv
-from keras_rl2.graph.graph_vector_env import Transition
 from keras_rl2.policies.agent_protocols import ActingPolicy
 from keras_rl2.policies.policy_function import actions
 from keras_rl2.spaces.supported import action_spec
@@ -85,35 +87,34 @@ def roll_out(
         noise: `[T, B, *noise_shape]` float32. Noise of the actions.
     """
     horizon = noise.shape[0]
-    taken = action_spec(env.single_action_space)
-
-    def act(observation: Any, t: Tensor) -> tuple[Tensor, Any]:
-        own, *outputs = actions(agent, observation, noise[t])
-        return own, with_leaves(taken, outputs) if outputs else own
+    spec = action_spec(env.single_action_space)
 
     def step(
-        t: Tensor, episodes: Episodes, totals: Totals, kept: Any
+        t: Tensor, episodes: Episodes, totals: Totals, arrays: Any
     ) -> tuple[Any, ...]:
-        own, action = act(episodes.observation, t)
+        outputs = actions(agent, episodes.observation, noise[t])
+        action = for_environment(spec, outputs)
         after, transition = env.advance(episodes, action)
         totals = Totals(
             totals.episode_return + transition.reward,
             totals.episode_length + 1.0,
         )
-        row = _row(episodes.observation, own, transition, totals)
-        kept = [
+        row = GraphRollout(
+            episodes.observation,
+            transition.observation,
+            outputs[0],
+            *transition[1:],
+            *totals,
+        )
+        arrays = [
             array.write(t, each)
-            for array, each in zip(kept, leaves(tuple(row)), strict=True)
+            for array, each in zip(arrays, leaves(tuple(row)), strict=True)
         ]
         goes_on = ops.cast(~row.ended, "float32")
         totals = Totals(*(each * goes_on for each in totals))
-        return t + 1, after, totals, kept
+        return t + 1, after, totals, arrays
 
-    row = _form_of_row(
-        episodes,
-        lambda: act(episodes.observation, ops.zeros((), "int32"))[0],
-        totals,
-    )
+    row = _form_of_row(agent, episodes, totals, noise)
     arrays = [
         tf.TensorArray(each.dtype, horizon, element_shape=each.shape)
         for each in leaves(tuple(row))
@@ -129,36 +130,17 @@ def roll_out(
 
 
 def _form_of_row(
-    episodes: Episodes, act: Callable[[], Tensor], totals: Totals
-) -> Any:
-    """Returns shapes and dtypes of a row, without running anything."""
-    flag = ops.zeros(totals.episode_return.shape, "bool")
-    transition = Transition(
-        episodes.observation, totals.episode_return, flag, flag
-    )
-    return (
-        tf.function(
-            lambda: _row(episodes.observation, act(), transition, totals),
-            autograph=False,
-        )
-        .get_concrete_function()
-        .structured_outputs
-    )
-
-
-def _row(
-    observation: Any, action: Tensor, transition: Transition, totals: Totals
+    agent: ActingPolicy, episodes: Episodes, totals: Totals, noise: Tensor
 ) -> GraphRollout:
-    """Returns the stored arrays of one step, `[B, ...]`."""
-    return GraphRollout(
-        observation,
-        transition.observation,
-        action,
-        transition.reward,
-        transition.terminated,
-        transition.truncated,
-        *totals,
+    """Returns shapes and dtypes of a row, without running anything."""
+    observation = episodes.observation
+    act = tf.function(
+        lambda: actions(agent, observation, noise[0])[0], autograph=False
     )
+    action = act.get_concrete_function().structured_outputs
+    flag = tf.TensorSpec(totals.episode_return.shape, "bool")
+    outcome = totals.episode_return, flag, flag
+    return GraphRollout(observation, observation, action, *outcome, *totals)
 
 
 def last_episodes(rollout: GraphRollout) -> tuple[Tensor, Tensor, Tensor]:
@@ -258,6 +240,23 @@ class RoundsInGraph(abc.ABC):
         source.reset_if_needed()
         source.collector.leave()
 
+    def _noise_inputs(
+        self, rounds: int, generator: np.random.Generator
+    ) -> dict[str, np.ndarray]:
+        """Returns the inputs of noise that is drawn in the graph.
+
+        Returns:
+            dict of `seed` `[K, 2]` uint32, and of `noise` `[K, P]` float32, see
+            `noise.noise_inputs`.
+        """
+        numbers = self._of_each_round(
+            rounds, lambda: noise.noise_inputs(self._agent.policy.noise_parts)
+        )
+        return {
+            "seed": draw_seeds(generator, rounds),
+            "noise": np.array(numbers),
+        }
+
     def _of_each_round(self, rounds: int, draw: Callable[[], Any]) -> list[Any]:
         """Returns the draws of each round, with its own number of steps.
 
@@ -283,21 +282,21 @@ class RoundsInGraph(abc.ABC):
         return self._env.variables
 
     def _roll_out(
-        self, totals: Tensor, noise: Tensor
+        self, totals: Tensor, drawn: Tensor
     ) -> tuple[Episodes, GraphRollout, dict[str, Tensor]]:
         """Takes the steps of a round from where the environments are.
 
         Args:
             totals: `[2, B]` float64. Returns and lengths of the episodes in
                 progress.
-            noise: `[T, B, ...]` float32. Noise of the actions.
+            drawn: `[T, B, ...]` float32. Noise of the actions.
         """
         episodes, after, rollout = roll_out(
             self._agent.policy,
             self._env,
             self._env.read(),
             Totals(*tf.unstack(tf.cast(totals, "float32"))),
-            noise,
+            drawn,
         )
         self._env.write(episodes)
         count, returns, lengths = last_episodes(rollout)
@@ -305,7 +304,7 @@ class RoundsInGraph(abc.ABC):
             "bad": first_not_finite(rollout),
             "count": count,
             "episodes": tf.stack([returns, lengths]),
-            "totals": tf.stack(after),
+            "totals": tf.cast(tf.stack(after), "float64"),
         }
         return episodes, rollout, report
 
@@ -327,6 +326,17 @@ class RoundsInGraph(abc.ABC):
             f"{index} of {self._env.name} at step {step} of the rollout. No "
             "weight has been changed by it."
         )
+
+
+def ended_episodes(report: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Returns returns and lengths of the episodes of a round, `[2, E]`."""
+    returns = report["episodes"]
+    return returns[:, max(returns.shape[1] - int(report["count"]), 0) :]
+
+
+def draw_seeds(generator: np.random.Generator, rounds: int) -> np.ndarray:
+    """Draws a seed of each round, `[K, 2]` uint32."""
+    return generator.integers(2**32, size=(rounds, 2), dtype="uint32")
 
 
 def overrides(agent: object, *names: str) -> bool:

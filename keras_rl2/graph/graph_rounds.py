@@ -15,6 +15,8 @@ from keras_rl2.envs.reward_scaler import RewardScaler
 from keras_rl2.graph import noise
 from keras_rl2.graph.graph_rollout import GraphRollout
 from keras_rl2.graph.graph_rollout import RoundsInGraph
+from keras_rl2.graph.graph_rollout import draw_seeds
+from keras_rl2.graph.graph_rollout import ended_episodes
 from keras_rl2.graph.graph_rollout import overrides
 from keras_rl2.networks.inputs import flat
 from keras_rl2.spaces.trees import map_leaves
@@ -67,19 +69,19 @@ class GraphRounds(RoundsInGraph):
         )
         _, rollout, report = self._roll_out(carried["totals"], drawn)
         usable = tf.reduce_all(report["bad"] < 0)
-        told = agent.normalizing.accumulate(
+        outliers = agent.normalizing.accumulate(
             map_leaves(flat, rollout.observation),
             tf.fill((self._horizon * env.num_envs,), usable),
         )
-        usable &= ~tf.reduce_any(told[:-1] > 0)
-        report["told"] = told
-        reward, next_scale = rollout.reward, carried["scale"]
+        usable &= ~tf.reduce_any(outliers[:-1] > 0)
+        report["normalizing"] = outliers
+        reward, scale = rollout.reward, carried["scale"]
         if self._scaler is not None:
-            reward, next_scale = scale_rewards(
-                self._scaler, agent.gamma, next_scale, reward, rollout.ended
+            reward, scale = scale_rewards(
+                self._scaler, agent.gamma, scale, reward, rollout.ended
             )
-            report["scale"] = next_scale
-            usable &= tf.reduce_all(tf.math.is_finite(next_scale))
+            report["scale"] = scale
+            usable &= tf.reduce_all(tf.math.is_finite(scale))
         arrays = trajectory_arrays(rollout, reward)
         one_round: dict[str, Any] = {"usable": usable}
         if from_trajectory:
@@ -91,10 +93,7 @@ class GraphRounds(RoundsInGraph):
             rows, weight = self._minibatch_rows(inputs["shuffle"])
             one_round |= {"samples": samples, "rows": rows, "weight": weight}
             report |= statistics
-        passed_on = {
-            "totals": tf.cast(report["totals"], "float64"),
-            "scale": next_scale,
-        }
+        passed_on = {"totals": report["totals"], "scale": scale}
         return one_round, report, passed_on
 
     @staticmethod
@@ -136,15 +135,11 @@ class GraphRounds(RoundsInGraph):
         """
         dataset = self._dataset
         self._leave_environments()
-        numbers = self._of_each_round(
-            rounds, lambda: noise.noise_inputs(self._agent.policy.noise_parts)
-        )
         scaler = self._scaler
         return {
             "inputs": {
-                "seed": _seeds(dataset.source.noise, rounds),
-                "shuffle": _seeds(dataset.shuffle, rounds),
-                "noise": np.array(numbers),
+                **self._noise_inputs(rounds, dataset.source.noise),
+                "shuffle": draw_seeds(dataset.shuffle, rounds),
             },
             "carried": {
                 "totals": dataset.source.collector.episodes.in_progress,
@@ -160,16 +155,15 @@ class GraphRounds(RoundsInGraph):
     def _receive_round(self, parts: dict[str, np.ndarray]) -> None:
         """Keeps the statistics of one round."""
         self._refuse_not_finite(parts.pop("bad"))
-        self._agent.normalizing.tell(parts.pop("told"), None)
+        self._agent.normalizing.tell(parts.pop("normalizing"), None)
         if self._scaler is not None:
             self._scaler.take_array(parts.pop("scale"))
-        count, ended = parts.pop("count"), parts.pop("episodes")
-        first = max(ended.shape[1] - int(count), 0)
-        totals = parts.pop("totals")
+        ended = ended_episodes(parts)
+        del parts["count"], parts["episodes"]
         self._dataset.take_round(
             self._env.observations,
-            ended[:, first:],
-            totals,
+            ended,
+            parts.pop("totals"),
             {name: float(each) for name, each in parts.items()},
         )
 
@@ -192,30 +186,19 @@ class GraphRounds(RoundsInGraph):
             Rows `[passes * M, batch_size]` int32, and their weights, float32.
         """
         count = self._horizon * self._env.num_envs
-        columns = -(-count // self._minibatches)
         order = random_numbers.permutations(seed, self._passes, count)
-        # [passes, count] -> [passes, M, columns]: every M-th step is taken.
-        empty = columns * self._minibatches - count
+        # Rows without a step take the last number of each pass, 0.
+        empty = self._minibatches * self._batch_size - count
         order = tf.pad(order, ((0, 0), (0, empty)))
-        order = tf.reshape(order, (self._passes, columns, self._minibatches))
-        counted = tf.reshape(
-            tf.range(columns * self._minibatches) < count,
-            (columns, self._minibatches),
-        )
-        rows = tf.transpose(order, (0, 2, 1))
-        weight = tf.broadcast_to(tf.transpose(counted), rows.shape)
-        weight = tf.cast(weight, "float32")
-        unused = ((0, 0), (0, 0), (0, self._batch_size - columns))
-        shape = (self._passes * self._minibatches, self._batch_size)
+        # [passes, batch, M] -> [passes, M, batch]: every M-th step is taken.
+        shape = (-1, self._batch_size, self._minibatches)
+        rows = tf.transpose(tf.reshape(order, shape), (0, 2, 1))
+        place = tf.reshape(tf.range(count + empty), shape[1:])
+        weight = tf.cast(tf.transpose(place) < count, "float32")
         return (
-            tf.reshape(tf.pad(rows, unused), shape),
-            tf.reshape(tf.pad(weight, unused), shape),
+            tf.reshape(rows, (-1, self._batch_size)),
+            tf.tile(weight, (self._passes, 1)),
         )
-
-
-def _seeds(generator: np.random.Generator, rounds: int) -> np.ndarray:
-    """Draws a seed of each round, `[K, 2]` uint32."""
-    return generator.integers(2**32, size=(rounds, 2), dtype="uint32")
 
 
 def trajectory_arrays(rollout: GraphRollout, reward: Tensor) -> dict[str, Any]:
@@ -229,15 +212,9 @@ def trajectory_arrays(rollout: GraphRollout, reward: Tensor) -> dict[str, Any]:
         dict; see `Trajectory.arrays`, with `next_observation` `[T, B, ...]` in
         place of the final ones.
     """
-    return {
-        "observation": rollout.observation,
-        "next_observation": rollout.next_observation,
-        "action": rollout.action,
-        "reward": reward,
-        "terminated": rollout.terminated,
-        "truncated": rollout.truncated,
-        "valid": tf.ones_like(rollout.terminated),
-    }
+    valid = tf.ones_like(rollout.terminated)
+    arrays = dict(zip(rollout._fields[:6], rollout, strict=False))
+    return arrays | {"reward": reward, "valid": valid}
 
 
 def scale_rewards(

@@ -53,9 +53,7 @@ class GraphSource(Source):
             dataset: `RolloutDataset` or `ReplayDataset`, bound to the agent.
         """
         if self._rounds is None:
-            kind: type[RoundsInGraph] = ReplayRounds
-            if self.agent.on_policy:
-                kind = GraphRounds
+            kind = GraphRounds if self.agent.on_policy else ReplayRounds
             if kind.can_make(self.agent, dataset):
                 self._rounds = kind(self.agent, dataset)
         return self._rounds

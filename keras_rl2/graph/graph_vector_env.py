@@ -73,10 +73,7 @@ class Transition(NamedTuple):
 
 # One environment is often made many times, and is part of several programs.
 # Tracing it takes a second.
-_BEGINNING: weakref.WeakValueDictionary[tuple[Any, ...], Any] = (
-    weakref.WeakValueDictionary()
-)
-_ADVANCING: weakref.WeakValueDictionary[tuple[Any, ...], Any] = (
+_PROGRAMS: weakref.WeakValueDictionary[tuple[Any, ...], Any] = (
     weakref.WeakValueDictionary()
 )
 
@@ -150,16 +147,17 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         )
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._observed = observation_spec(self.single_observation_space)
-        self._taken = action_dtypes(self.single_action_space)
-        # Not the methods themselves: TensorFlow tells functions apart by their
-        # code, and would warn of retracing where there are many environments.
-        begin = tf.function(functools.partial(self.begin), autograph=False)
-        advance = tf.function(
-            functools.partial(self._advanced), autograph=False
-        )
+        self._action_dtypes = action_dtypes(self.single_action_space)
+        # These are not the methods themselves: TensorFlow tells functions apart
+        # by their code, and would warn of retracing with many environments.
         kind = self.kind
-        self._begin = _BEGINNING.setdefault(kind, begin)
-        self._advance = _ADVANCING.setdefault(kind, advance)
+        self._begin, self._advance = (
+            _PROGRAMS.setdefault(
+                (kind, each.__name__),
+                tf.function(functools.partial(each), autograph=False),
+            )
+            for each in (self.begin, self._advanced)
+        )
         begun = self._begin(_keys(0, num_envs))
         self._dtypes = map_leaves(lambda each: each.dtype, tuple(begun))
         self._hold(begun)
@@ -185,8 +183,6 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             settings = self._identity
         described = json.dumps([space_to_config(each) for each in spaces])
         return type(self.graph_env), self.num_envs, described, settings
-
-    # Pure functions, in the graph.
 
     def begin(self, keys: Tensor) -> Episodes:
         """Begins new episodes everywhere.
@@ -214,7 +210,9 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             The episodes after the step, and the step itself.
         """
         action = map_leaves(
-            lambda dtype, each: ops.cast(each, dtype), self._taken, action
+            lambda dtype, each: ops.cast(each, dtype),
+            self._action_dtypes,
+            action,
         )
         return self._advance(episodes, action)
 
@@ -222,7 +220,7 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self, episodes: Episodes, action: Tree[Tensor]
     ) -> tuple[Episodes, Transition]:
         """Takes a step in each environment, as a function to be traced."""
-        # Never the seed of the first reset, which is that of the number 0.
+        # The seed of the first reset, that of the number 0, is never used.
         numbers = 2 * episodes.steps + np.array([1, 2], np.int32)
         # [B, 2] -> [B, 1, 2] -> [B, 2, 2], of the step and of a reset.
         seeds = random_numbers.fold_in(episodes.keys[:, None], numbers)
@@ -242,11 +240,12 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         state, observation = self.graph_env.reset(
             random_numbers.fold_in(key, 0)
         )
-        return map_leaves(ops.convert_to_tensor, state), self._own(observation)
+        state = map_leaves(ops.convert_to_tensor, state)
+        return state, self._stored(observation)
 
-    def _advance_one(self, given: Any) -> Any:
+    def _advance_one(self, arguments: Any) -> Any:
         """Takes a step in one environment, and begins a new episode."""
-        state, elapsed, action, seeds = given
+        state, elapsed, action, seeds = arguments
         after, observation, reward, terminated, truncated = self.graph_env.step(
             state, action, seeds[0]
         )
@@ -258,27 +257,25 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             truncated = truncated | (elapsed >= limit)
         ended = terminated | truncated
         fresh, first = self.graph_env.reset(seeds[1])
-        observation = self._own(observation)
+        observation = self._stored(observation)
 
         def chosen(new: Tensor, old: Tensor) -> Tensor:
             return ops.where(ended, new, old)
 
         return (
             map_leaves(chosen, fresh, after),
-            map_leaves(chosen, self._own(first), observation),
+            map_leaves(chosen, self._stored(first), observation),
             ops.where(ended, 0, elapsed),
             (observation, ops.cast(reward, "float32"), terminated, truncated),
         )
 
-    def _own(self, observation: Tree[Tensor]) -> Any:
+    def _stored(self, observation: Tree[Tensor]) -> Any:
         """Converts an observation to the dtypes of its space."""
         return map_leaves(
             lambda spec, each: ops.cast(each, spec.dtype),
             self._observed,
             observation,
         )
-
-    # Gymnasium.
 
     def reset(
         self,
@@ -325,8 +322,7 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             truncated `[B]` bool, and a dict with `final_obs` and `_final_obs`
             where an episode has ended.
         """
-        transition = self._step(map_leaves(tf.constant, actions))
-        final, *outcome = transition
+        final, *outcome = self._step(map_leaves(tf.constant, actions))
         reward, terminated, truncated = map(_array, outcome)
         ended = terminated | truncated
         info: dict[str, Any] = {}
@@ -390,8 +386,6 @@ class GraphVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         # Nothing else is derived from the largest number.
         keys = ops.convert_to_tensor(self.episodes.keys)
         return random_numbers.fold_in(keys, 2**32 - 1)
-
-    # The state, for checkpoints.
 
     def get_state(self) -> dict[str, Any]:
         """Returns the state of the environments, as plain data."""

@@ -10,9 +10,9 @@ from keras import ops
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.envs.graph import random_numbers
 
-# Added to the value of an action that is taken regardless of the values.
+# This is added to the value of an action that is taken in any case.
 _FORCED = 1e30
-# Half of the distance between two of 2^24 numbers.
+# This is half of the distance between two of 2^24 numbers.
 _HALF_STEP = 2.0**-25
 _KINDS = ("epsilon_greedy", "gumbel", "logistic", "normal", "zeros")
 
@@ -88,7 +88,7 @@ def _draw_part(
     drawn = _uniform(seed, whole)
     if kind == "gumbel":
         return -ops.log(-ops.log(drawn))
-    # Logistic.
+    # The kind is "logistic".
     return ops.log(drawn) - ops.log1p(-drawn)
 
 

@@ -12,6 +12,7 @@ from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.graph import noise
 from keras_rl2.graph.graph_rollout import GraphRollout
 from keras_rl2.graph.graph_rollout import RoundsInGraph
+from keras_rl2.graph.graph_rollout import ended_episodes
 from keras_rl2.graph.graph_rollout import overrides
 from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import leaves
@@ -95,23 +96,23 @@ class ReplayRounds(RoundsInGraph):
             )
         episodes, rollout, report = self._roll_out(carried["totals"], drawn)
         steps = map_leaves(
-            lambda kept, each: _written(kept, each, carried["step"]),
+            lambda steps, each: _written(steps, each, carried["step"]),
             carried["steps"],
             self._transitions(rollout),
         )
         filled_in = map_leaves(
-            lambda kept, drawn: _filled_in(drawn, kept, inputs["further"]),
+            lambda steps, drawn: _filled_in(drawn, steps, inputs["further"]),
             steps,
             {key: inputs["batches"][key] for key in steps},
         )
-        taken = leaves((*rollout[:6], episodes.observation))
-        report |= {f"taken_{n}": each for n, each in enumerate(taken)}
+        arrays = leaves((*rollout[:6], episodes.observation))
+        report |= {f"array_{n}": each for n, each in enumerate(arrays)}
         one_round = {
             "batches": {**inputs["batches"], **filled_in},
             "usable": tf.reduce_all(report["bad"] < 0),
         }
         passed_on = {
-            "totals": tf.cast(report["totals"], "float64"),
+            "totals": report["totals"],
             "step": carried["step"] + self._horizon,
             "steps": steps,
         }
@@ -151,7 +152,7 @@ class ReplayRounds(RoundsInGraph):
             "carried": {
                 "totals": dataset.source.collector.episodes.in_progress,
                 "step": np.array(0, np.int32),
-                "steps": self._no_steps(rounds),
+                "steps": self._no_steps(rounds, dataset.buffer),
             },
         }
 
@@ -164,11 +165,7 @@ class ReplayRounds(RoundsInGraph):
         """
         agent, generator = self._agent, source.noise
         if self._drawn_parts is not None:
-            numbers = self._of_each_round(
-                rounds, lambda: noise.noise_inputs(agent.policy.noise_parts)
-            )
-            seeds = generator.integers(2**32, size=(rounds, 2), dtype="uint32")
-            return {"seed": seeds, "noise": np.array(numbers)}
+            return self._noise_inputs(rounds, generator)
         shape = (self._horizon, self._env.num_envs)
 
         def draw() -> np.ndarray:
@@ -188,61 +185,45 @@ class ReplayRounds(RoundsInGraph):
             `ReplayBuffer.sample_ahead`.
         """
         updates, size = self._updates, self._batch_size
-        taken = self._horizon * self._env.num_envs
+        steps = self._horizon * self._env.num_envs
         drawn, further = buffer.sample_ahead(
-            updates * size, [taken * (k + 1) for k in range(rounds)]
+            updates * size, [steps * (k + 1) for k in range(rounds)]
         )
         drawn["weight"] = np.ones(len(further), np.float32)
-        leading = rounds, updates, size
-        return {
-            "batches": map_leaves(
-                lambda each: each.reshape(*leading, *each.shape[1:]), drawn
-            ),
-            "further": further.astype(np.int32).reshape(leading),
-        }
+        drawn = {"batches": drawn, "further": further.astype(np.int32)}
+        reshaped: dict[str, Any] = map_leaves(
+            lambda each: each.reshape(rounds, updates, size, *each.shape[1:]),
+            drawn,
+        )
+        return reshaped
 
-    def _no_steps(self, rounds: int) -> dict[str, Any]:
+    def _no_steps(self, rounds: int, buffer: Any) -> dict[str, Any]:
         """Returns the transitions of rounds before any is made."""
         leading = (rounds * self._horizon, self._env.num_envs)
-
-        def none(spec: Any) -> np.ndarray:
-            return np.zeros((*leading, *spec.shape), spec.dtype)
-
-        seen = map_leaves(none, self._agent.policy.observation_spec)
-        head = self._agent.policy.head
-        number = np.zeros(leading, np.float32)
-        return {
-            "observation": seen,
-            "action": np.zeros(
-                (*leading, *head.action_shape), head.action_dtype
-            ),
-            "reward": number,
-            "discount": number,
-            "next_observation": seen,
-        }
+        spec = {k: each for k, each in buffer.spec.items() if k != "weight"}
+        steps: dict[str, Any] = map_leaves(
+            lambda each: np.zeros((*leading, *each.shape), each.dtype), spec
+        )
+        return steps
 
     def receive(self, reports: dict[str, np.ndarray]) -> None:
         """Hands over the steps of rounds, once the graph has made them."""
         bad = reports["bad"]
         (bad_rounds,) = np.nonzero((bad >= 0).any(axis=1))
-        made = bad_rounds[0] if bad_rounds.size else len(bad)
-        if made:
+        rounds = bad_rounds[0] if bad_rounds.size else len(bad)
+        if rounds:
             ended = [
-                each[:, max(each.shape[1] - int(count), 0) :]
-                for each, count in zip(
-                    reports["episodes"][:made],
-                    reports["count"][:made],
-                    strict=True,
-                )
+                ended_episodes({key: each[k] for key, each in reports.items()})
+                for k in range(rounds)
             ]
             self._dataset.take_rounds(
                 self._env.observations,
-                self._trajectory(reports, made),
+                self._trajectory(reports, rounds),
                 np.concatenate(ended, axis=1),
-                reports["totals"][made - 1],
+                reports["totals"][rounds - 1],
             )
-        if made < len(bad):
-            self._refuse_not_finite(bad[made])
+        if rounds < len(bad):
+            self._refuse_not_finite(bad[rounds])
 
     def _trajectory(
         self, reports: dict[str, np.ndarray], rounds: int
@@ -252,7 +233,7 @@ class ReplayRounds(RoundsInGraph):
         head = self._agent.policy.head
         form = (spec, spec, None, None, None, None, spec)
         arrays = [
-            reports[f"taken_{n}"][:rounds] for n in range(len(leaves(form)))
+            reports[f"array_{n}"][:rounds] for n in range(len(leaves(form)))
         ]
         *steps, after = with_leaves(form, arrays)
         # [K, T, B, ...] -> [K * T, B, ...]
@@ -291,10 +272,10 @@ class ReplayRounds(RoundsInGraph):
         )
 
 
-def _written(kept: Tensor, rollout: Tensor, step: Tensor) -> Tensor:
+def _written(steps: Tensor, rollout: Tensor, step: Tensor) -> Tensor:
     """Writes a rollout `[T, B, ...]` to the steps `[K * T, B, ...]`."""
-    start = tf.pad(step[None], ((0, len(kept.shape) - 1),))
-    return ops.slice_update(kept, start, rollout)
+    start = tf.pad(step[None], ((0, len(steps.shape) - 1),))
+    return ops.slice_update(steps, start, rollout)
 
 
 def _filled_in(drawn: Tensor, steps: Tensor, further: Tensor) -> Tensor:
@@ -309,7 +290,7 @@ def _filled_in(drawn: Tensor, steps: Tensor, further: Tensor) -> Tensor:
         `[U, M, ...]`.
     """
     rows = tf.reshape(steps, (-1, *steps.shape[2:]))
-    taken = tf.gather(rows, tf.maximum(further, 0))
+    rows = tf.gather(rows, tf.maximum(further, 0))
     more = (1,) * (len(drawn.shape) - 2)
     is_further = tf.reshape(further >= 0, (*further.shape, *more))
-    return tf.where(is_further, taken, drawn)
+    return tf.where(is_further, rows, drawn)

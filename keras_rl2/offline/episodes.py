@@ -1,6 +1,7 @@
 """Recorded episodes in memory, their checks, and their transitions."""
 
 import dataclasses
+import operator
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
@@ -82,8 +83,8 @@ class Episodes:
     def check_actions(self, space: gymnasium.Space[Any]) -> None:
         """Raises a `ValueError` for actions that are not in a space."""
         spaces = dict(named_leaves(space_tree(space)))
-        given = dict(named_leaves(self.action))
-        shapes = {path: array.shape[1:] for path, array in given.items()}
+        actions = dict(named_leaves(self.action))
+        shapes = {path: array.shape[1:] for path, array in actions.items()}
         expected = {path: each.shape or () for path, each in spaces.items()}
         if shapes != expected:
             raise ValueError(
@@ -91,7 +92,7 @@ class Episodes:
                 f"{space}. Received: {shapes}"
             )
         for path, each in spaces.items():
-            array = given[path]
+            array = actions[path]
             if array.dtype.kind not in (
                 "biuf" if isinstance(each, Box) else "biu"
             ):
@@ -108,12 +109,12 @@ class Episodes:
 
     def check_observations(self, space: gymnasium.Space[Any]) -> None:
         """Raises a `ValueError` for choices that are not in a space."""
-        given = dict(named_leaves(self.observation))
+        observations = dict(named_leaves(self.observation))
         for path, each in named_leaves(space_tree(space)):
             if not isinstance(each, Box):
-                low, high = bounds(each)
-                outside = (given[path] < low) | (given[path] > high)
-                self._refuse(given[path], outside, f"observations of {each}")
+                array, (low, high) = observations[path], bounds(each)
+                outside = (array < low) | (array > high)
+                self._refuse(array, outside, f"observations of {each}")
 
     def _refuse(self, array: np.ndarray, bad: np.ndarray, what: str) -> None:
         """Raises an error for the first bad number, with its place."""
@@ -144,18 +145,18 @@ def episodes_of_arrays(
     differs from the observation of the next step, the episode was interrupted
     there, and counts as truncated.
     """
-    given = _compacted(arrays, name)
-    _check_arrays(given, name)
-    observation = given["observations"]
-    # Meaningless after a termination, and never used.
-    following = given.get(_NEXT, observation)
-    reward = given["rewards"].astype(np.float32)
-    terminated = given["terminations"].astype(np.bool_)
-    ended = _ended(given)
+    arrays = _compacted(arrays, name)
+    _check_arrays(arrays, name)
+    observation = arrays["observations"]
+    # The observations after a termination are never used.
+    following = arrays.get(_NEXT, observation)
+    reward = arrays["rewards"].astype(np.float32)
+    terminated = arrays["terminations"].astype(np.bool_)
+    ended = _ended(arrays)
     last = np.flatnonzero(ended)
     first = np.append(0, last[:-1] + 1)
     step = np.ones(len(ended), np.bool_)
-    if _NEXT not in given:
+    if _NEXT not in arrays:
         step[last] = terminated[last]
     lengths = np.add.reduceat(step, first, dtype=np.int64)
     if not step.any():
@@ -164,20 +165,20 @@ def episodes_of_arrays(
             "`next_observations`, the last step of an episode that was "
             f"not terminated is left out. Received: {len(step)} steps"
         )
-    kept = lengths > 0
+    has_steps = lengths > 0
     # The rows of observations: those of the steps, and one after each last.
-    end = last[kept]
+    end = last[has_steps]
     place = np.searchsorted(np.flatnonzero(step), end, "right")
     return Episodes(
         name=name,
-        lengths=lengths[kept],
-        returns=np.add.reduceat(reward, first, dtype=np.float64)[kept],
+        lengths=lengths[has_steps],
+        returns=np.add.reduceat(reward, first, dtype=np.float64)[has_steps],
         observation=map_leaves(
             lambda now, then: np.insert(now[step], place, then[end], axis=0),
             observation,
             following,
         ),
-        action=map_leaves(lambda array: array[step], given["actions"]),
+        action=map_leaves(lambda array: array[step], arrays["actions"]),
         reward=reward[step],
         terminated=terminated[step],
         truncated=(ended & ~terminated)[step],
@@ -194,7 +195,7 @@ def _compacted(arrays: Mapping[str, Any], name: str) -> dict[str, Any]:
             for key, tree in arrays.items()
         }
     except ValueError as error:
-        # For example, lists of different lengths.
+        # Lists of different lengths raise it, for example.
         raise ValueError(
             f"Expected arrays of numbers in {name}. Received: {error}"
         ) from error
@@ -206,12 +207,12 @@ def compact(array: npt.ArrayLike) -> np.ndarray:
     return array.astype(np.float32) if array.dtype == np.float64 else array
 
 
-def _ended(given: Mapping[str, Any]) -> np.ndarray:
+def _ended(arrays: Mapping[str, Any]) -> np.ndarray:
     """Returns whether each step is the last one of its episode, `[N]`."""
-    ended = (given["terminations"] + given["truncations"]).astype(np.bool_)
-    if _NEXT in given:
+    ended = (arrays["terminations"] + arrays["truncations"]).astype(np.bool_)
+    if _NEXT in arrays:
         pairs = zip(
-            leaves(given["observations"]), leaves(given[_NEXT]), strict=True
+            leaves(arrays["observations"]), leaves(arrays[_NEXT]), strict=True
         )
         for here, there in pairs:
             differs = there[:-1] != here[1:]
@@ -220,33 +221,28 @@ def _ended(given: Mapping[str, Any]) -> np.ndarray:
     return ended
 
 
-def _check_arrays(given: Mapping[str, Any], name: str) -> None:
+def _check_arrays(arrays: Mapping[str, Any], name: str) -> None:
     """Raises an error if arrays are missing, or do not fit together."""
-    if not {*_NEEDED} <= {*given} <= {*_NEEDED, _NEXT}:
+    if not {*_NEEDED} <= {*arrays} <= {*_NEEDED, _NEXT}:
         raise ValueError(
             f"Expected {', '.join(_NEEDED)} and optionally {_NEXT} in {name}. "
-            f"Received: {', '.join(sorted(given)) or 'nothing'}"
+            f"Received: {', '.join(sorted(arrays)) or 'nothing'}"
         )
-    shapes = {}
-    for path, array in named_leaves(given):
-        shapes[path] = array.shape
+    shapes = _shapes(arrays)
+    for path, array in named_leaves(arrays):
         if array.dtype.kind not in "biuf":
             raise ValueError(
                 f"Expected arrays of numbers in {name}. Received: {path} "
                 f"of dtype {array.dtype}"
             )
     count = shapes.get("rewards", (0,))[:1]
-    seen = {k: s for k, s in shapes.items() if k.startswith("observations")}
-    following = {
-        path.replace(_NEXT, "observations"): shape
-        for path, shape in shapes.items()
-        if path.startswith(_NEXT)
-    }
+    observation = arrays["observations"]
+    following = arrays.get(_NEXT, observation)
     if (
         count in ((), (0,))
         or any(shape[:1] != count for shape in shapes.values())
         or any(shapes.get(key) != count for key in _COLUMNS)
-        or (following and following != seen)
+        or _shapes(following) != _shapes(observation)
     ):
         raise ValueError(
             "Expected arrays of one length, of at least one step, in "
@@ -254,6 +250,11 @@ def _check_arrays(given: Mapping[str, Any], name: str) -> None:
             f"{_NEXT} of the shapes of observations. Received: "
             f"{', '.join(f'{path} {shape}' for path, shape in shapes.items())}"
         )
+
+
+def _shapes(tree: Tree[np.ndarray]) -> dict[str, tuple[int, ...]]:
+    """Returns the shape of each array."""
+    return {path: array.shape for path, array in named_leaves(tree)}
 
 
 # Rows of a trajectory for an agent's statistics.
@@ -318,15 +319,15 @@ class TransitionBlock:
         """
         row = self._row.take(index)
 
-        def seen(row: np.ndarray) -> Any:
+        def observation(row: np.ndarray) -> Any:
             return map_leaves(lambda a: a.take(row, axis=0), self._observation)
 
         return {
-            "observation": seen(row),
+            "observation": observation(row),
             "action": self._action.take(index, axis=0),
             "reward": self._reward.take(index),
             "discount": self._discount.take(index),
-            "next_observation": seen(row + self._span.take(index)),
+            "next_observation": observation(row + self._span.take(index)),
         }
 
     def trajectories(self) -> Iterator[Trajectory]:
@@ -354,12 +355,9 @@ class TransitionBlock:
         none = map_leaves(lambda array: array[:0], self._observation)
         for start in range(0, count - 1, _SHOWN_ROWS):
             stop = min(start + _SHOWN_ROWS, count - 1)
-            seen = slice(start, stop + 1)
+            rows = operator.itemgetter((slice(start, stop + 1), None))
             yield Trajectory(
-                observation=map_leaves(
-                    lambda array, seen=seen: array[seen, None],
-                    self._observation,
-                ),
+                observation=map_leaves(rows, self._observation),
                 **{key: each[start:stop] for key, each in steps.items()},
                 final_observation=none,
                 final_index=np.empty(0, np.int32),
@@ -369,13 +367,13 @@ class TransitionBlock:
 def _observations(episodes: Episodes, agent: CollectingAgent) -> Any:
     """Returns observations with the dtypes of an agent; checks the form."""
     spec = agent.policy.observation_spec
-    found = named_leaves(episodes.observation)
-    given = {path: array.shape[1:] for path, array in found}
-    wanted = {path: one.shape for path, one in named_leaves(spec)}
-    if given != wanted:
+    arrays = named_leaves(episodes.observation)
+    shapes = {path: array.shape[1:] for path, array in arrays}
+    expected = {path: one.shape for path, one in named_leaves(spec)}
+    if shapes != expected:
         raise ValueError(
-            f"Expected observations of shapes {wanted} in {episodes.name}. "
-            f"Received: {given}"
+            f"Expected observations of shapes {expected} in {episodes.name}. "
+            f"Received: {shapes}"
         )
 
     def cast(one: ArraySpec, each: np.ndarray) -> np.ndarray:

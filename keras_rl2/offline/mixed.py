@@ -1,6 +1,5 @@
 """Minibatches of recorded and new transitions."""
 
-import contextlib
 import operator
 from typing import Any
 
@@ -210,14 +209,6 @@ class MixedDataset(RoundDataset):
         self.replay.set_state(state["replay"], log)
         self.offline.set_state(state["offline"])
         self.ready = None
-
-    def close(self) -> None:
-        """Closes the environments of the replay."""
-        self.replay.close()
-
-    def shielded(self) -> contextlib.AbstractContextManager[None]:
-        """Shields the processes of the replay's environments from signals."""
-        return self.replay.shielded()
 
     def _element_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of the minibatches of a round."""

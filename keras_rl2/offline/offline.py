@@ -122,21 +122,20 @@ class OfflineDataset(RoundDataset):
         self.updates_per_epoch = int(updates_per_epoch)
         self.steps_per_round = 0
         self._settle_round(_MOST_UPDATES)
-        found = read_episodes(source)
-        self._name = found.name
+        recorded = self.recorded = read_episodes(source)
+        self._name = recorded.name
         self.observation_space = self._agreed(
-            "observation", observation_space, found.observation_space
+            "observation", observation_space, recorded.observation_space
         )
         self.action_space = self._agreed(
-            "action", action_space, found.action_space
+            "action", action_space, recorded.action_space
         )
-        found.check_finite()
+        recorded.check_finite()
         if self.action_space is not None:
-            found.check_actions(self.action_space)
-        self.recorded = found
-        self.episode_returns = self.recorded.returns
-        self.episodes = len(self.recorded.lengths)
-        self.transitions = len(self.recorded.reward)
+            recorded.check_actions(self.action_space)
+        self.episode_returns = recorded.returns
+        self.episodes = len(recorded.lengths)
+        self.transitions = len(recorded.reward)
         self._generator = np.random.default_rng(
             seeds.sequence(seed).spawn(1)[0]
         )
@@ -145,13 +144,13 @@ class OfflineDataset(RoundDataset):
     def _agreed(
         self,
         kind: str,
-        given: gymnasium.Space[Any] | None,
+        space: gymnasium.Space[Any] | None,
         read: gymnasium.Space[Any] | None,
     ) -> gymnasium.Space[Any] | None:
         """Returns the space passed as an argument, or else of the source."""
-        if given is not None and read is not None:
-            spaces.check_same(self._name, **{kind: (read, given)})
-        return read if given is None else given
+        if space is not None and read is not None:
+            spaces.check_same(self._name, **{kind: (read, space)})
+        return read if space is None else space
 
     def bind(self, agent: CollectingAgent) -> None:
         """Binds the dataset to an agent, and takes its discount factor.
@@ -183,7 +182,7 @@ class OfflineDataset(RoundDataset):
         # Minibatches of a round that fit into memory.
         numbers = bytes_of(leaves(agent.policy.observation_spec))
         most = MOST_BYTES // (self.batch_size * (2 * numbers + 16))
-        self._settle_round(min(max(most, 1), _MOST_UPDATES))
+        self._settle_round(min(most, _MOST_UPDATES))
         self.agent = agent
         self.ready = None
         for trajectory in self._block.trajectories():
@@ -255,10 +254,6 @@ class OfflineDataset(RoundDataset):
         weight = np.ones(batch_size, np.float32)
         return self._block.take(index) | {"weight": weight}
 
-    def logs(self) -> dict[str, float]:
-        """Returns logs without returns of episodes: none are played."""
-        return {key: float(x.count) for key, x in self.outliers.items()}
-
     def largest_return(self) -> float:
         """Returns a bound of the discounted returns of the data."""
         return math.inf if self._block is None else self._block.largest_return
@@ -300,9 +295,6 @@ class OfflineDataset(RoundDataset):
         """
         self._generator.bit_generator.state = state["generator"]
         self.ready = None
-
-    def close(self) -> None:
-        """Does nothing: there are no environments to close."""
 
     def _element_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of the minibatches of a round."""

@@ -28,7 +28,7 @@ from keras_rl2.updates.updater import apply_gradients
 _BATCH_SIZE = 256
 # Rows of one call of a network.
 _ROWS = 16384
-# Of the Q network.
+# The options of the Q network.
 _OPTIONS = NetworkOptions(
     activation="relu", normalization="none", initialization="fan_in"
 )
@@ -117,9 +117,9 @@ class OfflineEvaluation:
         bootstrap = np.zeros(len(lengths)) if after is None else after
         to_go = _returns_to_go(steps, lengths, bootstrap)
         found = {"behavior_value": float(np.mean(to_go[first]))}
-        taken = _values(agent, steps["observation"], steps["action"])
-        if taken is not None:
-            found["q_overestimation"] = float(np.mean(taken - to_go))
+        values = _values(agent, steps["observation"], steps["action"])
+        if values is not None:
+            found["q_overestimation"] = float(np.mean(values - to_go))
         if self.updates:
             fitted = FittedQ(agent, self.deterministic, self.seed)
             fitted.fit(block, self.updates, _BATCH_SIZE)
@@ -140,15 +140,16 @@ def _values(
     found = []
     for start in range(0, len(leaves(observation)[0]), _ROWS):
         rows = slice(start, start + _ROWS)
-        seen = map_leaves(
+        batch = map_leaves(
             lambda array, rows=rows: tf.convert_to_tensor(array[rows]),
             observation,
         )
-        if action is None:
-            taken = agent.greedy_action(seen)
-        else:
-            taken = tf.convert_to_tensor(action[rows])
-        values = agent.values_of_taken(seen, taken)
+        values = agent.values_of_taken(
+            batch,
+            agent.greedy_action(batch)
+            if action is None
+            else tf.convert_to_tensor(action[rows]),
+        )
         if not values:
             return None
         found.append(np.mean(np.array(values), axis=0))
@@ -256,10 +257,10 @@ class FittedQ:
         following = self._value(self._target, batch["next_observation"], *noise)
         target = batch["reward"] + batch["discount"] * following
         with tf.GradientTape() as tape:
-            taken = self._of_taken(
+            value = self._of_taken(
                 self._network, batch["observation"], batch["action"]
             )
-            loss = ops.mean(0.5 * ops.square(target - taken))
+            loss = ops.mean(0.5 * ops.square(target - value))
         variables = self._network.trainable_variables
         gradients = tape.gradient(loss, variables)
         apply_gradients(self._optimizer, gradients, variables)

@@ -98,28 +98,28 @@ def record(
     arguments.check_seed(seed)
     if path is not None:
         check_new(Path(path))
-    made = as_vector_env(
+    vector_env = as_vector_env(
         env, num_envs, env_kwargs=env_kwargs, wrappers=wrappers
     )
     try:
         env_seed, acting = seeds.sequence(seed).spawn(2)
         begun = int(env_seed.generate_state(1)[0] >> 2)
         generator = np.random.default_rng(acting)
-        act, begin = _actor_of(policy, made, generator, deterministic)
-        played = play(made, steps, begun, act, begin)
+        act, begin = _actor_of(policy, vector_env, generator, deterministic)
+        played = play(vector_env, steps, begun, act, begin)
         episodes = episodes_of_arrays(
             _in_order(played, steps),
-            f"the recording of {made.name}",
-            made.observation_space,
-            made.action_space,
+            f"the recording of {vector_env.name}",
+            vector_env.observation_space,
+            vector_env.action_space,
         )
         recorded = OfflineDataset(episodes, seed=seed)
         if path is not None:
-            spec = getattr(made.env, "spec", None)
+            spec = getattr(vector_env.env, "spec", None)
             write_minari(episodes, Path(path), spec)
     finally:
         if is_maker(env):
-            made.close()
+            vector_env.close()
     return recorded
 
 
@@ -203,7 +203,7 @@ def _actor_of(
         noise = _noise(policy, generator, env.num_envs)
         if deterministic:
             noise = itertools.repeat(None)
-        return lambda seen: actor(seen, next(noise))[1], actor.begin
+        return lambda x: actor(x, next(noise))[1], actor.begin
     if not callable(policy):
         raise ValueError(
             "Expected an agent, a function from an observation to an action, "
@@ -231,14 +231,11 @@ def random_policy(
     if is_masked(env.observation_space):
         actor = MaskedRandomActor(head, generator)
         return lambda observation: actor(observation, None)[1]
-    actions = _random_actions(head, generator, env.num_envs)
+    actions = itertools.chain.from_iterable(
+        random_actions(head, generator, (_BLOCK, env.num_envs))
+        for _ in itertools.count()
+    )
     return lambda observation: next(actions)[1]
-
-
-def _random_actions(head: Any, generator: Any, num_envs: int) -> Iterator[Any]:
-    """Yields actions of each step, drawn for many steps at once."""
-    while True:
-        yield from random_actions(head, generator, (_BLOCK, num_envs))
 
 
 def _noise(agent: Any, generator: Any, num_envs: int) -> Iterator[Any]:

@@ -67,7 +67,7 @@ def _read_path(path: Path) -> Episodes:
                 return _read_minari(storage, range(storage.total_episodes))
             except ImportError:
                 raise
-            # Of any type, by what is missing in it.
+            # The type of the error depends on what is missing in it.
             except Exception as error:
                 raise ValueError(
                     f"Expected a whole Minari dataset in {folder}. "
@@ -89,8 +89,10 @@ def _read_replay(replay: ReplayDataset) -> Episodes:
             "Received: no buffer"
         )
     arrays = replay.buffer.record()
-    taken = replay.agent.policy.head.to_environment(arrays["actions"])
-    arrays["actions"] = map_leaves(np.asarray, taken)
+    head = replay.agent.policy.head
+    arrays["actions"] = map_leaves(
+        np.asarray, head.to_environment(arrays["actions"])
+    )
     return episodes_of_arrays(
         arrays,
         f"the replay of {replay.env.name}",
@@ -103,14 +105,15 @@ def _read_minari(storage: Any, episodes: Iterable[int]) -> Episodes:
     """Reads episodes of Minari's storage by their numbers."""
     parts = []
     for episode in storage.get_episodes(episodes):
-        seen, ends = episode["observations"], episode["truncations"].copy()
+        tree, ends = episode["observations"], episode["truncations"].copy()
         ends[-1] |= not episode["terminations"][-1]
-        kept = ("actions", "rewards", "terminations")
         parts.append(
-            {key: episode[key] for key in kept}
-            | {
-                "observations": map_leaves(lambda a: compact(a[:-1]), seen),
-                "next_observations": map_leaves(lambda a: compact(a[1:]), seen),
+            {
+                "observations": map_leaves(lambda a: compact(a[:-1]), tree),
+                "next_observations": map_leaves(lambda a: compact(a[1:]), tree),
+                "actions": episode["actions"],
+                "rewards": episode["rewards"],
+                "terminations": episode["terminations"],
                 "truncations": ends,
             }
         )

@@ -122,7 +122,7 @@ class LocalLink(Link):
             handle = theirs.fileno()
             self.process = subprocess.Popen(
                 [*fresh_python.command(_MODULE), str(handle)],
-                # Never written to: its end tells that this process is gone.
+                # Nothing is written to it: its end tells of the end of ours.
                 stdin=subprocess.PIPE,
                 env=fresh_python.environ(),
                 **_settings(handle),
@@ -169,7 +169,7 @@ def _settings(handle: int) -> dict[str, Any]:
     """Returns arguments of a process that has a handle, and gets no Ctrl-C."""
     if os.name == "posix":
         return {"pass_fds": [handle], "process_group": 0}
-    # Windows; of its names none is defined elsewhere.
+    # Only Windows defines these names.
     os.set_handle_inheritable(handle, True)  # type: ignore[attr-defined]
     started: Any = subprocess.STARTUPINFO()  # type: ignore[attr-defined]
     started.lpAttributeList = {"handle_list": [handle]}

@@ -180,7 +180,7 @@ class RayLink(Link):
             with _losses():
                 well, value = ray.get(self.awaited)
         except ray.exceptions.RayTaskError as error:
-            # Of a value that cannot be sent: other errors are caught earlier.
+            # The value cannot be sent: other errors are caught earlier.
             return False, packed_error(error.cause)
         return well, value
 
@@ -189,7 +189,7 @@ class RayLink(Link):
         self.awaited = None
         ray = import_ray()
         if ray.is_initialized():
-            # Raised for an actor that is unknown to Ray.
+            # They are raised for an actor that is unknown to Ray.
             with contextlib.suppress(ValueError, ray.exceptions.RayError):
                 ray.kill(self.actor, no_restart=True)
 
@@ -217,7 +217,7 @@ def _connect(address: str | None) -> str:
         path = fresh_python.environ()["PYTHONPATH"]
         settings = {
             "include_dashboard": False,
-            # On other clusters, each machine has its own installation.
+            # The machines of other clusters have their own installations.
             "runtime_env": {"env_vars": {"PYTHONPATH": path}},
         }
     # Ray takes the signal for itself.
@@ -241,8 +241,8 @@ def _losses() -> Iterator[None]:
     try:
         yield
     except ray.exceptions.RayTaskError:
-        # An error of the called method.
+        # The called method has raised the error.
         raise
     except ray.exceptions.RayError as error:
-        # Of many lines.
+        # Ray's message has many lines.
         raise LinkLostError(textwrap.shorten(str(error), 300)) from error

@@ -163,8 +163,6 @@ class Worker:
             return reset[0] + self.first
         return None if begun else derived_seed(self._seed, 0)
 
-    # State for resuming a training.
-
     def get_state(self) -> dict[str, Any] | None:
         """Returns the state of the environments, if it can be saved."""
         if self._collector is None or self._collector.observation is None:
@@ -179,7 +177,7 @@ class Worker:
     def set_state(self, state: dict[str, Any]) -> None:
         """Restores a state that `get_state` returned."""
         assert self._collector is not None
-        # Copies: arrays of Ray's store cannot be written to.
+        # It is copied: arrays of Ray's store cannot be written to.
         state = plain_data.copied(state)
         self._begun = True
         self.env.set_state(state["adapter"])

@@ -42,7 +42,7 @@ class WorkerCollector(Collector):
         super().__init__(env, horizon, action)
         self.pool = env.pool
         self.whole_episodes = False
-        # Begun and not yet finished.
+        # The rollouts that are begun and not yet finished.
         self._rollouts: deque[list[Call] | Collected] = deque()
         self._planned: tuple[Any, ...] = ()
         self._reset: tuple[int | None] | None = None
@@ -81,7 +81,7 @@ class WorkerCollector(Collector):
         self.plan(policy)
         acting = actor if policy is None else self.pool.share(actor.weights)
         arguments = [
-            (acting, _own(noise, share), self._reset)
+            (acting, _share_of(noise, share), self._reset)
             for share in self.pool.shares
         ]
         try:
@@ -112,7 +112,7 @@ class WorkerCollector(Collector):
         try:
             collected = self._gathered(self._rollouts[0])
         except BaseException as error:
-            # Also Ctrl-C may break the rollout off.
+            # Ctrl-C may break the rollout off, too.
             self.drop(error)
             raise
         self._rollouts.popleft()
@@ -128,7 +128,12 @@ class WorkerCollector(Collector):
         """Waits for a rollout of all workers, unless it is there."""
         if isinstance(rollout, Collected):
             return rollout
-        return _joined(self.pool.gather(rollout), self.pool.shares)
+        parts = self.pool.gather(rollout)
+        return Collected(
+            _trajectory([each.trajectory for each in parts], self.pool.shares),
+            side_by_side([each.lost for each in parts]),
+            side_by_side([each.pending_reset for each in parts]),
+        )
 
     def drop(self, error: BaseException | None = None) -> None:
         """Discards rollouts that are under way, and their episodes."""
@@ -144,15 +149,23 @@ class WorkerCollector(Collector):
         """Returns the state that later rollouts depend on, as plain data."""
         collected = [self._gathered(each) for each in self._rollouts]
         self._rollouts = deque(collected)
-        under_way = [_state_of(each) for each in collected]
-        return {**super().get_state(), "under_way": under_way}
+        under_way = [
+            {**vars(each), "trajectory": each.trajectory.arrays()}
+            for each in collected
+        ]
+        return {
+            **super().get_state(),
+            "under_way": plain_data.copied(under_way),
+        }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restores a state."""
         super().set_state(state)
         self.drop()
         for each in state.get("under_way", ()):
-            self._rollouts.append(_of_state(each))
+            trajectory = Trajectory(**each["trajectory"])
+            rollout = Collected(**{**each, "trajectory": trajectory})
+            self._rollouts.append(rollout)
 
     def simulation(self) -> dict[str, Any] | None:
         """Returns the state of the environments, as far as it can be saved."""
@@ -179,7 +192,7 @@ class WorkerCollector(Collector):
             self._resets_seen = self._adapter.resets
 
 
-def _own(noise: StepNoise, share: slice) -> StepNoise:
+def _share_of(noise: StepNoise, share: slice) -> StepNoise:
     """Returns the noise of one worker's environments."""
     if isinstance(noise, np.ndarray):
         return np.ascontiguousarray(noise[:, share])
@@ -187,27 +200,6 @@ def _own(noise: StepNoise, share: slice) -> StepNoise:
         map_leaves(lambda each: np.ascontiguousarray(each[share]), step)
         for step in noise
     ]
-
-
-def _state_of(collected: Collected) -> dict[str, Any]:
-    """Returns a rollout as plain data."""
-    arrays = collected.trajectory.arrays()
-    return plain_data.copied({**vars(collected), "trajectory": arrays})
-
-
-def _of_state(state: dict[str, Any]) -> Collected:
-    """Returns the rollout that `_state_of` was given."""
-    trajectory = Trajectory(**state["trajectory"])
-    return Collected(**{**state, "trajectory": trajectory})
-
-
-def _joined(parts: list[Collected], shares: Sequence[slice]) -> Collected:
-    """Joins the workers' shares of a rollout."""
-    return Collected(
-        _trajectory([each.trajectory for each in parts], shares),
-        side_by_side([each.lost for each in parts]),
-        side_by_side([each.pending_reset for each in parts]),
-    )
 
 
 def _trajectory(parts: list[Trajectory], shares: Sequence[slice]) -> Trajectory:

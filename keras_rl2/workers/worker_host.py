@@ -33,8 +33,8 @@ class WorkerHost:
         where = ", as it was made"
         try:
             if method == "make":
-                self._index, *given = pickle.loads(*arguments)
-                self._worker = Worker(*given)
+                self._index, *settings = pickle.loads(*arguments)
+                self._worker = Worker(*settings)
                 return True, None
             assert self._worker is not None
             first = self._worker.first
@@ -59,7 +59,7 @@ def packed_error(error: Exception) -> bytes:
     notes = error.__notes__
     try:
         packed: bytes = cloudpickle.dumps((error, notes))
-        # Some can be pickled and not be made again.
+        # Some errors can be pickled, but not be made again.
         pickle.loads(packed)
     except Exception:
         stand_in = RuntimeError(f"{type(error).__name__}: {error}")
@@ -84,7 +84,7 @@ def main() -> None:
     host = WorkerHost()
     kind = "Connection" if os.name == "posix" else "PipeConnection"
     connected: Any = getattr(connection, kind)(int(sys.argv[-1]))
-    # Raised when the connection is closed on the other side.
+    # They are raised when the other side closes the connection.
     with contextlib.suppress(EOFError, OSError), connected:
         connected.send_bytes(b"")
         while True:

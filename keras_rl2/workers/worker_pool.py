@@ -114,13 +114,13 @@ class Call(Future[Any]):
         method: str. Name of the method.
         arguments: tuple. Its arguments.
         seconds: float or None. Time limit.
-        own: bool. Whether no caller waits for it.
+        internal: bool. Whether no caller waits for it.
     """
 
     method: str
     arguments: tuple[Any, ...]
     seconds: float | None
-    own: bool = False
+    internal: bool = False
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -160,7 +160,7 @@ class _Process:
             except LinkLostError as error:
                 logger.debug("A worker is gone: %s", error)
             except Exception as error:
-                # For example, arguments that cannot be pickled.
+                # Some arguments cannot be pickled, for example.
                 self.calls.popleft().set_exception(error)
                 continue
             return
@@ -229,8 +229,8 @@ class WorkerPool:
                 # They were interrupted.
                 self._start()
             calls = []
-            for process, given in zip(self._processes, arguments, strict=True):
-                calls.append(Call(method, given, self._timeout))
+            for process, each in zip(self._processes, arguments, strict=True):
+                calls.append(Call(method, each, self._timeout))
                 process.ask(calls[-1])
         except BaseException as error:
             self.break_off(error)
@@ -290,8 +290,6 @@ class WorkerPool:
         self.close()
         raise WorkerError(f"Expected {expected}. Received: {received}")
 
-    # Starting and replacing.
-
     def _start(self) -> None:
         """Starts all processes, and makes the environments in them."""
         links = self._transport.start(len(self.shares), self._replace_seconds)
@@ -305,11 +303,12 @@ class WorkerPool:
         """Asks a process to make its environments."""
         index = process.index
         seed = derived_seed(self._seed, self.losses, index)
-        given = (index, self.shares[index], self._maker, seed)
+        settings = (index, self.shares[index], self._maker, seed)
+        packed = cloudpickle.dumps(settings)
         seconds = self._replace_seconds
-        process.ask(Call("make", (cloudpickle.dumps(given),), seconds, True))
+        process.ask(Call("make", (packed,), seconds, internal=True))
         if self._plan:
-            process.ask(Call("plan", self._plan, None, own=True))
+            process.ask(Call("plan", self._plan, None, internal=True))
 
     def _lose(self, lost: _Process, why: str, hangs: bool = False) -> None:
         """Replaces a lost process, which repeats the open calls."""
@@ -331,10 +330,8 @@ class WorkerPool:
         self._processes[index] = process
         self._make(process)
         for call in lost.calls:
-            if not call.own:
+            if not call.internal:
                 process.ask(call)
-
-    # Receiving.
 
     def _receive(self) -> None:
         """Waits for one answer at least, or for a process to be lost."""
@@ -372,5 +369,5 @@ class WorkerPool:
             call.set_exception(unpacked_error(answer))
         if call.method == "collect":
             self._losses_in_a_row[process.index] = 0
-        if call.own:
+        if call.internal:
             call.result()

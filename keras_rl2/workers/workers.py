@@ -37,8 +37,7 @@ class Workers(abc.ABC):
         start_timeout: float = 60.0,
     ) -> None:
         arguments.check_positive(
-            count=count,
-            envs_per_worker=1 if envs_per_worker is None else envs_per_worker,
+            count=count, **arguments.present(envs_per_worker=envs_per_worker)
         )
         arguments.check_above_zero(
             **arguments.present(timeout=timeout), start_timeout=start_timeout
@@ -78,7 +77,7 @@ class Workers(abc.ABC):
 
     def _envs_of_each(self, num_envs: int) -> int:
         """Returns the number of environments of each worker."""
-        # By default, one for each worker.
+        # The default is one environment for each worker.
         each = self.envs_per_worker or max(num_envs // self.count, 1)
         if num_envs not in (1, each * self.count):
             raise ValueError(

@@ -60,7 +60,7 @@ BROKEN = [
     ),
     (
         broken("Diverges", step=lambda s, *r: ({"at": s["at"] / 0.0}, *r)),
-        "finite state at from Diverges.step.*inf",
+        "finite state.at from Diverges.step.*inf",
     ),
     (
         broken("Blind", step=lambda s, o, *r: (s, o * np.nan, *r)),
