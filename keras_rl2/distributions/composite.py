@@ -62,8 +62,8 @@ class Composite(Distribution):
         pieces = cut(ops.convert_to_tensor(action), self._action_sizes)
         terms = [
             # [B, 1] -> [B] of a choice
-            part.log_prob(own[:, 0] if isinstance(part, Categorical) else own)
-            for part, own in zip(self.parts, pieces, strict=True)
+            part.log_prob(each[:, 0] if isinstance(part, Categorical) else each)
+            for part, each in zip(self.parts, pieces, strict=True)
         ]
         return cast(Tensor, sum(terms))
 

@@ -87,12 +87,13 @@ class CompositeHead(PolicyHead):
         """Returns a `Composite` of the parts' distributions."""
         self._check(parameters, log_std)
         parameters = ops.convert_to_tensor(parameters)
-        stds: list[Any] = [None] * len(self.heads)
+        log_stds: list[Any] = [None] * len(self.heads)
         if log_std is not None:
-            stds = cut(ops.convert_to_tensor(log_std), self._log_std_sizes)
+            log_stds = cut(ops.convert_to_tensor(log_std), self._log_std_sizes)
+        pieces = self._pieces(parameters)
         parts = [
-            head(piece, own if head.log_std_size else None)
-            for head, piece, own in self._each(self._pieces(parameters), stds)
+            head(piece, each if head.log_std_size else None)
+            for head, piece, each in self._each(pieces, log_stds)
         ]
         return Composite(parts, self._action_sizes, self._noise_sizes)
 
@@ -109,14 +110,15 @@ class CompositeHead(PolicyHead):
 
     def forbid(self, parameters: Tensor, mask: Tensor) -> Tensor:
         """Masks forbidden actions in the parts that can be masked."""
+        pieces = self._pieces(parameters)
         masks = cut(mask, self._mask_sizes)
-        pieces = [
-            head.forbid(piece, own)
+        allowed = [
+            head.forbid(piece, flags)
             if head.mask_size
             else ops.cast(piece, "float32")
-            for head, piece, own in self._each(self._pieces(parameters), masks)
+            for head, piece, flags in self._each(pieces, masks)
         ]
-        return ops.concatenate(pieces, axis=-1)
+        return ops.concatenate(allowed, axis=-1)
 
     @property
     def choices(self) -> tuple[tuple[int, int], ...]:
@@ -180,9 +182,9 @@ class CompositeHead(PolicyHead):
             masks = cut(mask, self._mask_sizes)
         drawn = [
             head.random_action(
-                generator, leading_shape, own if head.mask_size else None
+                generator, leading_shape, flags if head.mask_size else None
             ).reshape(*leading_shape, size)
-            for head, own, size in self._each(masks, self._action_sizes)
+            for head, flags, size in self._each(masks, self._action_sizes)
         ]
         return np.concatenate(drawn, axis=-1).astype("float32")
 

@@ -241,8 +241,8 @@ class ObservationNormalization(keras.layers.Layer):
             enabled: scalar bool. Whether they are replaced at all; None if
                 they are. Defaults to `None`.
         """
-        own = (self.running_mean, self.running_variance, self.count)
-        for variable, value in zip(own, moments, strict=True):
+        variables = (self.running_mean, self.running_variance, self.count)
+        for variable, value in zip(variables, moments, strict=True):
             if enabled is not None:
                 value = ops.where(enabled, value, variable)
             variable.assign(value)

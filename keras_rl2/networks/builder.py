@@ -68,8 +68,8 @@ class NetworkBuilder:
         self._data_format = self._options.pop("data_format", None)
         self.seed = seed
         self._dtype = dtype
-        seen = leaves(space_tree(observation_space))
-        self.shared = any(map(is_image, seen)) if shared is None else shared
+        has_image = any(map(is_image, leaves(space_tree(observation_space))))
+        self.shared = has_image if shared is None else shared
 
     @contextmanager
     def _making(self, name: str) -> Iterator[None]:
@@ -92,8 +92,7 @@ class NetworkBuilder:
 
     def seeds(self, count: int) -> list[int]:
         """Returns one seed for each of `count` networks."""
-        drawn = seeds.sequence(self.seed).generate_state(count)
-        return [int(seed) for seed in drawn]
+        return seeds.several(self.seed, count)
 
     def network(
         self,
@@ -134,18 +133,20 @@ class NetworkBuilder:
         self, name: str, units: Sequence[int], seed: int | None
     ) -> keras.Model:
         """Makes a recurrent network with one or several outputs."""
-        drawn = seeds.sequence(seed).generate_state(3).tolist()
+        encoder_seed, cell_seed, head_seed = seeds.several(seed, 3)
         options = dict(self._options, hidden=self._hidden(()))
         normalize = options.pop("normalize_observations")
         with self._making(name):
-            cell = seeded_cell(self.memory, drawn[1])
+            cell = seeded_cell(self.memory, cell_seed)
             encoder = encoder_for(
                 self._space,
                 normalize_observations=normalize,
                 initialization=options["initialization"],
-                seed=drawn[0],
+                seed=encoder_seed,
             )
-            head = outputs_of(cell.output_size, units, seed=drawn[2], **options)
+            head = outputs_of(
+                cell.output_size, units, seed=head_seed, **options
+            )
             return MemoryNetwork(encoder, cell, head, name=name)
 
     def critic_of_actions(self, name: str, seed: int | None) -> keras.Model:

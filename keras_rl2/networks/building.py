@@ -48,9 +48,8 @@ class Initialization:
         arguments.check_choice(initialization=(kind, INITIALIZATIONS))
         arguments.check_seed(seed)
         self.kind = kind
-        states = seeds.sequence(seed).generate_state(64)
         # One per layer, so that no two layers start alike.
-        self._seeds = iter(int(state) for state in states)
+        self._seeds = iter(seeds.several(seed, 64))
 
     def next_seed(self) -> int:
         """Returns a new seed each time."""

@@ -139,12 +139,12 @@ def _run(
             return _run_memory(network, encoded)
         return run_network(network, encoded, action=action)
     except Exception as error:
-        seen = map_leaves(lambda leaf: tuple(leaf.shape), encoded)
-        taken = f"observations of shape {seen}"
+        shapes = map_leaves(lambda leaf: tuple(leaf.shape), encoded)
+        expected = f"observations of shape {shapes}"
         if action is not None:
-            taken = f"[{taken}, actions of shape {tuple(action.shape)}]"
+            expected = f"[{expected}, actions of shape {tuple(action.shape)}]"
         raise ValueError(
-            f"Expected the {name} to take {taken} for the "
+            f"Expected the {name} to take {expected} for the "
             f"action space {task.action_space} and the observation space "
             f"{task.observation_space}. Received: {network.name!r}, which "
             f"raised {type(error).__name__}: {error}"
@@ -254,11 +254,11 @@ def _ends_in_scaled_tanh(network: keras.Model, inputs: Tree[Tensor]) -> bool:
         return False
     operation, scaled = _last_operation(network, inputs, 0), False
     while operation.type in _SCALES:
-        given = [_source(each.op) for each in operation.inputs]
-        left = [each for each in given if each.type not in _NUMBERS]
-        if len(left) != 1:
+        sources = [_source(each.op) for each in operation.inputs]
+        varying = [each for each in sources if each.type not in _NUMBERS]
+        if len(varying) != 1:
             return False
-        operation, scaled = left[0], True
+        operation, scaled = varying[0], True
     return scaled and operation.type == "Tanh"
 
 
@@ -278,10 +278,9 @@ def _last_operation(
         lambda each: tf.TensorSpec(each.shape, each.dtype), inputs
     )
 
-    def run(given: Any) -> Any:
-        outputs = network(given, training=False)
-        several = isinstance(outputs, (list, tuple))
-        return outputs[output] if several else outputs
+    def run(arrays: Any) -> Any:
+        outputs = network(arrays, training=False)
+        return keras.tree.flatten(outputs)[output]
 
     graph = tf.function(run, autograph=False).get_concrete_function(specs).graph
     return _source(graph.outputs[0].op)

@@ -1,5 +1,6 @@
 """The Gymnasium spaces that an agent can use."""
 
+import functools
 from collections.abc import Iterator
 from collections.abc import Sequence
 from contextvars import ContextVar
@@ -341,18 +342,12 @@ def same_space(a: Space[Any], b: Space[Any]) -> bool:
         return set(a) == set(b) and all(same_space(a[k], b[k]) for k in a)
     if isinstance(a, Tuple) and isinstance(b, Tuple):
         return len(a) == len(b) and all(map(same_space, a, b))
-    if isinstance(a, Box) and isinstance(b, Box):
-        # With rtol alone, bounds of float32 and float64 agree; zero is exact.
-        return (
-            a.dtype.kind == b.dtype.kind
-            and np.allclose(a.low, b.low, rtol=1e-5, atol=0.0)
-            and np.allclose(a.high, b.high, rtol=1e-5, atol=0.0)
-        )
-    if isinstance(a, Discrete) and isinstance(b, Discrete):
-        return bool(a.n == b.n and a.start == b.start)
-    if isinstance(a, MultiDiscrete) and isinstance(b, MultiDiscrete):
-        return bool((a.nvec == b.nvec).all() and (a.start == b.start).all())
-    return bool(a == b)
+    if not isinstance(a, Box):
+        return all(map(np.array_equal, bounds(a), bounds(b)))
+    # With rtol alone, bounds of float32 and float64 agree; zero is exact.
+    is_close = functools.partial(np.allclose, rtol=1e-5, atol=0.0)
+    same_kind = np.dtype(a.dtype).kind == np.dtype(b.dtype).kind
+    return same_kind and all(map(is_close, bounds(a), bounds(b)))
 
 
 def check_same(owner: str, **pairs: tuple[Space[Any], Space[Any]]) -> None:
