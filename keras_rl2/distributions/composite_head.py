@@ -140,6 +140,10 @@ class CompositeHead(PolicyHead):
                 # In eight bits a choice is not exact, and a cast cuts off.
                 piece = ops.cast(piece + 0.5, head.action_dtype)
             parts.append(head.to_environment(piece))
+        return self._tree(parts)
+
+    def _tree(self, parts: list[Any]) -> Any:
+        """Returns a dict or tuple of the parts, as the space has."""
         if self._keys is None:
             return tuple(parts)
         return dict(zip(self._keys, parts, strict=True))
@@ -190,19 +194,13 @@ class CompositeHead(PolicyHead):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments as plain JSON."""
-        heads = [keras.saving.serialize_keras_object(h) for h in self.heads]
-        if self._keys is None:
-            return {"heads": heads}
-        return {"heads": dict(zip(self._keys, heads, strict=True))}
+        heads = self._tree(self.heads)
+        return {"heads": keras.saving.serialize_keras_object(heads)}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "CompositeHead":
         """Makes a head from its config."""
-        read = keras.saving.deserialize_keras_object
-        heads = config["heads"]
-        if isinstance(heads, Mapping):
-            return cls({key: read(each) for key, each in heads.items()})
-        return cls([read(each) for each in heads])
+        return cls(keras.saving.deserialize_keras_object(config["heads"]))
 
 
 def policy_head(

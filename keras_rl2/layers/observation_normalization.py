@@ -3,9 +3,9 @@
 Letters: B is the batch, D the observation's own axes.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import Any
-from typing import cast
 
 import keras
 import numpy as np
@@ -88,30 +88,24 @@ class ObservationNormalization(keras.layers.Layer):
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         """Creates the statistics, one of each per observation entry."""
-        shape = cast(tuple[int, ...], tuple(input_shape[1:]))
-
-        def statistic(
-            name: str,
-            initializer: str,
-            shape: Sequence[int] = shape,
-            dtype: str = "float64",
-        ) -> keras.Variable:
-            return self.add_weight(
-                shape=shape,
-                initializer=initializer,
-                trainable=False,
-                dtype=dtype,
-                autocast=False,
-                name=name,
-            )
-
-        self.mean = statistic("mean", "zeros", dtype="float32")
-        self.variance = statistic("variance", "ones", dtype="float32")
+        statistic = functools.partial(
+            self.add_weight,
+            shape=tuple(input_shape[1:]),
+            initializer="zeros",
+            trainable=False,
+            autocast=False,
+        )
+        self.mean = statistic(name="mean", dtype="float32")
+        self.variance = statistic(
+            name="variance", initializer="ones", dtype="float32"
+        )
         # In float64: sums of float32 would lose a small deviation from a large
         # mean. LiteRT does not compute in float64, so the two above do not.
-        self.running_mean = statistic("running_mean", "zeros")
-        self.running_variance = statistic("running_variance", "ones")
-        self.count = statistic("count", "zeros", ())
+        self.running_mean = statistic(name="running_mean", dtype="float64")
+        self.running_variance = statistic(
+            name="running_variance", initializer="ones", dtype="float64"
+        )
+        self.count = statistic(name="count", shape=(), dtype="float64")
 
     def call(self, inputs: Tensor) -> Tensor:
         """Normalises with the statistics in use."""

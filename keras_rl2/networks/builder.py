@@ -1,5 +1,6 @@
 """Default networks, as `for_env` makes them."""
 
+import dataclasses
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -25,12 +26,13 @@ from keras_rl2.spaces.supported import space_tree
 from keras_rl2.spaces.trees import leaves
 
 
+@dataclasses.dataclass
 class NetworkBuilder:
     """Makes the networks of one agent, each from a seed of its own.
 
-    Args:
+    Attributes:
         observation_space: `gymnasium.Space`. Space of the networks' input.
-        policy_head: `PolicyHead`. Head for the actor's output.
+        head: `PolicyHead`. Head for the actor's output.
         options: Mapping. Arguments of the builders in `keras_rl2.networks`;
             `hidden` may be None there. And `data_format`.
         default_hidden: Sequence of ints. The algorithm's own hidden layers,
@@ -42,40 +44,31 @@ class NetworkBuilder:
         shared: bool or None. Whether policy and value share all layers but
             their outputs; None where the observation contains an image.
             Defaults to `None`.
-
-    Attributes:
-        head: `PolicyHead`.
-        seed: int or None.
-        shared: bool.
     """
 
-    def __init__(
-        self,
-        observation_space: gymnasium.Space[Any],
-        policy_head: PolicyHead,
-        options: Mapping[str, Any],
-        default_hidden: Sequence[int],
-        memory: keras.layers.Layer | None,
-        seed: int | None,
-        dtype: str | None = None,
-        shared: bool | None = None,
-    ) -> None:
-        self.memory = memory
-        self._default_hidden = tuple(default_hidden)
-        self.head = policy_head
-        self._space = observation_space
-        self._options = dict(options)
-        self._data_format = self._options.pop("data_format", None)
-        self.seed = seed
-        self._dtype = dtype
-        has_image = any(map(is_image, leaves(space_tree(observation_space))))
-        self.shared = has_image if shared is None else shared
+    observation_space: gymnasium.Space[Any]
+    head: PolicyHead
+    options: Mapping[str, Any]
+    default_hidden: Sequence[int]
+    memory: keras.layers.Layer | None
+    seed: int | None
+    dtype: str | None = None
+    shared: bool | None = None
+
+    def __post_init__(self) -> None:
+        """Completes the options."""
+        options = dict(self.options)
+        self._data_format = options.pop("data_format", None)
+        self.options = options
+        if self.shared is None:
+            spaces = leaves(space_tree(self.observation_space))
+            self.shared = any(map(is_image, spaces))
 
     @contextmanager
     def _making(self, name: str) -> Iterator[None]:
         """Sets the globals of the layers that are made within."""
         before = keras.config.dtype_policy()
-        keras.config.set_dtype_policy(self._dtype or before)
+        keras.config.set_dtype_policy(self.dtype or before)
         format_before = IMAGE_FORMAT.set(self._data_format)
         try:
             with keras.name_scope(name):
@@ -86,9 +79,13 @@ class NetworkBuilder:
 
     def _hidden(self, of_images: Sequence[int] | None) -> Any:
         """Returns the widths of hidden layers, unless given those of images."""
-        if self._options["hidden"] is not None:
-            return self._options["hidden"]
-        return of_images if is_image(self._space) else self._default_hidden
+        if self.options["hidden"] is not None:
+            return self.options["hidden"]
+        return (
+            of_images
+            if is_image(self.observation_space)
+            else self.default_hidden
+        )
 
     def seeds(self, count: int) -> list[int]:
         """Returns one seed for each of `count` networks."""
@@ -104,24 +101,24 @@ class NetworkBuilder:
         """Makes a network of observations."""
         with self._making(name):
             return network_for(
-                self._space,
+                self.observation_space,
                 units,
                 output_gain=output_gain,
                 seed=seed,
                 name=name,
-                **self._options | {"hidden": self._hidden(None)},
+                **self.options | {"hidden": self._hidden(None)},
             )
 
     def actor(self, units: int, seed: int | None) -> keras.Model:
         """Makes a policy network; an orthogonal one starts nearly uniform."""
-        orthogonal = self._options["initialization"] == "orthogonal"
+        orthogonal = self.options["initialization"] == "orthogonal"
         return self.network("actor", units, seed, 0.01 if orthogonal else 1.0)
 
     def actor_critic(self) -> keras.Model:
         """Makes a policy and a value on a shared trunk."""
         trunk_seed, value_seed = self.seeds(2)
         policy = self.actor(self.head.parameter_sizes[0], trunk_seed)
-        start = Initialization(self._options["initialization"], value_seed)
+        start = Initialization(self.options["initialization"], value_seed)
         with self._making("critic"):
             features = policy.get_layer("output").input
             value = dense(features, 1, start, "value", gain=1.0)
@@ -134,12 +131,12 @@ class NetworkBuilder:
     ) -> keras.Model:
         """Makes a recurrent network with one or several outputs."""
         encoder_seed, cell_seed, head_seed = seeds.several(seed, 3)
-        options = dict(self._options, hidden=self._hidden(()))
+        options = dict(self.options, hidden=self._hidden(()))
         normalize = options.pop("normalize_observations")
         with self._making(name):
             cell = seeded_cell(self.memory, cell_seed)
             encoder = encoder_for(
-                self._space,
+                self.observation_space,
                 normalize_observations=normalize,
                 initialization=options["initialization"],
                 seed=encoder_seed,
@@ -151,12 +148,12 @@ class NetworkBuilder:
 
     def critic_of_actions(self, name: str, seed: int | None) -> keras.Model:
         """Makes a network for the Q-value of an observation and an action."""
-        hidden = self._hidden(self._default_hidden)
+        hidden = self._hidden(self.default_hidden)
         with self._making(name):
             return critic_for(
-                self._space,
+                self.observation_space,
                 self.head.noise_shape[0],
                 seed=seed,
                 name=name,
-                **self._options | {"hidden": hidden},
+                **self.options | {"hidden": hidden},
             )

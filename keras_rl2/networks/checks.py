@@ -239,10 +239,9 @@ def _ending_of(
     It may be an argument of a layer, a layer, or an operation in `call`: where
     the last layer does not show it, it is found in the graph of the network.
     """
-    last = _last_layer(network, output)
-    name = ""
-    if isinstance(last, keras.layers.Dense):
-        name = getattr(last.activation, "__name__", "")
+    layer, name = _last_layer(network), ""
+    if isinstance(layer, keras.layers.Dense):
+        name = getattr(layer.activation, "__name__", "")
     if name not in (*_ENDINGS, "linear"):
         name = _last_operation(network, inputs, output).type.lower()
     return name if name in _ENDINGS else None
@@ -250,7 +249,7 @@ def _ending_of(
 
 def _ends_in_scaled_tanh(network: keras.Model, inputs: Tree[Tensor]) -> bool:
     """Returns whether a network's output is a scaled or shifted tanh."""
-    if isinstance(_last_layer(network, 0), keras.layers.Dense):
+    if isinstance(_last_layer(network), keras.layers.Dense):
         return False
     operation, scaled = _last_operation(network, inputs, 0), False
     while operation.type in _SCALES:
@@ -286,19 +285,14 @@ def _last_operation(
     return _source(graph.outputs[0].op)
 
 
-def _last_layer(network: keras.Model, output: int) -> keras.layers.Layer | None:
-    """Returns the layer that computes an output, or None if unknown."""
-    outputs: Sequence[Tensor] | None = getattr(network, "outputs", None)
-    if not outputs:
-        return None
-    for layer in reversed(network.layers):
-        try:
-            if layer.output is outputs[output]:
-                return layer
-        except (AttributeError, ValueError):
-            # It has several outputs, or those of another network.
-            continue
-    return None
+def _last_layer(network: keras.Model) -> keras.Operation | None:
+    """Returns the layer or operation that computes the only output, if known.
+
+    A functional network has `operations`, and `keras.Sequential` only layers.
+    """
+    is_known = len(getattr(network, "outputs", None) or ()) == 1
+    operations = getattr(network, "operations", network.layers)
+    return operations[-1] if is_known else None
 
 
 def _warn(network: keras.Model, ending: str | None, what: str) -> None:

@@ -187,16 +187,19 @@ def picture_features(
     x = channels_last(x, prefix)
     x = keras.layers.Rescaling(scale, name=f"{prefix}rescaling")(x)
     convolutions = _NATURE if large else _small(min(sides(x.shape[1:-1])))
-    for index, convolution in enumerate(convolutions):
+    for index, (filters, size, strides) in enumerate(convolutions):
         normalized = not large and index == 0
-        x = _convolution(
-            x,
-            start,
-            f"{prefix}convolution_{index}",
-            *convolution,
-            activation=None if normalized else "relu",
+        x = keras.layers.Conv2D(
+            filters,
+            size,
+            strides,
             padding="valid" if large else "same",
-        )
+            data_format=DATA_FORMAT,
+            activation=None if normalized else "relu",
+            kernel_initializer=start.kernel(),
+            bias_initializer=start.bias(size * size * x.shape[-1]),
+            name=f"{prefix}convolution_{index}",
+        )(x)
         if normalized:
             x = keras.layers.LayerNormalization(name=f"{prefix}scale")(x)
             x = keras.layers.ReLU(name=f"{prefix}relu")(x)
@@ -208,29 +211,6 @@ def _small(side: int) -> list[tuple[int, int, int]]:
     halvings = max(math.ceil(math.log2(side / _GRID)), 0)
     strides = [1] * max(2 - halvings, 0) + [2] * halvings
     return [(16 if i == 0 else 32, 3, each) for i, each in enumerate(strides)]
-
-
-def _convolution(
-    x: Tensor,
-    start: Initialization,
-    name: str,
-    filters: int,
-    size: int = 3,
-    strides: int = 1,
-    **options: Any,
-) -> Tensor:
-    """Applies a new convolution."""
-    layer = keras.layers.Conv2D(
-        filters,
-        size,
-        strides,
-        data_format=DATA_FORMAT,
-        kernel_initializer=start.kernel(),
-        bias_initializer=start.bias(size * size * x.shape[-1]),
-        name=name,
-        **options,
-    )
-    return layer(x)
 
 
 def channels_last(x: Tensor, prefix: str = "") -> Tensor:

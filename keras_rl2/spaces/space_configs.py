@@ -45,8 +45,8 @@ def space_to_config(space: Space[Any]) -> dict[str, Any]:
     if isinstance(space, Box):
         return {
             "type": "Box",
-            "low": _bounds_to_json(space.low),
-            "high": _bounds_to_json(space.high),
+            "low": bounds_to_json(space.low),
+            "high": bounds_to_json(space.high),
             "shape": list(space.shape),
             "dtype": str(space.dtype),
         }
@@ -110,7 +110,7 @@ def space_from_config(config: object) -> Space[Any]:
     return Discrete(fields["n"], start=fields["start"], **other)
 
 
-def _bounds_to_json(bounds: np.ndarray) -> Any:
+def bounds_to_json(bounds: np.ndarray) -> Any:
     """Returns one number if all bounds are equal, else nested lists."""
     values = bounds.astype(object)
     # JSON has no number for infinity.
