@@ -249,7 +249,7 @@ def refusing(
             if each.kind is not each.VAR_KEYWORD:
                 names.add(name)
             elif typing.get_origin(each.annotation) is typing.Unpack:
-                # The keys of the `TypedDict` that `**kwargs` stands for.
+                # `**kwargs` stands for the keys of this `TypedDict`.
                 [keys] = typing.get_args(each.annotation)
                 names.update(keys.__annotations__)
 

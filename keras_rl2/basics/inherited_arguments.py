@@ -38,7 +38,7 @@ def constructor(kind: type) -> inspect.Signature:
     found: dict[str, Parameter] = {}
     for chain in _chains(kind):
         found |= _parameters(chain) | found
-    # Stable: the order within each kind stays.
+    # The sorting is stable: the order within each kind stays.
     return inspect.Signature(sorted(found.values(), key=lambda p: p.kind))
 
 

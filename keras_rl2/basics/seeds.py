@@ -34,9 +34,8 @@ def or_drawn(seed: int | None) -> int:
 
 def sequence(seed: int | Sequence[int] | None) -> np.random.SeedSequence:
     """Returns a sequence from which any number of seeds is made."""
-    if seed is None:
-        return np.random.SeedSequence(random.getrandbits(128))
-    return np.random.SeedSequence(seed)
+    entropy = random.getrandbits(128) if seed is None else seed
+    return np.random.SeedSequence(entropy)
 
 
 def several(seed: int | Sequence[int] | None, count: int) -> list[int]:

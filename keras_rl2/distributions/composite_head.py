@@ -22,6 +22,7 @@ from keras_rl2.distributions.discrete_head import DiscreteHead
 from keras_rl2.distributions.multi_binary_head import MultiBinaryHead
 from keras_rl2.distributions.multi_discrete_head import MultiDiscreteHead
 from keras_rl2.distributions.policy_head import PolicyHead
+from keras_rl2.spaces.supported import bounds
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -236,17 +237,9 @@ def policy_head(
         return MultiDiscreteHead(space.nvec.tolist(), space.start.tolist())
     if isinstance(space, spaces.MultiBinary):
         return MultiBinaryHead(space.shape)
-    if isinstance(space, spaces.Box) and np.issubdtype(
-        space.dtype, np.floating
-    ):
-        return BoxHead(
-            space.low,
-            space.high,
-            space.shape,
-            str(space.dtype),
-            squash,
-            scaled,
-        )
+    if isinstance(space, spaces.Box) and space.dtype.kind == "f":
+        kind = str(space.dtype)
+        return BoxHead(*bounds(space), space.shape, kind, squash, scaled)
     part = functools.partial(policy_head, squash=squash, scaled=scaled)
     if isinstance(space, spaces.Dict) and len(space):
         return CompositeHead({key: part(each) for key, each in space.items()})

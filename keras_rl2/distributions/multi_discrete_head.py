@@ -70,7 +70,7 @@ class MultiDiscreteHead(PolicyHead):
         if mask is not None:
             choices = [
                 allowed_choice(part, generator.random(part.shape))
-                for part in cut(mask, self.nvec.ravel())
+                for part in cut(mask, self.nvec.ravel().tolist())
             ]
             return np.stack(choices, axis=-1)
         shape = (*leading_shape, *self.action_shape)

@@ -99,8 +99,8 @@ class ObservationNormalization(keras.layers.Layer):
         self.variance = statistic(
             name="variance", initializer="ones", dtype="float32"
         )
-        # In float64: sums of float32 would lose a small deviation from a large
-        # mean. LiteRT does not compute in float64, so the two above do not.
+        # These are float64: sums of float32 would lose a small deviation from a
+        # large mean. LiteRT does not compute in it, so the two above do not.
         self.running_mean = statistic(name="running_mean", dtype="float64")
         self.running_variance = statistic(
             name="running_variance", initializer="ones", dtype="float64"
@@ -179,7 +179,7 @@ class ObservationNormalization(keras.layers.Layer):
         )
         batch_count = ops.sum(weight)
         safe_count = ops.maximum(batch_count, 1.0)
-        # Not a product: rows with weight 0 may not be finite.
+        # This is no product, since rows with weight 0 may not be finite.
         x = ops.where(rows > 0, x, ops.zeros_like(x))
         batch_mean = ops.sum(x * rows, axis=0) / safe_count  # [*D]
         batch_variance = (
@@ -213,7 +213,7 @@ class ObservationNormalization(keras.layers.Layer):
         limit = largest = ops.full_like(variance, _LARGEST)
         if self.max_deviations is not None:
             most = ops.minimum(self.count, self.max_deviations**2)
-            # Half of the growth by an outlier, as a margin for rounding.
+            # Half of the growth by an outlier leaves a margin for rounding.
             growth = (1.0 + 0.5 * most / total) * self.count / total
             limit = ops.where(
                 self.count >= FEWEST_EXAMPLES,

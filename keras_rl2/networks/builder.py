@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -33,7 +32,7 @@ class NetworkBuilder:
     Attributes:
         observation_space: `gymnasium.Space`. Space of the networks' input.
         head: `PolicyHead`. Head for the actor's output.
-        options: Mapping. Arguments of the builders in `keras_rl2.networks`;
+        options: dict. Arguments of the builders in `keras_rl2.networks`;
             `hidden` may be None there. And `data_format`.
         default_hidden: Sequence of ints. The algorithm's own hidden layers,
             which are not used for images.
@@ -48,7 +47,7 @@ class NetworkBuilder:
 
     observation_space: gymnasium.Space[Any]
     head: PolicyHead
-    options: Mapping[str, Any]
+    options: dict[str, Any]
     default_hidden: Sequence[int]
     memory: keras.layers.Layer | None
     seed: int | None

@@ -190,7 +190,7 @@ def check_policy_ending(
     elif (
         squash
         or ending != "tanh"
-        # Within the range of tanh.
+        # Tanh cannot reach bounds beyond its range.
         or (action_space.low < -1.0).any()
         or (action_space.high > 1.0).any()
     ):
@@ -272,7 +272,7 @@ def _last_operation(
     network: keras.Model, inputs: Tree[Tensor], output: int
 ) -> tf.Operation:
     """Returns the operation that computes an output, found in the graph."""
-    # Takes some 30 ms for a small network.
+    # This takes some 30 ms for a small network.
     specs = keras.tree.map_structure(
         lambda each: tf.TensorSpec(each.shape, each.dtype), inputs
     )

@@ -220,12 +220,7 @@ def critic_for(
             seed=start.next_seed(),
             name="features",
         )
-        picture = keras.Input(
-            features.input.shape[1:],
-            dtype=features.input.dtype,
-            name="observation",
-        )
-        inputs, x = [picture], features(picture)
+        inputs, x = features.inputs, features(features.input)
     else:
         inputs, x = _features(observation_space, start, normalize_observations)
     x = keras.layers.Concatenate(name="both")([x, action])

@@ -243,11 +243,7 @@ def sequences_like(begins: Tensor) -> Callable[[Tensor], Tensor]:
     [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
     """
     batch, steps = ops.shape(begins)[:2]
-
-    def sequences(array: Tensor) -> Tensor:
-        return ops.reshape(array, (batch, steps, *array.shape[1:]))
-
-    return sequences
+    return lambda array: ops.reshape(array, (batch, steps, *array.shape[1:]))
 
 
 def of_one_step(array: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ from keras_rl2.networks.inputs import sequences_like
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 
-_PARTS = ("encoder", "cell", "head")
+_ARGUMENTS = ("encoder", "cell", "head", "name")
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -153,7 +153,7 @@ class MemoryNetwork(keras.Model):
         begins = ops.cast(begins, "float32")[..., None]
         features = ops.concatenate([features, begins], axis=-1)  # [B, T, F + 1]
         sizes = self.cell.state_size
-        # In the structure that Keras' `RNN` layer gives them.
+        # Keras' `RNN` layer takes the states in this structure.
         sizes = [sizes] if isinstance(sizes, int) else [*sizes]
         states = keras.tree.pack_sequence_as(sizes, list(state))
         if features.shape[1] == 1 and not training:
@@ -177,9 +177,8 @@ class MemoryNetwork(keras.Model):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor."""
-        write = keras.saving.serialize_keras_object
-        parts = {key: write(getattr(self, key)) for key in _PARTS}
-        return {**parts, "name": self.name}
+        arguments = {name: getattr(self, name) for name in _ARGUMENTS}
+        return dict(keras.saving.serialize_keras_object(arguments))
 
     @classmethod
     def from_config(
@@ -189,8 +188,7 @@ class MemoryNetwork(keras.Model):
     ) -> "MemoryNetwork":
         """Makes a network from `get_config`."""
         read = keras.saving.deserialize_keras_object
-        parts = {key: read(config[key], custom_objects) for key in _PARTS}
-        return cls(**parts, name=config["name"])
+        return cls(**read(config, custom_objects))
 
 
 with_memory = MemoryNetwork

@@ -191,8 +191,7 @@ def _rebuilt(
             if network.built and not rebuilt.built:
                 rebuilt.build_from_config(network.get_build_config())
     except Exception:
-        # For example, a custom activation or initializer that is not
-        # registered.
+        # A custom activation or initializer may not be registered.
         return None
     shapes, others = (
         [tuple(each.shape) for each in model.weights]

@@ -15,7 +15,10 @@ from keras_rl2.networks.building import fully_connected
 from keras_rl2.networks.building import vector_of
 from keras_rl2.spaces.supported import IMAGE_AXES
 from keras_rl2.spaces.supported import SMALLEST_IMAGE
+from keras_rl2.spaces.supported import bounds
 from keras_rl2.spaces.supported import channels_first
+from keras_rl2.spaces.supported import network_dtype
+from keras_rl2.spaces.supported import observation_dtype
 from keras_rl2.spaces.supported import sides
 
 #: Smallest side of a picture, in pixels, for `nature_cnn`.
@@ -239,12 +242,7 @@ def channels_last(x: Tensor, prefix: str = "") -> Tensor:
 
 def pixels(space: gymnasium.Space[Any]) -> dict[str, Any]:
     """Returns the arguments by which a network takes pixels."""
-    assert isinstance(space, gymnasium.spaces.Box)
-    whole = space.dtype == np.uint8
-    highest = 255.0 if whole else max(float(space.high.max()), 1.0)
-    # The form in which the agents' encoder returns them.
-    as_bytes = whole and len(space.shape) > 2
-    return {
-        "dtype": "uint8" if as_bytes else "float32",
-        "scale": 1.0 / highest,
-    }
+    highest = max(float(np.max(bounds(space)[1])), 1.0)
+    whole = observation_dtype(space) == np.uint8
+    scale = 1.0 / (255.0 if whole else highest)
+    return {"dtype": network_dtype(space), "scale": scale}

@@ -105,7 +105,7 @@ def space_from_config(config: object) -> Space[Any]:
         return Box(low, high, shape, dtype)
     if kind == "MultiDiscrete":
         return MultiDiscrete(fields["nvec"], dtype, start=fields["start"])
-    # The only dtype before Gymnasium 1.3, which takes no argument for it.
+    # Before Gymnasium 1.3, int64 is the only dtype and no argument.
     other = {} if dtype == np.int64 else {"dtype": dtype.type}
     return Discrete(fields["n"], start=fields["start"], **other)
 
