@@ -127,16 +127,12 @@ def check_seed(seed: object, name: str = "seed") -> None:
 
 def check_path(**paths: Any) -> None:
     """Raises unless values are paths; an integer would be a file descriptor."""
-    for name, value in paths.items():
-        if not isinstance(value, str | os.PathLike):
-            raise _refused(name, value, "a path")
+    check_known(lambda p: isinstance(p, str | os.PathLike), "a path", **paths)
 
 
 def check_text(**texts: Any) -> None:
     """Raises unless values are strings."""
-    for name, value in texts.items():
-        if not isinstance(value, str):
-            raise _refused(name, value, "a string")
+    check_known(lambda text: isinstance(text, str), "a string", **texts)
 
 
 def check_has(what: str, *attributes: str, **things: Any) -> None:

@@ -38,8 +38,8 @@ class BoxHead(PolicyHead):
     network's output: `head(output, log_std=keras.ops.zeros(A)).mode()`.
 
     Args:
-        low: float or `[*shape]` float. Lower bounds; None or -inf where there
-            is none.
+        low: float or `[*shape]` float. Lower bounds; None, -inf or `"-inf"`,
+            as in configs, where there is none.
         high: float or `[*shape]` float. Upper bounds, alike.
         shape: Sequence of int. Shape of the environment's action.
         dtype: str. Floating dtype of the space. Defaults to `"float32"`.

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import cast
 
 import keras
 
@@ -289,7 +288,7 @@ def hidden_layer(
         x = dense(x, units, start, name)
         x = keras.layers.LayerNormalization(name=f"{name}_normalization")(x)
         name = f"{name}_activation"
-        return cast(Tensor, keras.layers.Activation(activation, name=name)(x))
+        return keras.layers.Activation(activation, name=name)(x)
     spectral = normalization == "spectral"
     x = dense(x, units, start, name, activation, spectral=spectral)
     if normalization == "batch":

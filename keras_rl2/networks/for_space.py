@@ -311,8 +311,7 @@ def _features(
             features.append(x)
     if len(features) == 1:
         return inputs, features[0]
-    joined: Tensor = keras.layers.Concatenate(name="joined")(features)
-    return inputs, joined
+    return inputs, keras.layers.Concatenate(name="joined")(features)
 
 
 def _scale(space: gymnasium.Space[Any], normalize_observations: bool) -> float:

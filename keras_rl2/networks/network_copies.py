@@ -193,11 +193,9 @@ def _rebuilt(
     except Exception:
         # A custom activation or initializer may not be registered.
         return None
-    shapes, others = (
-        [tuple(each.shape) for each in model.weights]
-        for model in (network, rebuilt)
-    )
-    return rebuilt if shapes == others else None
+    shapes = [each.shape for each in network.weights]
+    is_alike = shapes == [each.shape for each in rebuilt.weights]
+    return rebuilt if is_alike else None
 
 
 def _reordered(
