@@ -19,7 +19,7 @@ from typing import cast
 import numpy as np
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-Given = TypeVar("Given")
+Value = TypeVar("Value")
 
 
 def is_number(value: object) -> bool:
@@ -38,7 +38,7 @@ def is_whole_number(value: object) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
-def given_or(given: Given | None, own: Given) -> Given:
+def given_or(value: Value | None, default: Value) -> Value:
     """Returns an argument, or a default if it is None.
 
     Example:
@@ -46,17 +46,17 @@ def given_or(given: Given | None, own: Given) -> Given:
     >>> given_or(None, 4), given_or(0, 4)
     (4, 0)
     """
-    return own if given is None else given
+    return default if value is None else value
 
 
-def present(**given: Any) -> dict[str, Any]:
+def present(**arguments: Any) -> dict[str, Any]:
     """Leaves out arguments that are None, where None stands for a default.
 
     Example:
 
     >>> check_positive(**present(max_steps=None))
     """
-    return {key: value for key, value in given.items() if value is not None}
+    return {k: value for k, value in arguments.items() if value is not None}
 
 
 def check_in_range(**ranges: tuple[Any, float, float]) -> None:
@@ -74,9 +74,9 @@ def check_in_range(**ranges: tuple[Any, float, float]) -> None:
             raise _refused(name, value, f"a number from {low:g} to {high:g}")
 
 
-def check_above_zero(**given: Any) -> None:
+def check_above_zero(**values: Any) -> None:
     """Raises unless values, for example of seconds, are numbers above 0."""
-    for name, value in given.items():
+    for name, value in values.items():
         if not is_number(value) or not 0 < value < math.inf:
             raise _refused(name, value, "a finite number above 0")
 
@@ -110,17 +110,13 @@ def check_sizes(**sizes: Any) -> None:
             or not isinstance(value, Sequence | np.ndarray)
             or not all(is_whole_number(each) and each > 0 for each in value)
         ):
-            what = "a sequence of integers of at least 1"
-            raise _refused(name, value, what)
+            raise _refused(name, value, "a sequence of integers of at least 1")
 
 
 def check_flag(**flags: Any) -> None:
     """Raises unless flags are True or False themselves."""
     for name, value in flags.items():
-        # Not `isinstance`: this is checked at each `act`.
-        if value is not True and value is not False:
-            if isinstance(value, np.bool_):
-                continue
+        if not isinstance(value, (bool, np.bool_)):
             raise _refused(name, value, "True or False")
 
 
@@ -131,16 +127,12 @@ def check_seed(seed: object, name: str = "seed") -> None:
 
 def check_path(**paths: Any) -> None:
     """Raises unless values are paths; an integer would be a file descriptor."""
-    for name, value in paths.items():
-        if not isinstance(value, str | os.PathLike):
-            raise _refused(name, value, "a path")
+    check_known(lambda p: isinstance(p, str | os.PathLike), "a path", **paths)
 
 
 def check_text(**texts: Any) -> None:
     """Raises unless values are strings."""
-    for name, value in texts.items():
-        if not isinstance(value, str):
-            raise _refused(name, value, "a string")
+    check_known(lambda text: isinstance(text, str), "a string", **texts)
 
 
 def check_has(what: str, *attributes: str, **things: Any) -> None:
@@ -157,9 +149,9 @@ def check_choice(**choices: tuple[Any, tuple[Any, ...]]) -> None:
             raise _refused(name, value, either(map(repr, allowed)))
 
 
-def check_known(known: Callable[[Any], Any], what: str, **given: Any) -> None:
+def check_known(known: Callable[[Any], Any], what: str, **values: Any) -> None:
     """Raises unless a function of each value is true and raises no error."""
-    for name, value in given.items():
+    for name, value in values.items():
         try:
             is_known = bool(known(value))
         except (TypeError, ValueError):
@@ -176,7 +168,7 @@ def _refused(name: str, value: object, what: str) -> ValueError:
 
 
 def refuse_unknown(
-    owner: str, given: Mapping[str, Any], allowed: Collection[str]
+    owner: str, arguments: Mapping[str, Any], allowed: Collection[str]
 ) -> None:
     """Raises for unknown keyword arguments.
 
@@ -188,7 +180,7 @@ def refuse_unknown(
     TypeError: Expected an argument that PPO takes, perhaps `gamma`. Received:
     gama=1
     """
-    for name, value in given.items():
+    for name, value in arguments.items():
         if name in allowed:
             continue
         near = difflib.get_close_matches(name, sorted(allowed), cutoff=0.7)
@@ -211,7 +203,7 @@ def refusing_unknown(function: Function) -> Function:
 
     Args:
         function: Callable, or the `__init__` of a class. Its `**kwargs`, if
-            any, are the keys of `Unpack[Given]`, a `TypedDict`.
+            any, are the keys of `Unpack[Arguments]`, a `TypedDict`.
 
     Example:
 
@@ -253,7 +245,7 @@ def refusing(
             if each.kind is not each.VAR_KEYWORD:
                 names.add(name)
             elif typing.get_origin(each.annotation) is typing.Unpack:
-                # The keys of the `TypedDict` that `**kwargs` stands for.
+                # `**kwargs` stands for the keys of this `TypedDict`.
                 [keys] = typing.get_args(each.annotation)
                 names.update(keys.__annotations__)
 
@@ -266,9 +258,9 @@ def refusing(
                 refuse(args, {k: kwargs.pop(k) for k in kwargs.keys() - names})
             return function(*args, **kwargs)
 
-        def refuse(args: tuple[Any, ...], given: dict[str, Any]) -> None:
-            for name in elsewhere.keys() & given.keys():
-                value = given.pop(name)
+        def refuse(args: tuple[Any, ...], others: dict[str, Any]) -> None:
+            for name in elsewhere.keys() & others.keys():
+                value = others.pop(name)
                 if value is not None:
                     raise ValueError(
                         f"Expected `{function.__name__}` without `{name}`; "
@@ -276,7 +268,7 @@ def refusing(
                     )
             is_constructor = function.__name__ == "__init__"
             owner = type(args[0]) if is_constructor else function
-            refuse_unknown(owner.__name__, given, names - {"self"})
+            refuse_unknown(owner.__name__, others, names - {"self"})
 
         return cast(Function, checked)
 

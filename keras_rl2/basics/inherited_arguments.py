@@ -2,9 +2,9 @@
 
 A constructor names its own arguments, and those that differ from its bases'.
 `**kwargs` stands for those of the next constructor: all of them, or, written as
-`**kwargs: Unpack[Given]`, the keys of `Given`, a `TypedDict`. An argument is
-described once, in the section `Args` of the class that takes it first; classes
-below have the description with their own defaults.
+`**kwargs: Unpack[Arguments]`, the keys of `Arguments`, a `TypedDict`. An
+argument is described once, in the section `Args` of the class that takes it
+first; classes below have the description with their own defaults.
 """
 
 import functools
@@ -37,19 +37,15 @@ def constructor(kind: type) -> inspect.Signature:
     """
     found: dict[str, Parameter] = {}
     for chain in _chains(kind):
-        found |= {
-            name: each
-            for name, each in _parameters(chain).items()
-            if name not in found
-        }
-    # Stable: the order within each kind stays.
+        found |= _parameters(chain) | found
+    # The sorting is stable: the order within each kind stays.
     return inspect.Signature(sorted(found.values(), key=lambda p: p.kind))
 
 
 def argument_names(kind: type) -> set[str]:
     """Returns the names of all arguments of a class."""
-    given = constructor(kind).parameters.values()
-    return {each.name for each in given if not _is_rest(each)}
+    parameters = constructor(kind).parameters.values()
+    return {each.name for each in parameters if not _is_rest(each)}
 
 
 def _is_rest(parameter: Parameter) -> bool:
@@ -59,8 +55,7 @@ def _is_rest(parameter: Parameter) -> bool:
 
 def _chains(kind: type) -> Iterable[Iterable[type]]:
     """Returns sequences of classes whose constructors take the arguments."""
-    own = getattr(kind, "argument_chains", None)
-    return own() if own else [kind.__mro__]
+    return getattr(kind, "argument_chains", lambda: [kind.__mro__])()
 
 
 def _parameters(chain: Iterable[type]) -> dict[str, Parameter]:
@@ -69,16 +64,16 @@ def _parameters(chain: Iterable[type]) -> dict[str, Parameter]:
     allowed: set[str] | None = None
     by_position, star = True, None
     for each in chain:
-        made = vars(each).get("__init__")
-        if not isinstance(made, types.FunctionType):
+        function = vars(each).get("__init__")
+        if not isinstance(function, types.FunctionType):
             continue
-        _, *given = inspect.signature(made).parameters.values()
-        kinds = {p.kind: p for p in given}
+        _, *parameters = inspect.signature(function).parameters.values()
+        kinds = {p.kind: p for p in parameters}
         star = kinds.get(Parameter.VAR_POSITIONAL)
-        for p in given:
+        for p in parameters:
             free = by_position and p.kind is p.POSITIONAL_OR_KEYWORD
-            taken = free or allowed is None or p.name in allowed
-            if taken and p.name not in found and not _is_rest(p):
+            is_allowed = free or allowed is None or p.name in allowed
+            if is_allowed and p.name not in found and not _is_rest(p):
                 kind = p.kind if free else p.KEYWORD_ONLY
                 found[p.name] = p.replace(kind=kind)
         rest = kinds.get(Parameter.VAR_KEYWORD)
@@ -93,7 +88,7 @@ def _parameters(chain: Iterable[type]) -> dict[str, Parameter]:
 
 
 def completed(
-    text: str, given: Iterable[Parameter], texts: Iterable[str]
+    text: str, parameters: Iterable[Parameter], texts: Iterable[str]
 ) -> str:
     """Returns a docstring with a section `Args` for all parameters."""
     known: dict[str, str] = {}
@@ -102,7 +97,7 @@ def completed(
         names = (name.lstrip("*") for name in parts[1::2])
         known = {**dict(zip(names, parts[2::2], strict=True)), **known}
     before, _, after = _sections(text)
-    lines = [_entry(p, known[p.name]) for p in given if p.name in known]
+    lines = [_entry(p, known[p.name]) for p in parameters if p.name in known]
     entries = "\n".join(["Args:", *lines]) if lines else ""
     return "\n\n".join(filter(None, [before, entries, after]))
 
@@ -139,16 +134,16 @@ def _entry(p: Parameter, words: str) -> str:
 class Docstring:
     """Docstring of a class, completed where it is read."""
 
-    def __init__(self, own: str) -> None:
-        self.own = own
+    def __init__(self, text: str) -> None:
+        self.text = text
 
     def __get__(self, instance: object, owner: type) -> str:
         """Returns the docstring, with all arguments of the constructor."""
         classes = [each for chain in _chains(owner) for each in chain]
         found = [vars(each).get("__doc__") for each in classes]
-        texts = [each.own for each in found if isinstance(each, Docstring)]
-        given = constructor(owner).parameters.values()
-        return completed(self.own, given, [self.own, *texts])
+        texts = [each.text for each in found if isinstance(each, Docstring)]
+        parameters = constructor(owner).parameters.values()
+        return completed(self.text, parameters, [self.text, *texts])
 
 
 class _Signature:
@@ -193,25 +188,25 @@ class _Making(classmethod):  # type: ignore[type-arg]
         method = self.__func__
 
         @functools.wraps(method)
-        def made(*args: Any, **kwargs: Any) -> Any:
+        def described(*args: Any, **kwargs: Any) -> Any:
             return method(*args, **kwargs)
 
         written = inspect.signature(method)
-        own = [p for p in written.parameters.values() if not _is_rest(p)]
-        but = {*kind.made_arguments, *(p.name for p in own)}
+        parameters = [p for p in written.parameters.values() if not _is_rest(p)]
+        but = {*kind.made_arguments, *(p.name for p in parameters)}
         for signature in (inspect.signature(self._options), constructor(kind)):
-            own += [
+            parameters += [
                 p
                 for p in signature.parameters.values()
                 if p.kind is p.KEYWORD_ONLY and p.name not in but
             ]
-        vars(made)["__signature__"] = written.replace(
-            parameters=own, return_annotation=kind
+        vars(described)["__signature__"] = written.replace(
+            parameters=parameters, return_annotation=kind
         )
-        described = (method, self._options, kind)
-        texts = [each.__doc__ or "" for each in described]
-        made.__doc__ = completed(texts[0], own, texts)
-        return types.MethodType(made, kind)
+        sources = (method, self._options, kind)
+        texts = [each.__doc__ or "" for each in sources]
+        described.__doc__ = completed(texts[0], parameters, texts)
+        return types.MethodType(described, kind)
 
 
 def making(options: type) -> Callable[[Any], Any]:

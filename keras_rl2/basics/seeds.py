@@ -15,6 +15,8 @@ True
 """
 
 import random
+from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
@@ -30,11 +32,15 @@ def or_drawn(seed: int | None) -> int:
     return random.getrandbits(31) if seed is None else int(seed)
 
 
-def sequence(seed: int | None) -> np.random.SeedSequence:
+def sequence(seed: int | Sequence[int] | None) -> np.random.SeedSequence:
     """Returns a sequence from which any number of seeds is made."""
-    if seed is None:
-        return np.random.SeedSequence(random.getrandbits(128))
-    return np.random.SeedSequence(seed)
+    entropy = random.getrandbits(128) if seed is None else seed
+    return np.random.SeedSequence(entropy)
+
+
+def several(seed: int | Sequence[int] | None, count: int) -> list[int]:
+    """Returns as many seeds, made from one."""
+    return cast(list[int], sequence(seed).generate_state(count).tolist())
 
 
 def generator(seed: int | None) -> np.random.Generator:

@@ -5,7 +5,9 @@ these checks: arrays that do not fit raise while the graph is traced, so that
 nothing is ever broadcast by accident.
 """
 
-import functools
+from collections.abc import Callable
+from itertools import combinations
+from itertools import starmap
 from typing import Any
 from typing import TypeAlias
 
@@ -56,16 +58,8 @@ def check_rank(rank: int | tuple[int, ...], **arrays: TensorLike) -> None:
     ValueError: Expected rank 2 for rewards. Received: rewards of shape [2]
     """
     ranks = (rank,) if isinstance(rank, int) else rank
-    wrong = []
-    for name, array in arrays.items():
-        shape = static_shape(array)
-        if shape is not None and len(shape) not in ranks:
-            wrong.append(name)
-    if wrong:
-        raise ValueError(
-            f"Expected rank {' or '.join(map(str, ranks))} for "
-            f"{', '.join(wrong)}. {_received(arrays)}"
-        )
+    expected = f"rank {' or '.join(map(str, ranks))}"
+    _check_each(arrays, expected, lambda shape: len(shape) in ranks)
 
 
 def check_same_shape(**arrays: TensorLike) -> None:
@@ -87,15 +81,9 @@ def check_same_shape(**arrays: TensorLike) -> None:
     of shape [2]. These would broadcast to [2, 2]: squeeze the last axis of
     value, e.g. keras.ops.squeeze(value, axis=-1).
     """
-    known: list[Shape] = []
-    for array in arrays.values():
-        shape = static_shape(array)
-        if shape is None:
-            continue
-        for other in known:
-            if not _compatible(shape, other):
-                raise ValueError(f"Expected equal shapes. {_received(arrays)}")
-        known.append(shape)
+    shapes = [s for s in map(static_shape, arrays.values()) if s is not None]
+    if not all(starmap(_compatible, combinations(shapes, 2))):
+        raise ValueError(f"Expected equal shapes. {_received(arrays)}")
 
 
 def check_shape(shape: Shape, **arrays: TensorLike) -> None:
@@ -113,16 +101,12 @@ def check_shape(shape: Shape, **arrays: TensorLike) -> None:
     Traceback (most recent call last):
     ValueError: Expected shape [1] for action. Received: action of shape [1, 2]
     """
-    wrong = []
-    for name, array in arrays.items():
-        found = static_shape(array)
-        if found is not None and not _compatible(shape, found):
-            wrong.append(name)
-    if wrong:
-        raise ValueError(
-            f"Expected shape {_text(shape)} for {', '.join(wrong)}. "
-            f"{_received(arrays, {'': shape})}"
-        )
+    _check_each(
+        arrays,
+        f"shape {_text(shape)}",
+        lambda received: _compatible(shape, received),
+        {"": shape},
+    )
 
 
 def as_float(*arrays: TensorLike) -> tuple[Tensor, ...]:
@@ -139,12 +123,11 @@ def as_float(*arrays: TensorLike) -> tuple[Tensor, ...]:
     """
     # int64 would promote float32 to float64 under NumPy's rules, and a list
     # holds Python's doubles: only floating arrays choose the precision.
-    dtype = "float32"
-    for array in arrays:
-        given = getattr(array, "dtype", None)
-        if given is not None and "float" in standardize_dtype(given):
-            dtype = result_type(dtype, given)
-    return tuple(map(functools.partial(_as_dtype, dtype=dtype), arrays))
+    dtypes = [standardize_dtype(a.dtype) for a in arrays if hasattr(a, "dtype")]
+    dtype = result_type(
+        "float32", *(each for each in dtypes if "float" in each)
+    )
+    return tuple(_as_dtype(array, dtype) for array in arrays)
 
 
 def as_same_floats(
@@ -184,13 +167,27 @@ def _as_dtype(array: TensorLike, dtype: str) -> Tensor:
 
 def _compatible(first: Shape, second: Shape) -> bool:
     """Returns whether two shapes are equal as far as they are known."""
-    if len(first) != len(second):
-        return False
-    for one, other in zip(first, second, strict=True):
+    return len(first) == len(second) and all(
         # None is a size that is known when the graph runs.
-        if one != other and one is not None and other is not None:
-            return False
-    return True
+        one == other or one is None or other is None
+        for one, other in zip(first, second, strict=True)
+    )
+
+
+def _check_each(
+    arrays: dict[str, TensorLike],
+    expected: str,
+    fits: Callable[[Shape], bool],
+    wanted: dict[str, Shape] | None = None,
+) -> None:
+    """Raises if the known shape of an array does not fit."""
+    shapes = {name: static_shape(array) for name, array in arrays.items()}
+    wrong = [n for n, s in shapes.items() if s is not None and not fits(s)]
+    if wrong:
+        raise ValueError(
+            f"Expected {expected} for {', '.join(wrong)}. "
+            f"{_received(arrays, wanted)}"
+        )
 
 
 def _received(
@@ -218,14 +215,11 @@ def _broadcast_hint(shapes: dict[str, Shape | None]) -> str:
     column = next((n for n, s in known.items() if s[-1] == 1), None)
     if column is None:
         return ""
-    flat = next(
-        (s for s in known.values() if _compatible(s, known[column][:-1])),
-        None,
-    )
+    row = known[column][:-1]
+    flat = next((s for s in known.values() if _compatible(s, row)), None)
     if not flat:
         return ""
-    broadcast = (*flat[:-1], flat[-1], flat[-1])
     return (
-        f". These would broadcast to {_text(broadcast)}: squeeze the last axis "
-        f"of {column}, e.g. keras.ops.squeeze({column}, axis=-1)."
+        f". These would broadcast to {_text((*flat, flat[-1]))}: squeeze the "
+        f"last axis of {column}, e.g. keras.ops.squeeze({column}, axis=-1)."
     )

@@ -29,7 +29,7 @@ class StopSignal:
         self.received = None
         if threading.current_thread() is threading.main_thread():
             for number in _SIGNALS:
-                # None if its handler is not of Python.
+                # It is None if the handler is not of Python.
                 if signal.getsignal(number) not in (None, signal.SIG_IGN):
                     self._before[number] = signal.signal(number, self._note)
         try:

@@ -16,6 +16,7 @@ from keras_rl2.distributions.gaussian import DiagonalGaussian
 from keras_rl2.distributions.gaussian import SquashedGaussian
 from keras_rl2.distributions.gaussian import normal
 from keras_rl2.distributions.policy_head import PolicyHead
+from keras_rl2.spaces.space_configs import bounds_to_json
 
 _MIN_LOG_STD = -20.0
 _MAX_LOG_STD = 2.0
@@ -37,8 +38,8 @@ class BoxHead(PolicyHead):
     network's output: `head(output, log_std=keras.ops.zeros(A)).mode()`.
 
     Args:
-        low: float or `[*shape]` float. Lower bounds; None or -inf where there
-            is none.
+        low: float or `[*shape]` float. Lower bounds; None, -inf or `"-inf"`,
+            as in configs, where there is none.
         high: float or `[*shape]` float. Upper bounds, alike.
         shape: Sequence of int. Shape of the environment's action.
         dtype: str. Floating dtype of the space. Defaults to `"float32"`.
@@ -98,7 +99,8 @@ class BoxHead(PolicyHead):
         if not (low <= high).all() or (squash and not (below & above).all()):
             raise ValueError(
                 "Expected low <= high, and finite bounds to squash into. "
-                f"Received: low={_plain(self.low)}, high={_plain(self.high)}"
+                f"Received: low={bounds_to_json(self.low)}, "
+                f"high={bounds_to_json(self.high)}"
             )
         self._bounded = bool((below | above).any())
         self._lowest, self._highest = _float32_within(low, high)
@@ -190,8 +192,8 @@ class BoxHead(PolicyHead):
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments as plain JSON."""
         return {
-            "low": _plain(self.low),
-            "high": _plain(self.high),
+            "low": bounds_to_json(self.low),
+            "high": bounds_to_json(self.high),
             "shape": list(self.shape),
             "dtype": self.dtype,
             "squash": self.squash,
@@ -257,12 +259,3 @@ def _draw_within(
         [(1.0 - share) * low + share * high, low + beyond, high - beyond],
         generator.standard_normal(shape),
     )
-
-
-def _plain(bounds: npt.NDArray[np.float64]) -> Any:
-    """Writes bounds as JSON, without infinity: a number where all agree."""
-    plain = bounds.astype(object)
-    plain[~np.isfinite(bounds)] = None
-    if bounds.size and (bounds == bounds.flat[0]).all():
-        return plain.flat[0]
-    return plain.tolist()

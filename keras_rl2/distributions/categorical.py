@@ -38,8 +38,8 @@ class Categorical(Distribution):
 
     def __init__(self, logits: TensorLike) -> None:
         (self.logits,) = as_same_floats(2, logits=logits)
-        # Not cached lazily: a tensor kept from one traced function may not be
-        # used in another, and an unused one is pruned from the graph.
+        # This is not cached lazily: a tensor kept from one traced function may
+        # not be used in another, and an unused one is pruned from the graph.
         self.log_probs = ops.log_softmax(self.logits, axis=-1)
 
     def log_prob(self, action: TensorLike) -> Tensor:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from typing import Self
-from typing import cast
 
 from keras import ops
 
@@ -62,14 +61,14 @@ class Composite(Distribution):
         pieces = cut(ops.convert_to_tensor(action), self._action_sizes)
         terms = [
             # [B, 1] -> [B] of a choice
-            part.log_prob(own[:, 0] if isinstance(part, Categorical) else own)
-            for part, own in zip(self.parts, pieces, strict=True)
+            part.log_prob(each[:, 0] if isinstance(part, Categorical) else each)
+            for part, each in zip(self.parts, pieces, strict=True)
         ]
-        return cast(Tensor, sum(terms))
+        return sum(terms)
 
     def entropy(self) -> Tensor:
         """Returns the sum of the parts' entropies in nats, `[B]`."""
-        return cast(Tensor, sum(part.entropy() for part in self.parts))
+        return sum(part.entropy() for part in self.parts)
 
     def kl(self, other: Self) -> Tensor:
         """Returns the sum of the parts' divergences in nats, `[B]`."""
@@ -80,7 +79,7 @@ class Composite(Distribution):
                 f"Received: {len(other.parts)}"
             )
         pairs = zip(self.parts, other.parts, strict=True)
-        return cast(Tensor, sum(mine.kl(theirs) for mine, theirs in pairs))
+        return sum(mine.kl(theirs) for mine, theirs in pairs)
 
     def mode(self) -> Tensor:
         """Returns the modes of all parts side by side, `[B, K]`."""

@@ -22,6 +22,7 @@ from keras_rl2.distributions.discrete_head import DiscreteHead
 from keras_rl2.distributions.multi_binary_head import MultiBinaryHead
 from keras_rl2.distributions.multi_discrete_head import MultiDiscreteHead
 from keras_rl2.distributions.policy_head import PolicyHead
+from keras_rl2.spaces.supported import bounds
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -87,12 +88,13 @@ class CompositeHead(PolicyHead):
         """Returns a `Composite` of the parts' distributions."""
         self._check(parameters, log_std)
         parameters = ops.convert_to_tensor(parameters)
-        stds: list[Any] = [None] * len(self.heads)
+        log_stds: list[Any] = [None] * len(self.heads)
         if log_std is not None:
-            stds = cut(ops.convert_to_tensor(log_std), self._log_std_sizes)
+            log_stds = cut(ops.convert_to_tensor(log_std), self._log_std_sizes)
+        pieces = self._pieces(parameters)
         parts = [
-            head(piece, own if head.log_std_size else None)
-            for head, piece, own in self._each(self._pieces(parameters), stds)
+            head(piece, each if head.log_std_size else None)
+            for head, piece, each in self._each(pieces, log_stds)
         ]
         return Composite(parts, self._action_sizes, self._noise_sizes)
 
@@ -109,14 +111,15 @@ class CompositeHead(PolicyHead):
 
     def forbid(self, parameters: Tensor, mask: Tensor) -> Tensor:
         """Masks forbidden actions in the parts that can be masked."""
+        pieces = self._pieces(parameters)
         masks = cut(mask, self._mask_sizes)
-        pieces = [
-            head.forbid(piece, own)
+        allowed = [
+            head.forbid(piece, flags)
             if head.mask_size
             else ops.cast(piece, "float32")
-            for head, piece, own in self._each(self._pieces(parameters), masks)
+            for head, piece, flags in self._each(pieces, masks)
         ]
-        return ops.concatenate(pieces, axis=-1)
+        return ops.concatenate(allowed, axis=-1)
 
     @property
     def choices(self) -> tuple[tuple[int, int], ...]:
@@ -138,6 +141,10 @@ class CompositeHead(PolicyHead):
                 # In eight bits a choice is not exact, and a cast cuts off.
                 piece = ops.cast(piece + 0.5, head.action_dtype)
             parts.append(head.to_environment(piece))
+        return self._tree(parts)
+
+    def _tree(self, parts: list[Any]) -> Any:
+        """Returns a dict or tuple of the parts, as the space has."""
         if self._keys is None:
             return tuple(parts)
         return dict(zip(self._keys, parts, strict=True))
@@ -180,27 +187,21 @@ class CompositeHead(PolicyHead):
             masks = cut(mask, self._mask_sizes)
         drawn = [
             head.random_action(
-                generator, leading_shape, own if head.mask_size else None
+                generator, leading_shape, flags if head.mask_size else None
             ).reshape(*leading_shape, size)
-            for head, own, size in self._each(masks, self._action_sizes)
+            for head, flags, size in self._each(masks, self._action_sizes)
         ]
         return np.concatenate(drawn, axis=-1).astype("float32")
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments as plain JSON."""
-        heads = [keras.saving.serialize_keras_object(h) for h in self.heads]
-        if self._keys is None:
-            return {"heads": heads}
-        return {"heads": dict(zip(self._keys, heads, strict=True))}
+        heads = self._tree(self.heads)
+        return {"heads": keras.saving.serialize_keras_object(heads)}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "CompositeHead":
         """Makes a head from its config."""
-        read = keras.saving.deserialize_keras_object
-        heads = config["heads"]
-        if isinstance(heads, Mapping):
-            return cls({key: read(each) for key, each in heads.items()})
-        return cls([read(each) for each in heads])
+        return cls(keras.saving.deserialize_keras_object(config["heads"]))
 
 
 def policy_head(
@@ -236,17 +237,9 @@ def policy_head(
         return MultiDiscreteHead(space.nvec.tolist(), space.start.tolist())
     if isinstance(space, spaces.MultiBinary):
         return MultiBinaryHead(space.shape)
-    if isinstance(space, spaces.Box) and np.issubdtype(
-        space.dtype, np.floating
-    ):
-        return BoxHead(
-            space.low,
-            space.high,
-            space.shape,
-            str(space.dtype),
-            squash,
-            scaled,
-        )
+    if isinstance(space, spaces.Box) and space.dtype.kind == "f":
+        kind = str(space.dtype)
+        return BoxHead(*bounds(space), space.shape, kind, squash, scaled)
     part = functools.partial(policy_head, squash=squash, scaled=scaled)
     if isinstance(space, spaces.Dict) and len(space):
         return CompositeHead({key: part(each) for key, each in space.items()})

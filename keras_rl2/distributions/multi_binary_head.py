@@ -62,11 +62,9 @@ class MultiBinaryHead(PolicyHead):
         mask: npt.NDArray[Any] | None = None,
     ) -> npt.NDArray[Any]:
         """Draws 0 or 1 for each switch: `[..., K]` int32."""
-        if mask is not None:
-            drawn = generator.integers(2, size=mask.shape, dtype="int32")
-            return np.where(mask > 0, drawn, np.int32(0))
         shape = (*leading_shape, *self.action_shape)
-        return generator.integers(2, size=shape, dtype="int32")
+        drawn = generator.integers(2, size=shape, dtype="int32")
+        return drawn if mask is None else drawn * (mask > 0)
 
     @property
     def choices(self) -> tuple[tuple[int, int], ...]:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.shapes import check_shape
 from keras_rl2.distributions.composite import MultiCategorical
+from keras_rl2.distributions.composite import cut
 from keras_rl2.distributions.policy_head import PolicyHead
 from keras_rl2.spaces.supported import allowed_choice
 
@@ -39,8 +40,8 @@ class MultiDiscreteHead(PolicyHead):
         self, nvec: Sequence[Any], start: Sequence[Any] | None = None
     ) -> None:
         self.nvec = np.asarray(nvec, dtype="int32")
-        given = np.zeros_like(self.nvec) if start is None else start
-        self.start = np.asarray(given, dtype="int32")
+        first = np.zeros_like(self.nvec) if start is None else start
+        self.start = np.asarray(first, dtype="int32")
         if self.nvec.size == 0 or self.nvec.min() < 1:
             raise ValueError(
                 f"Expected nvec of 1 or more each. Received: nvec={nvec}"
@@ -67,10 +68,9 @@ class MultiDiscreteHead(PolicyHead):
     ) -> npt.NDArray[Any]:
         """Draws each choice, before `start` is added: `[..., K]` int32."""
         if mask is not None:
-            parts = np.split(mask, np.cumsum(self.nvec)[:-1], axis=-1)
             choices = [
                 allowed_choice(part, generator.random(part.shape))
-                for part in parts
+                for part in cut(mask, self.nvec.ravel().tolist())
             ]
             return np.stack(choices, axis=-1)
         shape = (*leading_shape, *self.action_shape)

@@ -3,9 +3,9 @@
 Letters: B is the batch, D the observation's own axes.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import Any
-from typing import cast
 
 import keras
 import numpy as np
@@ -88,30 +88,24 @@ class ObservationNormalization(keras.layers.Layer):
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         """Creates the statistics, one of each per observation entry."""
-        shape = cast(tuple[int, ...], tuple(input_shape[1:]))
-
-        def statistic(
-            name: str,
-            initializer: str,
-            shape: Sequence[int] = shape,
-            dtype: str = "float64",
-        ) -> keras.Variable:
-            return self.add_weight(
-                shape=shape,
-                initializer=initializer,
-                trainable=False,
-                dtype=dtype,
-                autocast=False,
-                name=name,
-            )
-
-        self.mean = statistic("mean", "zeros", dtype="float32")
-        self.variance = statistic("variance", "ones", dtype="float32")
-        # In float64: sums of float32 would lose a small deviation from a large
-        # mean. LiteRT does not compute in float64, so the two above do not.
-        self.running_mean = statistic("running_mean", "zeros")
-        self.running_variance = statistic("running_variance", "ones")
-        self.count = statistic("count", "zeros", ())
+        statistic = functools.partial(
+            self.add_weight,
+            shape=tuple(input_shape[1:]),
+            initializer="zeros",
+            trainable=False,
+            autocast=False,
+        )
+        self.mean = statistic(name="mean", dtype="float32")
+        self.variance = statistic(
+            name="variance", initializer="ones", dtype="float32"
+        )
+        # These are float64: sums of float32 would lose a small deviation from a
+        # large mean. LiteRT does not compute in it, so the two above do not.
+        self.running_mean = statistic(name="running_mean", dtype="float64")
+        self.running_variance = statistic(
+            name="running_variance", initializer="ones", dtype="float64"
+        )
+        self.count = statistic(name="count", shape=(), dtype="float64")
 
     def call(self, inputs: Tensor) -> Tensor:
         """Normalises with the statistics in use."""
@@ -172,7 +166,7 @@ class ObservationNormalization(keras.layers.Layer):
         )
         batch_count = ops.sum(weight)
         safe_count = ops.maximum(batch_count, 1.0)
-        # Not a product: rows with weight 0 may not be finite.
+        # This is no product, since rows with weight 0 may not be finite.
         x = ops.where(rows > 0, x, ops.zeros_like(x))
         batch_mean = ops.sum(x * rows, axis=0) / safe_count  # [*D]
         batch_variance = (
@@ -206,7 +200,7 @@ class ObservationNormalization(keras.layers.Layer):
         limit = largest = ops.full_like(variance, _LARGEST)
         if self.max_deviations is not None:
             most = ops.minimum(self.count, self.max_deviations**2)
-            # Half of the growth by an outlier, as a margin for rounding.
+            # Half of the growth by an outlier leaves a margin for rounding.
             growth = (1.0 + 0.5 * most / total) * self.count / total
             limit = ops.where(
                 self.count >= FEWEST_EXAMPLES,
@@ -228,8 +222,8 @@ class ObservationNormalization(keras.layers.Layer):
             enabled: scalar bool. Whether they are replaced at all; None if
                 they are. Defaults to `None`.
         """
-        own = (self.running_mean, self.running_variance, self.count)
-        for variable, value in zip(own, moments, strict=True):
+        variables = (self.running_mean, self.running_variance, self.count)
+        for variable, value in zip(variables, moments, strict=True):
             if enabled is not None:
                 value = ops.where(enabled, value, variable)
             variable.assign(value)

@@ -129,7 +129,7 @@ def advantage_weight(
     (advantage,) = as_same_floats(1, advantage=advantage)
     beta = as_scalar(advantage, inverse_temperature=inverse_temperature)
     maximum = as_scalar(advantage, maximum=maximum)
-    # Clipped before: exp of a large advantage overflows.
+    # The exponent is clipped: exp of a large advantage overflows.
     exponent = ops.minimum(beta * advantage, ops.log(maximum))
     return ops.stop_gradient(ops.exp(exponent))
 

@@ -267,7 +267,7 @@ def conservative_q(q_values: TensorLike, action: TensorLike) -> Tensor:
     (q_values,) = as_same_floats(2, q_values=q_values)
     check_shape(q_values.shape[:1], action=action)
     chosen = of_action(q_values, action)
-    # Subtracted first: of two large numbers' difference few digits are left.
+    # It is subtracted first: a difference of large numbers has few digits.
     return ops.logsumexp(q_values - chosen[:, None], axis=-1)
 
 
@@ -312,7 +312,7 @@ def sampled_conservative_q(
     check_same_shape(q_values=q_values, log_probs=log_probs)
     q_values, log_probs, taken = as_float(q_values, log_probs, taken)
     check_shape(q_values.shape[:1], taken=taken)
-    # Subtracted first: of two large numbers' difference few digits are left.
+    # It is subtracted first: a difference of large numbers has few digits.
     difference = q_values - taken[:, None]
     return ops.logsumexp(difference - ops.stop_gradient(log_probs), axis=-1)
 

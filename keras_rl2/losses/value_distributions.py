@@ -74,7 +74,7 @@ def categorical_projection(
     atoms = ops.convert_to_tensor(target_support, dtype=support.dtype)
     position = ops.clip(support, atoms[0], atoms[-1])[:, None, :]  # [B, 1, M]
     gaps = (atoms[1:] - atoms[:-1])[:, None]  # [N - 1, 1]
-    # Rising from the atom before and falling to the next; the quotients are
+    # The hats rise from the atom before and fall to the next; quotients are
     # exactly 0 and 1 at the atoms, so that mass that lies there stays whole.
     rising = (position - atoms[:-1, None]) / gaps  # [B, N - 1, M]
     falling = (atoms[1:, None] - position) / gaps
@@ -83,7 +83,7 @@ def categorical_projection(
         ops.concatenate([edge, rising], axis=1),
         ops.concatenate([falling, edge], axis=1),
     )
-    # Not a matrix product: on some devices those round to fewer digits.
+    # A matrix product would round to fewer digits on some devices.
     mass = ops.maximum(hat, 0.0) * probabilities[:, None, :]
     return ops.stop_gradient(ops.sum(mass, axis=-1))
 

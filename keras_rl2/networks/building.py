@@ -4,7 +4,6 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import cast
 
 import keras
 
@@ -13,7 +12,7 @@ from keras_rl2.basics import seeds
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.layers import ObservationNormalization
 
-#: Of each layer that has one, whatever `keras.config.image_data_format()` says.
+#: Data format of all layers, whatever `keras.config.image_data_format()` says.
 DATA_FORMAT = "channels_last"
 
 INITIALIZATIONS = ("orthogonal", "fan_in")
@@ -48,9 +47,8 @@ class Initialization:
         arguments.check_choice(initialization=(kind, INITIALIZATIONS))
         arguments.check_seed(seed)
         self.kind = kind
-        states = seeds.sequence(seed).generate_state(64)
-        # One per layer, so that no two layers start alike.
-        self._seeds = iter(int(state) for state in states)
+        # Each layer has its own, so that no two layers start alike.
+        self._seeds = iter(seeds.several(seed, 64))
 
     def next_seed(self) -> int:
         """Returns a new seed each time."""
@@ -267,11 +265,11 @@ def hidden_layer(
         x = dense(x, units, start, name)
         x = keras.layers.LayerNormalization(name=f"{name}_normalization")(x)
         name = f"{name}_activation"
-        return cast(Tensor, keras.layers.Activation(activation, name=name)(x))
+        return keras.layers.Activation(activation, name=name)(x)
     spectral = normalization == "spectral"
     x = dense(x, units, start, name, activation, spectral=spectral)
     if normalization == "batch":
-        # The input of the next layer, which may be the output.
+        # This is the input of the next layer, which may be the output.
         x = keras.layers.BatchNormalization(name=f"{name}_normalization")(x)
     return x
 
@@ -329,6 +327,6 @@ def dense(
         return layer(x)
     normalized = keras.layers.SpectralNormalization(layer, name=name)
     output = normalized(x)
-    # Its own start is drawn without a seed; any vector will do.
+    # Keras draws this vector without a seed; any vector will do.
     normalized.vector_u.assign(keras.ops.full_like(normalized.vector_u, 0.02))
     return output

@@ -157,12 +157,12 @@ def _run(
             return _run_memory(network, encoded)
         return run_network(network, encoded, action=action)
     except Exception as error:
-        seen = map_leaves(lambda leaf: tuple(leaf.shape), encoded)
-        taken = f"observations of shape {seen}"
+        shapes = map_leaves(lambda leaf: tuple(leaf.shape), encoded)
+        expected = f"observations of shape {shapes}"
         if action is not None:
-            taken = f"[{taken}, actions of shape {tuple(action.shape)}]"
+            expected = f"[{expected}, actions of shape {tuple(action.shape)}]"
         raise ValueError(
-            f"Expected the {name} to take {taken} for the "
+            f"Expected the {name} to take {expected} for the "
             f"action space {task.action_space} and the observation space "
             f"{task.observation_space}. Received: {network.name!r}, which "
             f"raised {type(error).__name__}: {error}"
@@ -208,7 +208,7 @@ def check_policy_ending(
     elif (
         squash
         or ending != "tanh"
-        # Within the range of tanh.
+        # Tanh cannot reach bounds beyond its range.
         or (action_space.low < -1.0).any()
         or (action_space.high > 1.0).any()
     ):
@@ -257,10 +257,9 @@ def _ending_of(
     It may be an argument of a layer, a layer, or an operation in `call`: where
     the last layer does not show it, it is found in the graph of the network.
     """
-    last = _last_layer(network, output)
-    name = ""
-    if isinstance(last, keras.layers.Dense):
-        name = getattr(last.activation, "__name__", "")
+    layer, name = _last_layer(network), ""
+    if isinstance(layer, keras.layers.Dense):
+        name = getattr(layer.activation, "__name__", "")
     if name not in (*_ENDINGS, "linear"):
         name = _last_operation(network, inputs, output).type.lower()
     return name if name in _ENDINGS else None
@@ -268,15 +267,15 @@ def _ending_of(
 
 def _ends_in_scaled_tanh(network: keras.Model, inputs: Tree[Tensor]) -> bool:
     """Returns whether a network's output is a scaled or shifted tanh."""
-    if isinstance(_last_layer(network, 0), keras.layers.Dense):
+    if isinstance(_last_layer(network), keras.layers.Dense):
         return False
     operation, scaled = _last_operation(network, inputs, 0), False
     while operation.type in _SCALES:
-        given = [_source(each.op) for each in operation.inputs]
-        left = [each for each in given if each.type not in _NUMBERS]
-        if len(left) != 1:
+        sources = [_source(each.op) for each in operation.inputs]
+        varying = [each for each in sources if each.type not in _NUMBERS]
+        if len(varying) != 1:
             return False
-        operation, scaled = left[0], True
+        operation, scaled = varying[0], True
     return scaled and operation.type == "Tanh"
 
 
@@ -291,33 +290,27 @@ def _last_operation(
     network: keras.Model, inputs: Tree[Tensor], output: int
 ) -> tf.Operation:
     """Returns the operation that computes an output, found in the graph."""
-    # Takes some 30 ms for a small network.
+    # This takes some 30 ms for a small network.
     specs = keras.tree.map_structure(
         lambda each: tf.TensorSpec(each.shape, each.dtype), inputs
     )
 
-    def run(given: Any) -> Any:
-        outputs = network(given, training=False)
-        several = isinstance(outputs, (list, tuple))
-        return outputs[output] if several else outputs
+    def run(arrays: Any) -> Any:
+        outputs = network(arrays, training=False)
+        return keras.tree.flatten(outputs)[output]
 
     graph = tf.function(run, autograph=False).get_concrete_function(specs).graph
     return _source(graph.outputs[0].op)
 
 
-def _last_layer(network: keras.Model, output: int) -> keras.layers.Layer | None:
-    """Returns the layer that computes an output, or None if unknown."""
-    outputs: Sequence[Tensor] | None = getattr(network, "outputs", None)
-    if not outputs:
-        return None
-    for layer in reversed(network.layers):
-        try:
-            if layer.output is outputs[output]:
-                return layer
-        except (AttributeError, ValueError):
-            # It has several outputs, or those of another network.
-            continue
-    return None
+def _last_layer(network: keras.Model) -> keras.Operation | None:
+    """Returns the layer or operation that computes the only output, if known.
+
+    A functional network has `operations`, and `keras.Sequential` only layers.
+    """
+    is_known = len(getattr(network, "outputs", None) or ()) == 1
+    operations = getattr(network, "operations", network.layers)
+    return operations[-1] if is_known else None
 
 
 def _warn(network: keras.Model, ending: str | None, what: str) -> None:

@@ -220,11 +220,7 @@ def critic_for(
             seed=start.next_seed(),
             name="features",
         )
-        given = features.inputs[0]
-        inputs = [
-            keras.Input(given.shape[1:], dtype=given.dtype, name="observation")
-        ]
-        x = features(inputs[0])
+        inputs, x = features.inputs, features(features.input)
     else:
         inputs, x = _features(observation_space, start, normalize_observations)
     x = keras.layers.Concatenate(name="both")([x, action])
@@ -277,8 +273,8 @@ def encoder_for(
         )
     start = Initialization(initialization, seed)
     inputs, x = _features(observation_space, start, normalize_observations)
-    given = inputs if isinstance(observation_space, Dict | Tuple) else inputs[0]
-    return keras.Model(given, x, name=name)
+    is_tree = isinstance(observation_space, Dict | Tuple)
+    return keras.Model(inputs if is_tree else inputs[0], x, name=name)
 
 
 def _features(
@@ -296,27 +292,26 @@ def _features(
         if path == ACTION_MASK:
             continue
         picture = is_image(leaf)
-        given = keras.Input(
+        array = keras.Input(
             network_shape(leaf),
             dtype=pixels(leaf)["dtype"] if picture else "float32",
             name=input_name(path) or "observation",
         )
-        inputs.append(given)
+        inputs.append(array)
         # TensorFlow knows no other letters in the names of layers.
         prefix = re.sub(r"[^A-Za-z0-9_.-]", "_", path) + "_" * bool(path)
         if picture:
             scale = pixels(leaf)["scale"]
-            x = picture_features(given, start, scale, prefix)
+            x = picture_features(array, start, scale, prefix)
             name = f"{prefix}features"
             features.append(dense(x, _PICTURE_UNITS, start, name, "relu"))
         else:
             scale = _scale(leaf, normalize_observations)
-            x = vector_of(given, normalize_observations, scale, path, prefix)
+            x = vector_of(array, normalize_observations, scale, path, prefix)
             features.append(x)
     if len(features) == 1:
         return inputs, features[0]
-    joined: Tensor = keras.layers.Concatenate(name="joined")(features)
-    return inputs, joined
+    return inputs, keras.layers.Concatenate(name="joined")(features)
 
 
 def _scale(space: gymnasium.Space[Any], normalize_observations: bool) -> float:

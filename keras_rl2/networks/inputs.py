@@ -112,8 +112,8 @@ def run_memory(
         Outputs `[B, T, ...]`, and the state after the last step.
     """
 
-    def run(*given: Any) -> Any:
-        outputs, after = network(*given, training=training)
+    def run(*inputs: Any) -> Any:
+        outputs, after = network(*inputs, training=training)
         return keras.tree.map_structure(_as_float32, outputs), after
 
     found = replicas.by_rows(run, encoded, begins, tuple(state))
@@ -142,17 +142,15 @@ def inputs_for(
     """
     if is_leaf(encoded):
         return encoded if action is None else [encoded, action]
-    given = dict(named_leaves(encoded))
-    if action is not None:
-        given[ACTION] = action
     form = _form_of_inputs(network)
     if form is not None:
-        return _chosen(network, form, given)
+        actions = {} if action is None else {ACTION: action}
+        return _chosen(network, form, dict(named_leaves(encoded)) | actions)
     if isinstance(encoded, Mapping):
         encoded = {k: v for k, v in encoded.items() if k != ACTION_MASK}
     arrays = leaves(encoded)
-    seen = arrays[0] if len(arrays) == 1 else encoded
-    return seen if action is None else [seen, action]
+    observation = arrays[0] if len(arrays) == 1 else encoded
+    return observation if action is None else [observation, action]
 
 
 def _form_of_inputs(network: keras.Model) -> Any:
@@ -165,27 +163,26 @@ def _form_of_inputs(network: keras.Model) -> Any:
     return network.input
 
 
-def _chosen(network: keras.Model, form: Any, given: dict[str, Any]) -> Any:
+def _chosen(network: keras.Model, form: Any, arrays: dict[str, Any]) -> Any:
     """Returns the arrays that a functional network's inputs are named after."""
     mapping = isinstance(form, Mapping)
     tensors = keras.tree.flatten(form)
     names = list(form) if mapping else [each.name for each in tensors]
-    usable = [given[key] for key in given if key != ACTION_MASK]
-    # By names of inputs, which may be other than the keys.
-    given = {**{input_name(key): given[key] for key in given}, **given}
-    missing = [name for name in names if name not in given]
-    if missing and len(names) == len(usable) == 1:
-        # For example, a Sequential, where the name of the input is generated.
-        return usable[0]
-    if missing:
+    usable = [each for key, each in arrays.items() if key != ACTION_MASK]
+    # The names of inputs may differ from the keys.
+    arrays = {input_name(key): each for key, each in arrays.items()} | arrays
+    if not arrays.keys() >= set(names):
+        if len(names) == len(usable) == 1:
+            # For example, a Sequential generates the name of its input.
+            return usable[0]
         raise ValueError(
             f"Expected the inputs of {network.name!r} to be named after the "
-            f"observation, among {sorted(given)}. Received: {sorted(names)}"
+            f"observation, among {sorted(arrays)}. Received: {sorted(names)}"
         )
+    chosen = {name: arrays[name] for name in names}
     if mapping:
-        return {name: given[name] for name in names}
-    chosen = [given[name] for name in names]
-    return chosen if len(chosen) > 1 else chosen[0]
+        return chosen
+    return [*chosen.values()] if len(chosen) > 1 else chosen[names[0]]
 
 
 def unroll(
@@ -246,11 +243,7 @@ def sequences_like(begins: Tensor) -> Callable[[Tensor], Tensor]:
     [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
     """
     batch, steps = ops.shape(begins)[:2]
-
-    def sequences(array: Tensor) -> Tensor:
-        return ops.reshape(array, (batch, steps, *array.shape[1:]))
-
-    return sequences
+    return lambda array: ops.reshape(array, (batch, steps, *array.shape[1:]))
 
 
 def of_one_step(array: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ from keras_rl2.networks.inputs import sequences_like
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 
-_PARTS = ("encoder", "cell", "head")
+_ARGUMENTS = ("encoder", "cell", "head", "name")
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -54,11 +54,11 @@ class ResettingCell(keras.layers.Layer):
     ) -> tuple[Tensor, Any]:
         """Runs one step, resetting the state where `begins` is 1."""
         goes_on = 1.0 - inputs[:, -1:]
-        kept = keras.tree.map_structure(
+        states = keras.tree.map_structure(
             lambda state: state * ops.cast(goes_on, state.dtype), states
         )
         arguments = {"training": training} if self._has_training else {}
-        return self.cell(inputs[:, :-1], kept, **arguments)
+        return self.cell(inputs[:, :-1], states, **arguments)
 
     def get_initial_state(self, batch_size: int | None = None) -> Any:
         """Returns zeros."""
@@ -153,16 +153,16 @@ class MemoryNetwork(keras.Model):
         begins = ops.cast(begins, "float32")[..., None]
         features = ops.concatenate([features, begins], axis=-1)  # [B, T, F + 1]
         sizes = self.cell.state_size
-        # In the structure that Keras' `RNN` layer gives them.
+        # Keras' `RNN` layer takes the states in this structure.
         sizes = [sizes] if isinstance(sizes, int) else [*sizes]
-        given = keras.tree.pack_sequence_as(sizes, list(state))
+        states = keras.tree.pack_sequence_as(sizes, list(state))
         if features.shape[1] == 1 and not training:
             # Acting runs without a loop, as LiteRT and ONNX need it.
-            output, last = self.rnn.cell(features[:, 0], given)
+            output, last = self.rnn.cell(features[:, 0], states)
             outputs = of_one_step(output)
         else:
             outputs, *last = self.rnn(
-                features, initial_state=given, training=training
+                features, initial_state=states, training=training
             )
             for cell in getattr(self.cell, "cells", [self.cell]):
                 # Keras' `RNN` does so for its own cell only.
@@ -177,9 +177,8 @@ class MemoryNetwork(keras.Model):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor."""
-        write = keras.saving.serialize_keras_object
-        parts = {key: write(getattr(self, key)) for key in _PARTS}
-        return {**parts, "name": self.name}
+        arguments = {name: getattr(self, name) for name in _ARGUMENTS}
+        return dict(keras.saving.serialize_keras_object(arguments))
 
     @classmethod
     def from_config(
@@ -189,8 +188,7 @@ class MemoryNetwork(keras.Model):
     ) -> "MemoryNetwork":
         """Makes a network from `get_config`."""
         read = keras.saving.deserialize_keras_object
-        parts = {key: read(config[key], custom_objects) for key in _PARTS}
-        return cls(**parts, name=config["name"])
+        return cls(**read(config, custom_objects))
 
 
 with_memory = MemoryNetwork
@@ -205,9 +203,9 @@ def seeded_cell(cell: object, seed: int | None) -> Any:
         # Keras' own `get_config` raises it for a custom class with arguments
         # that cannot be written down.
         return cell
-    states = iter(seeds.sequence(seed).generate_state(64).tolist())
+    drawn = iter(seeds.several(seed, 64))
     return keras.saving.deserialize_keras_object(
-        with_seeds(config, lambda own: next(states) if own is None else own),
+        with_seeds(config, lambda each: next(drawn) if each is None else each),
         custom_objects={type(cell).__name__: type(cell)},
     )
 

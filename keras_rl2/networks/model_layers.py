@@ -1,5 +1,8 @@
 """The layers of a model: all of them, those within others, random ones."""
 
+from collections.abc import Callable
+from typing import Any
+
 import keras
 
 # Attributes with the rate of the noise; a layer whose rate is 0 draws none.
@@ -8,28 +11,28 @@ _RATES = ("rate", "dropout", "recurrent_dropout", "stddev")
 
 def all_layers(agent: keras.Model) -> list[keras.layers.Layer]:
     """Returns all layers of an agent's networks, each once."""
-    found: dict[int, keras.layers.Layer] = {}
-    left = [*reversed(agent.layers)]
-    while left:
-        layer = left.pop()
-        if id(layer) not in found:
-            found[id(layer)] = layer
-            left.extend(reversed(getattr(layer, "layers", ())))
-    return list(found.values())
+    return _reached(agent.layers, lambda layer: getattr(layer, "layers", ()))
 
 
 def layers_within(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     """Returns a layer and its nested layers, such as the cell of an RNN."""
+    return _reached([layer], lambda layer: vars(layer).values())
+
+
+def _reached(
+    start: object, parts: Callable[[keras.layers.Layer], Any]
+) -> list[keras.layers.Layer]:
+    """Returns the layers in a sequence, and those among the parts of each."""
     found: dict[int, keras.layers.Layer] = {}
-    left: list[object] = [layer]
+    left = [start]
     while left:
         value = left.pop()
         if isinstance(value, (list, tuple)):
             left.extend(reversed(value))
         elif isinstance(value, keras.layers.Layer) and id(value) not in found:
             found[id(value)] = value
-            left.extend(reversed(vars(value).values()))
-    return list(found.values())
+            left.append([*parts(value)])
+    return [*found.values()]
 
 
 def drawing_layers(agent: keras.Model) -> list[keras.layers.Layer]:

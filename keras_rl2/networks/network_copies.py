@@ -6,11 +6,11 @@ a custom network needs no `get_config` to have a target.
 
 from collections.abc import Callable
 from typing import Any
-from typing import cast
 
 import keras
 import numpy as np
 
+from keras_rl2.basics import seeds
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.networks.building import with_seeds
 from keras_rl2.spaces.trees import Tree
@@ -27,10 +27,10 @@ def copy_of(network: keras.Model, name: str) -> keras.Model:
     >>> bool((one.get_weights()[0] == other.get_weights()[0]).all())
     True
     """
-    made = _rebuilt(network, name) or NetworkCopy(network, name)
-    made.set_weights(network.get_weights())
-    made.trainable = False
-    return made
+    copy = _rebuilt(network, name) or NetworkCopy(network, name)
+    copy.set_weights(network.get_weights())
+    copy.trainable = False
+    return copy
 
 
 def sibling(network: keras.Model, index: int = 1) -> keras.Model:
@@ -53,22 +53,21 @@ def sibling(network: keras.Model, index: int = 1) -> keras.Model:
     """
 
     def reseeded(seed: Any) -> Any:
-        if not isinstance(seed, int):
-            return seed
-        return int(np.random.SeedSequence([seed, index]).generate_state(1)[0])
+        is_fixed = isinstance(seed, int)
+        return seeds.several([seed, index], 1)[0] if is_fixed else seed
 
     name = f"{network.name}_{index}"
-    made = _rebuilt(network, name, reseeded)
-    if made is None:
-        made = NetworkCopy(network, name)
+    twin = _rebuilt(network, name, reseeded)
+    if twin is None:
+        twin = NetworkCopy(network, name)
         generator = np.random.default_rng([index, len(network.weights)])
-        made.set_weights(
+        twin.set_weights(
             [_reordered(weight, generator) for weight in network.get_weights()]
         )
-    for weight, own in zip(network.weights, made.weights, strict=True):
+    for weight, other in zip(network.weights, twin.weights, strict=True):
         if not weight.trainable:
-            own.assign(weight.value)
-    return made
+            other.assign(weight.value)
+    return twin
 
 
 class NetworkCopy(keras.Model):
@@ -86,8 +85,8 @@ class NetworkCopy(keras.Model):
                 "observations, or give the agent its spaces. "
                 f"Received: {network.name!r}, which is not built"
             )
-        # Inside a function, since Keras would track an attribute: its weights
-        # are to be trained and saved once, where they belong.
+        # A function, since Keras would track an attribute: the weights of the
+        # network are to be trained and saved once, where they belong.
         self._original: Callable[[], keras.Model] = lambda: network
         self._number_of_weights = len(network.weights)
         self._copies = [self._copy(each) for each in _variables(network)]
@@ -95,7 +94,7 @@ class NetworkCopy(keras.Model):
 
     def _copy(self, variable: keras.Variable) -> keras.Variable:
         """Makes a variable like another one, with its value."""
-        made = self.add_weight(
+        copy = self.add_weight(
             shape=variable.shape,
             dtype=variable.dtype,
             initializer="zeros",
@@ -103,8 +102,8 @@ class NetworkCopy(keras.Model):
             regularizer=variable.regularizer,
             name=variable.path.replace("/", "."),
         )
-        made.assign(variable.value)
-        return made
+        copy.assign(variable.value)
+        return copy
 
     @property
     def weights(self) -> list[keras.Variable]:
@@ -126,23 +125,18 @@ class NetworkCopy(keras.Model):
     def call(self, inputs: Tree[Tensor], training: bool = False) -> Any:
         """Runs the network with the weights of the copy."""
         network = self._original()
-        theirs, ours = _variables(network), list(self._copies)
-        with keras.StatelessScope(
-            state_mapping=list(zip(theirs, ours, strict=True)),
-            collect_losses=True,
-        ) as scope:
+        pairs = [*zip(_variables(network), self._copies, strict=True)]
+        with keras.StatelessScope(pairs, collect_losses=True) as scope:
             outputs = network(inputs, training=training)
             # The losses of weights come from the copies' own regularizers.
             losses = network.losses[: len(scope.losses)]
-            values = [
-                cast(Tensor, scope.get_current_value(each)) for each in theirs
-            ]
+            values = [scope.get_current_value(theirs) for theirs, _ in pairs]
         for loss in losses:
             self.add_loss(loss)
         if training:
-            for variable, value in zip(ours, values, strict=True):
-                if not variable.trainable:
-                    variable.assign(value)
+            for copy, value in zip(self._copies, values, strict=True):
+                if not copy.trainable:
+                    copy.assign(value)
         return outputs
 
 
@@ -162,12 +156,11 @@ def is_wholly_described(network: keras.Model) -> bool:
     if isinstance(network, (keras.layers.Lambda, NetworkCopy)):
         return False
     if kind.__module__.partition(".")[0] not in ("keras", "keras_rl2"):
-        registered = keras.saving.get_registered_name(kind) != kind.__name__
+        if keras.saving.get_registered_name(kind) == kind.__name__:
+            return False
         # Keras writes down a layer's arguments by itself, not a model's.
-        wholly = not isinstance(network, keras.Model) or (
-            kind.get_config is not keras.Model.get_config
-        )
-        if not (registered and wholly):
+        is_model = isinstance(network, keras.Model)
+        if is_model and kind.get_config is keras.Model.get_config:
             return False
     return all(
         is_wholly_described(layer) for layer in getattr(network, "layers", [])
@@ -194,27 +187,21 @@ def _rebuilt(
     try:
         # Keras' checkpoints tell variables apart by their paths.
         with keras.name_scope(name):
-            made = type(network).from_config(config)
-            if network.built and not made.built:
-                made.build_from_config(network.get_build_config())
+            rebuilt = type(network).from_config(config)
+            if network.built and not rebuilt.built:
+                rebuilt.build_from_config(network.get_build_config())
     except Exception:
-        # For example, a custom activation or initializer that is not
-        # registered.
+        # A custom activation or initializer may not be registered.
         return None
-    shapes = [tuple(each.shape) for each in network.weights]
-    if [tuple(each.shape) for each in made.weights] != shapes:
-        return None
-    return made
+    shapes = [each.shape for each in network.weights]
+    is_alike = shapes == [each.shape for each in rebuilt.weights]
+    return rebuilt if is_alike else None
 
 
 def _reordered(
     weight: np.ndarray, generator: np.random.Generator
 ) -> np.ndarray:
     """Returns an array with the entries of each axis permuted."""
-    if weight.ndim < 2:
-        return weight
-    for axis in range(weight.ndim):
-        weight = np.take(
-            weight, generator.permutation(weight.shape[axis]), axis
-        )
+    for axis in range(weight.ndim if weight.ndim > 1 else 0):
+        weight = generator.permutation(weight, axis=axis)
     return weight

@@ -15,7 +15,10 @@ from keras_rl2.networks.building import fully_connected
 from keras_rl2.networks.building import vector_of
 from keras_rl2.spaces.supported import IMAGE_AXES
 from keras_rl2.spaces.supported import SMALLEST_IMAGE
+from keras_rl2.spaces.supported import bounds
 from keras_rl2.spaces.supported import channels_first
+from keras_rl2.spaces.supported import network_dtype
+from keras_rl2.spaces.supported import observation_dtype
 from keras_rl2.spaces.supported import sides
 
 #: Smallest side of a picture, in pixels, for `nature_cnn`.
@@ -187,16 +190,19 @@ def picture_features(
     x = channels_last(x, prefix)
     x = keras.layers.Rescaling(scale, name=f"{prefix}rescaling")(x)
     convolutions = _NATURE if large else _small(min(sides(x.shape[1:-1])))
-    for index, convolution in enumerate(convolutions):
+    for index, (filters, size, strides) in enumerate(convolutions):
         normalized = not large and index == 0
-        x = _convolution(
-            x,
-            start,
-            f"{prefix}convolution_{index}",
-            *convolution,
-            activation=None if normalized else "relu",
+        x = keras.layers.Conv2D(
+            filters,
+            size,
+            strides,
             padding="valid" if large else "same",
-        )
+            data_format=DATA_FORMAT,
+            activation=None if normalized else "relu",
+            kernel_initializer=start.kernel(),
+            bias_initializer=start.bias(size * size * x.shape[-1]),
+            name=f"{prefix}convolution_{index}",
+        )(x)
         if normalized:
             x = keras.layers.LayerNormalization(name=f"{prefix}scale")(x)
             x = keras.layers.ReLU(name=f"{prefix}relu")(x)
@@ -208,29 +214,6 @@ def _small(side: int) -> list[tuple[int, int, int]]:
     halvings = max(math.ceil(math.log2(side / _GRID)), 0)
     strides = [1] * max(2 - halvings, 0) + [2] * halvings
     return [(16 if i == 0 else 32, 3, each) for i, each in enumerate(strides)]
-
-
-def _convolution(
-    x: Tensor,
-    start: Initialization,
-    name: str,
-    filters: int,
-    size: int = 3,
-    strides: int = 1,
-    **options: Any,
-) -> Tensor:
-    """Applies a new convolution."""
-    layer = keras.layers.Conv2D(
-        filters,
-        size,
-        strides,
-        data_format=DATA_FORMAT,
-        kernel_initializer=start.kernel(),
-        bias_initializer=start.bias(size * size * x.shape[-1]),
-        name=name,
-        **options,
-    )
-    return layer(x)
 
 
 def channels_last(x: Tensor, prefix: str = "") -> Tensor:
@@ -259,12 +242,7 @@ def channels_last(x: Tensor, prefix: str = "") -> Tensor:
 
 def pixels(space: gymnasium.Space[Any]) -> dict[str, Any]:
     """Returns the arguments by which a network takes pixels."""
-    assert isinstance(space, gymnasium.spaces.Box)
-    whole = space.dtype == np.uint8
-    highest = 255.0 if whole else max(float(space.high.max()), 1.0)
-    # The form in which the agents' encoder returns them.
-    as_bytes = whole and len(space.shape) > 2
-    return {
-        "dtype": "uint8" if as_bytes else "float32",
-        "scale": 1.0 / highest,
-    }
+    highest = max(float(np.max(bounds(space)[1])), 1.0)
+    whole = observation_dtype(space) == np.uint8
+    scale = 1.0 / (255.0 if whole else highest)
+    return {"dtype": network_dtype(space), "scale": scale}

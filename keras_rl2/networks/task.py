@@ -4,7 +4,6 @@ from typing import Any
 
 import gymnasium
 import keras
-import numpy as np
 from gymnasium.spaces import Discrete
 from gymnasium.spaces import MultiDiscrete
 from keras import ops
@@ -32,7 +31,6 @@ class ObservationEncoder:
 
     def __init__(self, space: gymnasium.Space[Any]) -> None:
         spaces.check_observation_space(space)
-        self.space = space
         self.spec = spaces.observation_spec(space)
         self._leaves = spaces.space_tree(space)
 
@@ -74,24 +72,13 @@ def _encoded(space: gymnasium.Space[Any], observation: Tensor) -> Any:
     if not space.shape:
         # [B] -> [B, 1]
         observation = observation[:, None]
-    if _is_picture(space):
-        # Keras takes no lists of arrays and tensors.
-        return ops.convert_to_tensor(observation)
-    return ops.cast(observation, "float32")
+    return ops.cast(observation, spaces.network_dtype(space))
 
 
 def _network_input(space: gymnasium.Space[Any]) -> keras.KerasTensor:
     """Returns a symbolic batch of network inputs for one array."""
     shape = (None, *spaces.network_shape(space))
-    return keras.KerasTensor(
-        shape, "uint8" if _is_picture(space) else "float32"
-    )
-
-
-def _is_picture(space: gymnasium.Space[Any]) -> bool:
-    """Returns whether an array stays bytes."""
-    is_of_bytes = spaces.observation_dtype(space) == np.uint8
-    return is_of_bytes and len(space.shape or ()) in (3, 4)
+    return keras.KerasTensor(shape, spaces.network_dtype(space))
 
 
 class Task:

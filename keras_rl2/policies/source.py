@@ -152,7 +152,7 @@ class Source:
         Args:
             actor: `Actor`. Chooses the actions.
             noise: See `Collector.collect`.
-            stopwatch: See `collect`.
+            stopwatch: See `collect`. Defaults to `None`.
         """
         self._begin(stopwatch)
         trajectory: Trajectory = self.collector.collect(actor, noise)

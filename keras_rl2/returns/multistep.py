@@ -413,7 +413,7 @@ def _solve_by_doubling(addends: Tensor, decays: Tensor) -> Tensor:
     def double(
         reach: Tensor, sums: Tensor, products: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        # Row `length` is the one of zeros.
+        # Row `length` holds zeros.
         index = ops.minimum(steps + reach, length)
         later = ops.take(_append_zeros(sums, 1), index, axis=0)
         decay = ops.take(_append_zeros(products, 1), index, axis=0)

@@ -9,7 +9,6 @@ import numpy.typing as npt
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
-from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
 from keras_rl2.spaces.trees import with_leaves
 
@@ -31,27 +30,21 @@ def as_batch(
             f"Expected an observation of the form {_form(spec)}. "
             f"Received: {_form(observation)}"
         )
-    pairs = [
-        (path, one, _as_array(path, one, given))
-        for (path, one), given in zip(
-            named_leaves(spec), leaves(observation), strict=True
-        )
-    ]
-    arrays = with_leaves(spec, [array for _, _, array in pairs])
+    specs = dict(named_leaves(spec))
+    arrays = [*map(_as_array, specs, specs.values(), leaves(observation))]
     # () for one observation, (B,) for a batch.
-    _, first, array = pairs[0]
-    count = array.shape[: max(array.ndim - len(first.shape), 0)][:1]
-    for path, one, array in pairs:
+    excess = arrays[0].ndim - len(leaves(spec)[0].shape)
+    count = arrays[0].shape[: max(excess, 0)][:1]
+    for (path, one), array in zip(specs.items(), arrays, strict=True):
         if array.shape != (*count, *one.shape):
             raise ValueError(
                 f"Expected {f'{path!r} of ' if path else ''}one observation of "
                 f"shape {one.shape} or a batch {('B', *one.shape)}. "
                 f"Received: shape {array.shape}"
             )
-    if count:
-        return arrays, False
-    # [...] -> [1, ...]
-    return map_leaves(lambda array: array[None], arrays), True
+    # [...] -> [1, ...] for one observation
+    batch = arrays if count else [array[None] for array in arrays]
+    return with_leaves(spec, batch), not count
 
 
 def _observations(path: str) -> str:
@@ -60,14 +53,14 @@ def _observations(path: str) -> str:
 
 
 def _as_array(
-    path: str, spec: ArraySpec, given: npt.ArrayLike
+    path: str, spec: ArraySpec, values: npt.ArrayLike
 ) -> npt.NDArray[Any]:
     """Returns an array of the expected dtype.
 
     Raises for other values than numbers, and for fractions in place of
     integers.
     """
-    array = np.asarray(given)
+    array = np.asarray(values)
     kinds = "fiub" if np.dtype(spec.dtype).kind == "f" else "iub"
     if array.dtype.kind not in kinds:
         raise ValueError(

@@ -45,8 +45,8 @@ def space_to_config(space: Space[Any]) -> dict[str, Any]:
     if isinstance(space, Box):
         return {
             "type": "Box",
-            "low": _bounds_to_json(space.low),
-            "high": _bounds_to_json(space.high),
+            "low": bounds_to_json(space.low),
+            "high": bounds_to_json(space.high),
             "shape": list(space.shape),
             "dtype": str(space.dtype),
         }
@@ -80,37 +80,37 @@ def space_from_config(config: object) -> Space[Any]:
     >>> space_from_config({"type": "MultiBinary", "shape": [3]})
     MultiBinary(3)
     """
-    given: Any = config if isinstance(config, Mapping) else {}
-    kind = given.get("type")
+    fields: Any = config if isinstance(config, Mapping) else {}
+    kind = fields.get("type")
     if kind == "Dict":
-        inner = given["spaces"].items()
+        inner = fields["spaces"].items()
         return Dict({key: space_from_config(each) for key, each in inner})
     if kind == "Tuple":
-        return Tuple([space_from_config(each) for each in given["spaces"]])
+        return Tuple([space_from_config(each) for each in fields["spaces"]])
     if kind == "MultiBinary":
-        shape = given["shape"]
+        shape = fields["shape"]
         return MultiBinary(shape[0] if len(shape) == 1 else shape)
     if kind not in ("Box", "Discrete", "MultiDiscrete"):
         raise ValueError(
             "Expected the config of a space, as `space_to_config` returns it. "
             f"Received: config={reprlib.repr(config)}"
         )
-    dtype = np.dtype(given["dtype"])
+    dtype = np.dtype(fields["dtype"])
     if kind == "Box":
-        shape = tuple(given["shape"])
+        shape = tuple(fields["shape"])
         low, high = (
-            np.full(shape, np.array(given[key], dtype))
+            np.full(shape, np.array(fields[key], dtype))
             for key in ("low", "high")
         )
         return Box(low, high, shape, dtype)
     if kind == "MultiDiscrete":
-        return MultiDiscrete(given["nvec"], dtype, start=given["start"])
-    # The only dtype before Gymnasium 1.3, which takes no argument for it.
+        return MultiDiscrete(fields["nvec"], dtype, start=fields["start"])
+    # Before Gymnasium 1.3, int64 is the only dtype and no argument.
     other = {} if dtype == np.int64 else {"dtype": dtype.type}
-    return Discrete(given["n"], start=given["start"], **other)
+    return Discrete(fields["n"], start=fields["start"], **other)
 
 
-def _bounds_to_json(bounds: np.ndarray) -> Any:
+def bounds_to_json(bounds: np.ndarray) -> Any:
     """Returns one number if all bounds are equal, else nested lists."""
     values = bounds.astype(object)
     # JSON has no number for infinity.

@@ -1,5 +1,8 @@
 """The Gymnasium spaces that an agent can use."""
 
+import functools
+import operator
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from contextvars import ContextVar
@@ -150,6 +153,19 @@ def network_shape(space: Space[Any]) -> tuple[int, ...]:
     return tuple(space.shape or (1,))
 
 
+def network_dtype(space: Space[Any]) -> str:
+    """Returns the dtype in which networks get one array of an observation.
+
+    Example:
+
+    >>> network_dtype(Box(0, 255, (84, 84, 4), np.uint8))
+    'uint8'
+    """
+    is_of_bytes = observation_dtype(space) == np.uint8
+    stays = is_of_bytes and len(space.shape or ()) in (3, 4)
+    return "uint8" if stays else "float32"
+
+
 def is_image(space: Space[Any]) -> bool:
     """Returns whether observations are images for a convolution.
 
@@ -236,12 +252,18 @@ def check_observation_space(space: object) -> None:
     Traceback (most recent call last):
     ValueError: Expected an observation space of Box (with a numeric dtype)...
     """
-    _check_leaves(space, "observation", "numeric", _BOX_KINDS)
-    _check_told_apart([input_name(path) for path, _ in _leaf_spaces(space)])
+    _check_leaves(space, "observation", "numeric", _BOX_KINDS, input_name)
 
 
-def _check_leaves(space: object, what: str, kind: str, kinds: str) -> None:
-    """Raises if a leaf of a space is none that is supported."""
+def _check_leaves(
+    space: object,
+    what: str,
+    kind: str,
+    kinds: str,
+    name_of: Callable[[str], str],
+) -> None:
+    """Raises if a leaf of a space is not supported, or two have one name."""
+    names = set()
     for path, leaf in _leaf_spaces(space):
         is_usable = isinstance(
             leaf, Discrete | MultiDiscrete | MultiBinary
@@ -254,16 +276,13 @@ def _check_leaves(space: object, what: str, kind: str, kinds: str) -> None:
                 "`gymnasium.wrappers.FilterObservation` leaves parts out. "
                 f"Received: {f'{path}: ' if path else f'{what}_space='}{leaf}"
             )
-
-
-def _check_told_apart(names: list[str]) -> None:
-    """Raises if dots or slashes in keys make two names equal."""
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(
-            "Expected keys by which arrays can be told apart, with `.` between "
-            f"nested ones. Received: more than one {twice[0]!r}"
-        )
+        name = name_of(path)
+        if name in names:
+            raise ValueError(
+                "Expected keys by which arrays can be told apart, with `.` "
+                f"between nested ones. Received: more than one {name!r}"
+            )
+        names.add(name)
 
 
 def _leaf_spaces(space: object) -> Iterator[tuple[str, Any]]:
@@ -293,11 +312,9 @@ def check_action_space(space: object) -> None:
     Traceback (most recent call last):
     ValueError: Expected an action space of Box (with a floating dtype)...
     """
-    _check_leaves(space, "action", "floating", "f")
-    # As in the names of an exported policy's outputs.
-    _check_told_apart(
-        [path.replace(".", "_") for path, _ in _leaf_spaces(space)]
-    )
+    # The names of an exported policy's outputs have no dots.
+    name_of = operator.methodcaller("replace", ".", "_")
+    _check_leaves(space, "action", "floating", "f", name_of)
 
 
 def describe(space: Space[Any]) -> str:
@@ -341,18 +358,12 @@ def same_space(a: Space[Any], b: Space[Any]) -> bool:
         return set(a) == set(b) and all(same_space(a[k], b[k]) for k in a)
     if isinstance(a, Tuple) and isinstance(b, Tuple):
         return len(a) == len(b) and all(map(same_space, a, b))
-    if isinstance(a, Box) and isinstance(b, Box):
-        # With rtol alone, bounds of float32 and float64 agree; zero is exact.
-        return (
-            a.dtype.kind == b.dtype.kind
-            and np.allclose(a.low, b.low, rtol=1e-5, atol=0.0)
-            and np.allclose(a.high, b.high, rtol=1e-5, atol=0.0)
-        )
-    if isinstance(a, Discrete) and isinstance(b, Discrete):
-        return bool(a.n == b.n and a.start == b.start)
-    if isinstance(a, MultiDiscrete) and isinstance(b, MultiDiscrete):
-        return bool((a.nvec == b.nvec).all() and (a.start == b.start).all())
-    return bool(a == b)
+    if not isinstance(a, Box):
+        return all(map(np.array_equal, bounds(a), bounds(b)))
+    # With rtol alone, bounds of float32 and float64 agree; zero is exact.
+    is_close = functools.partial(np.allclose, rtol=1e-5, atol=0.0)
+    same_kind = np.dtype(a.dtype).kind == np.dtype(b.dtype).kind
+    return same_kind and all(map(is_close, bounds(a), bounds(b)))
 
 
 def check_same(owner: str, **pairs: tuple[Space[Any], Space[Any]]) -> None:

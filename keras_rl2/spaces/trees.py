@@ -94,10 +94,7 @@ def with_leaves(tree: object, replacing: Iterable[Any]) -> Any:
     """
     rest = iter(replacing)
     if isinstance(tree, Mapping):
-        rebuilt = {}
-        for key in sorted(tree):
-            rebuilt[key] = with_leaves(tree[key], rest)
-        return rebuilt
+        return {key: with_leaves(tree[key], rest) for key in sorted(tree)}
     if isinstance(tree, tuple):
         return tuple([with_leaves(each, rest) for each in tree])
     return next(rest)

@@ -231,7 +231,7 @@ def choose_rounds(
         rounds: int. Rounds of an epoch. Defaults to `1`.
         watched: bool. Whether something happens after each round. Defaults to
             `True`.
-        all_updates: int. Updates so far and to come. Defaults to infinity.
+        all_updates: int. Updates so far and to come. Defaults to `math.inf`.
 
     Raises:
         ValueError: If the `steps_per_execution` of `compile` do not divide the
