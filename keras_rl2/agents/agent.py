@@ -2,6 +2,7 @@
 
 import abc
 import contextlib
+import os
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from typing import overload
 import gymnasium
 import keras
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 from keras import ops
 
@@ -28,6 +30,7 @@ from keras_rl2.basics import arguments
 from keras_rl2.basics import inherited_arguments
 from keras_rl2.basics import replicas
 from keras_rl2.basics import seeds
+from keras_rl2.basics.direct_call import on_device
 from keras_rl2.basics.inherited_arguments import Described
 from keras_rl2.basics.inherited_arguments import making
 from keras_rl2.basics.outliers import Outliers
@@ -48,21 +51,23 @@ from keras_rl2.networks.network_options import NetworkOptions
 from keras_rl2.policies.policy import Policy
 from keras_rl2.policies.policy import of_policy
 from keras_rl2.presets import Preset
+from keras_rl2.saving import saving
 from keras_rl2.spaces import space_configs
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.training import agent_state
-from keras_rl2.training import compile_arguments as compiling
 from keras_rl2.training import overriding
-from keras_rl2.training import single_batches
 from keras_rl2.training.compile_arguments import CompileArguments
 from keras_rl2.training.compile_arguments import GivenCallbacks
+from keras_rl2.training.compile_arguments import GivenOptimizer
 from keras_rl2.training.devices import Devices
 from keras_rl2.training.overriding import Overridden
 from keras_rl2.training.rounds import KerasRound
 from keras_rl2.training.rounds import Round
+from keras_rl2.updates import skipped_updates
 from keras_rl2.updates.mean_of_each import MeanOfEach
 from keras_rl2.updates.observing import Normalizing
+from keras_rl2.updates.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.updates.skipped_updates import SkippedUpdates
 from keras_rl2.updates.target_networks import TargetNetworks
 from keras_rl2.updates.updater import Batch
@@ -75,7 +80,11 @@ from keras_rl2.updates.updater import nothing_to_train
 Made = TypeVar("Made")
 Given = ParamSpec("Given")
 
-# Arguments of `keras.Model.fit`, and what is there instead.
+# Arguments of `keras.Model.compile` and `fit`, and what is there instead.
+_NOT_COMPILED = dict.fromkeys(
+    ("loss", "metrics", "weighted_metrics", "loss_weights"),
+    "what the algorithm defines",
+)
 _NOT_FITTED = {
     "y": "one dataset: actions and returns come from the environment",
     "batch_size": "`batch_size` of the dataset",
@@ -563,7 +572,92 @@ class Agent(Described, keras.Model, abc.ABC):
 
     act = of_policy(Policy.act)
     initial_state = of_policy(Policy.initial_state)
-    export = of_policy(exporting.export)
+
+    @arguments.refusing_unknown
+    def export(
+        self,
+        filepath: str | os.PathLike[str],
+        format: str = "tf_saved_model",
+        *,
+        deterministic: bool = True,
+        quantize: Literal["float16", "int8"] | None = None,
+        representative: Tree[npt.ArrayLike] | None = None,
+        batch_size: int | None = None,
+        verbose: bool | None = None,
+        input_signature: Any = None,
+        opset_version: int | None = None,
+        optimizations: Sequence[Any] | None = None,
+        representative_dataset: Callable[[], Any] | None = None,
+        target_spec: Mapping[str, Any] | None = None,
+        inference_input_type: Any = None,
+        inference_output_type: Any = None,
+    ) -> None:
+        """Exports the policy: raw observations in, actions out.
+
+        Args:
+            filepath: str or path. Where to write.
+            format: str. `"tf_saved_model"`, `"onnx"`, `"litert"` or
+                `"openvino"`, see `keras.Model.export`. The first three hold a
+                manifest; see `keras_rl2.read_manifest`. Defaults to
+                `"tf_saved_model"`.
+            deterministic: bool. Whether the file returns the most probable
+                action. If not, standard noise `[B, *noise_shape]` of
+                `draw_noise` is its second input. Defaults to `True`.
+            quantize: str or None. For `"litert"`: `"float16"` keeps weights in
+                16 bits; `"int8"` keeps weights and computes in 8 bits, which
+                costs some of the return. Defaults to `None`.
+            representative: `[N, ...]` or None. For `"int8"`, some hundreds of
+                observations, by which ranges are chosen, for example of
+                `keras_rl2.record`. Defaults to `None`.
+            batch_size: int or None. Number of observations per call; 1 for
+                microcontrollers and browsers, where LiteRT requires a fixed
+                number. Defaults to `None`: any number.
+            verbose: bool or None. See [`keras.Model.export`](
+                https://keras.io/api/models/model_saving_apis/export/). None
+                for no output. Defaults to `None`.
+            input_signature: See `keras.Model.export`; None for the policy's
+                own inputs. Defaults to `None`.
+            opset_version: int or None. For `"onnx"`: version of its operator
+                set. Defaults to `None`.
+            optimizations: Sequence of `tf.lite.Optimize` or None. For
+                `"litert"`, as are the following arguments; see
+                `tf.lite.TFLiteConverter`. Defaults to `None`.
+            representative_dataset: Callable or None. Defaults to `None`.
+            target_spec: dict or None. Defaults to `None`.
+            inference_input_type: dtype or None. Defaults to `None`.
+            inference_output_type: dtype or None. Defaults to `None`.
+
+        Raises:
+            ImportError: If a package that writes the format is not installed.
+            OSError: If the file cannot be written.
+            TypeError: If `"tf_saved_model"` or `"onnx"` does not take an
+                argument.
+            ValueError: If a weight of the policy is not finite, arguments
+                contradict each other or the format, or the format lacks an
+                operation of the policy; nothing is written then.
+        """
+        arguments.check_path(filepath=filepath)
+        skipped_updates.refuse_non_finite(self, "export", self.acting_variables)
+        exporting.export(
+            self.policy,
+            filepath,
+            format,
+            deterministic,
+            quantize,
+            representative,
+            batch_size,
+            **arguments.present(
+                verbose=verbose,
+                input_signature=input_signature,
+                opset_version=opset_version,
+                optimizations=optimizations,
+                representative_dataset=representative_dataset,
+                target_spec=target_spec,
+                inference_input_type=inference_input_type,
+                inference_output_type=inference_output_type,
+            ),
+        )
+
     check_export = of_policy(export_check.check_export)
 
     @property
@@ -705,7 +799,68 @@ class Agent(Described, keras.Model, abc.ABC):
 
     # Methods of Keras.
 
-    compile = compiling.compile
+    @arguments.refusing(_NOT_COMPILED)
+    def compile(
+        self,
+        optimizer: GivenOptimizer = "auto",
+        critic_optimizer: GivenOptimizer | None = None,
+        *,
+        steps_per_execution: int | Literal["auto"] = "auto",
+        jit_compile: bool | Literal["auto"] = "auto",
+        max_skipped_updates: int | None = DEFAULT_LIMIT,
+        run_eagerly: bool = False,
+        auto_scale_loss: bool = True,
+    ) -> None:
+        """Sets the optimizer; see `keras.Model.compile`.
+
+        Args:
+            optimizer: `keras.optimizers.Optimizer`, its name, or `"auto"` for
+                the algorithm's default. Defaults to `"auto"`.
+            critic_optimizer: Optimizer of a separate critic, its name, or
+                `"auto"` for one like `optimizer`; None for a single optimizer,
+                and for `"auto"` where both always have their own. Defaults to
+                `None`.
+            steps_per_execution: int, or `"auto"` for the updates of a round.
+                Updates per call of TensorFlow; with environments in the graph,
+                also those of several rounds. Defaults to `"auto"`.
+            jit_compile: bool, or `"auto"` to compile whole rounds by XLA where
+                it is faster. Defaults to `"auto"`.
+            max_skipped_updates: int or None. Maximum number of consecutive
+                updates that may be skipped because a gradient or a learning
+                rate was not finite; None for any number. Defaults to `1000`.
+            run_eagerly: bool. See `keras.Model.compile`. Defaults to `False`.
+            auto_scale_loss: bool. See `keras.Model.compile`. Defaults to
+                `True`.
+
+        Raises:
+            ValueError: If agents do not take an argument, or a learning rate
+                is not finite.
+            TypeError: If the class overrides a method of Keras that is not
+                called in the training of an self.
+        """
+        overriding.refuse_uncalled_methods(self)
+        if critic_optimizer is None and self.has_critic_optimizer:
+            critic_optimizer = "auto"
+        given = CompileArguments(
+            *(optimizer, critic_optimizer, steps_per_execution, jit_compile),
+            *(max_skipped_updates, run_eagerly, auto_scale_loss),
+        )
+        with self.devices.scope():
+            optimizer = given.make_optimizer(self)
+            self.devices.adopt(given.optimizers)
+            super().compile(
+                optimizer=optimizer,
+                steps_per_execution=given.first_steps_per_execution,
+                jit_compile=jit_compile,
+                run_eagerly=run_eagerly,
+                auto_scale_loss=auto_scale_loss,
+            )
+        # Not before: a `compile` that failed changes nothing.
+        self.compile_arguments = given
+        self.rounds = None
+        self._optimized = frozenset()
+        self.overridden = overriding.overridden(type(self))
+        self.skipped.limit = max_skipped_updates
 
     def get_compile_config(self) -> dict[str, Any] | None:
         """Returns the arguments of `compile` as plain data."""
@@ -950,9 +1105,98 @@ class Agent(Described, keras.Model, abc.ABC):
 
     # Saving and loading.
 
-    save = agent_config.save
-    save_weights = agent_config.save_weights
-    load_weights = agent_config.load_weights
+    def save(
+        self,
+        filepath: str | os.PathLike[str],
+        overwrite: bool = True,
+        zipped: bool | None = None,
+    ) -> None:
+        """Saves the self as `keras.Model.save` does, whole or not at all.
+
+        An existing file stays until the new one is on the disk. Remote paths,
+        and the question of `overwrite=False`, are left to Keras.
+
+        Args:
+            filepath: str or path. The `.keras` file to write.
+            overwrite: bool. Whether an existing file is replaced without a
+                question; see [`keras.Model.save`](
+                https://keras.io/api/models/model_saving_apis/model_saving_and_loading/).
+                Defaults to `True`.
+            zipped: bool or None. Whether it is an archive rather than a
+                folder; see `keras.Model.save`. Defaults to `None`.
+
+        Raises:
+            ValueError: If a network could not be restored when the file is
+                loaded, an argument of the constructor is not kept, or a weight
+                is not finite; nothing is written then.
+            OSError: If the file cannot be written.
+        """
+        skipped_updates.refuse_non_finite(self, "save")
+        agent_config.check_is_complete(self)
+        agent_config.check_can_be_loaded(self.given_networks())
+        saving.save(super().save, filepath, overwrite, zipped)
+
+    def save_weights(
+        self,
+        filepath: str | os.PathLike[str],
+        overwrite: bool = True,
+        max_shard_size: float | None = None,
+    ) -> None:
+        """Saves weights by `keras.Model.save_weights`, whole or not at all.
+
+        Args:
+            filepath: str or path. The `.weights.h5` file to write.
+            overwrite: bool. Whether an existing file is replaced without a
+                question. Defaults to `True`.
+            max_shard_size: float or None. Maximum size in gigabytes of each of
+                several files, which Keras writes in turn; see
+                `keras.Model.save_weights`. Defaults to `None`.
+
+        Raises:
+            ValueError: If a weight is not finite; nothing is written then.
+            OSError: If the file cannot be written.
+        """
+        skipped_updates.refuse_non_finite(self, "save")
+        saving.save_weights(
+            super().save_weights, filepath, overwrite, max_shard_size
+        )
+
+    def load_weights(
+        self,
+        filepath: str | os.PathLike[str],
+        skip_mismatch: bool = False,
+        *,
+        objects_to_skip: Sequence[Any] | None = None,
+    ) -> None:
+        """Loads weights as `keras.Model.load_weights` does.
+
+        Args:
+            filepath: str or path. A `.weights.h5` or `.keras` file.
+            skip_mismatch: bool. Whether weights of other shapes are skipped;
+                see `keras.Model.load_weights`. Defaults to `False`.
+            objects_to_skip: Sequence of layers or None. Layers to leave
+                unchanged; see `keras.Model.load_weights`. Defaults to `None`.
+
+        Raises:
+            ValueError: If the weights are those of other networks, or one of
+                the file is not finite; all weights then keep their values.
+        """
+        variables = skipped_updates.saved_variables(self)
+        before = [np.array(each.value.numpy()) for each in variables]
+        counts = self.env_steps, self.offline_updates
+        try:
+            super().load_weights(
+                filepath,
+                skip_mismatch,
+                **arguments.present(objects_to_skip=objects_to_skip),
+            )
+            self.check_loaded()
+        except Exception:
+            for variable, value in zip(variables, before, strict=True):
+                variable.assign(value)
+            self.env_steps, self.offline_updates = counts
+            self._is_loaded = False
+            raise
 
     get_config = agent_config.get_config
 
@@ -1000,9 +1244,73 @@ class Agent(Described, keras.Model, abc.ABC):
 
     # Single batches.
 
-    train_on_batch = single_batches.train_on_batch
-    make_test_function = single_batches.make_test_function
-    make_predict_function = single_batches.make_predict_function
+    @arguments.refusing(
+        {"class_weight": "no weights of classes: there are none"}
+    )
+    def train_on_batch(
+        self,
+        x: Mapping[str, Any],
+        y: None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        *,
+        return_dict: bool = False,
+    ) -> Any:
+        """Makes one update; see `keras.Model.train_on_batch`.
+
+        Args:
+            x: dict of `[B, ...]`. A minibatch; see `train_step`.
+            y: None. Actions and returns are entries of the minibatch. Defaults
+                to `None`.
+            sample_weight: `[B]` or None. Weight of each row, multiplied by its
+                `weight` in the minibatch. Defaults to `None`.
+            return_dict: bool. Whether logs are returned as a dict. Defaults to
+                `False`.
+
+        Returns:
+            Logs, as a list or a dict.
+
+        Raises:
+            ValueError: If the self is not bound or compiled, nothing is
+                trainable, or agents do not support an argument.
+        """
+        _ = self.policy
+        self.check_loaded()
+        self.check_trained()
+        with self.devices.placement():
+            self.make_train_function()
+            logs = cast(Round, self.rounds).update((x, y, sample_weight))
+        numbers = {name: np.array(logs[name]) for name in sorted(logs)}
+        return numbers if return_dict else [*numbers.values()]
+
+    def make_test_function(self, force: bool = False) -> Any:
+        """Raises an error: a batch does not measure a policy."""
+        raise NotImplementedError(
+            "Expected `evaluate(env)`, which plays episodes; or "
+            "`evaluate(offline)`, which estimates from recorded ones. "
+            f"Received: `test_on_batch` of {type(self).__name__}"
+        )
+
+    def make_predict_function(self, force: bool = False) -> Any:
+        """Makes the function of `predict` and `predict_on_batch`.
+
+        They return the outputs of `call`: the parameters of a policy or
+        Q-values; `act` returns actions. Recurrent networks raise an error, as
+        rows are not episodes.
+        """
+        memory = self.policy.memory
+        self.check_loaded()
+        if memory is not None:
+            raise NotImplementedError(
+                "Expected `act(observation, state)` of an self with recurrent "
+                f"networks. Received: `predict` of {type(self).__name__}"
+            )
+        if self.predict_function is None or force:
+            # It sets `predict_function`, and returns nothing.
+            super().make_predict_function(force)
+            self.predict_function = on_device(
+                self.devices.placed, self.predict_function
+            )
+        return self.predict_function
 
     def __new__(cls, *networks: Any, **given: Any) -> Self:
         """Raises an error for unknown arguments."""

@@ -1,24 +1,17 @@
 """The config of an agent, and its files: saved whole or not at all."""
 
 import contextlib
-import functools
-import os
 import types
 from collections.abc import Mapping
-from collections.abc import Sequence
 from typing import Any
 
 import keras
-import numpy as np
 
-from keras_rl2.basics import arguments
 from keras_rl2.basics.inherited_arguments import argument_names
 from keras_rl2.networks.model_layers import layers_within
 from keras_rl2.networks.network_copies import NetworkCopy
 from keras_rl2.networks.network_copies import is_wholly_described
-from keras_rl2.saving import saving
 from keras_rl2.spaces.space_configs import space_to_config
-from keras_rl2.updates import skipped_updates
 
 
 def get_config(agent: Any) -> dict[str, Any]:
@@ -48,106 +41,6 @@ def get_config(agent: Any) -> dict[str, Any]:
             if name not in config:
                 config[name] = _described(getattr(agent, attribute))
     return config
-
-
-def save(
-    agent: Any,
-    filepath: str | os.PathLike[str],
-    overwrite: bool = True,
-    zipped: bool | None = None,
-) -> None:
-    """Saves the agent as `keras.Model.save` does, whole or not at all.
-
-    An existing file stays until the new one is on the disk. Remote paths,
-    and the question of `overwrite=False`, are left to Keras.
-
-    Args:
-        agent: `keras_rl2.Agent`.
-        filepath: str or path. The `.keras` file to write.
-        overwrite: bool. Whether an existing file is replaced without a
-            question; see [`keras.Model.save`](
-            https://keras.io/api/models/model_saving_apis/model_saving_and_loading/).
-            Defaults to `True`.
-        zipped: bool or None. Whether it is an archive rather than a
-            folder; see `keras.Model.save`. Defaults to `None`.
-
-    Raises:
-        ValueError: If a network could not be restored when the file is
-            loaded, an argument of the constructor is not kept, or a weight
-            is not finite; nothing is written then.
-        OSError: If the file cannot be written.
-    """
-    skipped_updates.refuse_non_finite(agent, "save")
-    check_is_complete(agent)
-    check_can_be_loaded(agent.given_networks())
-    write = functools.partial(keras.Model.save, agent)
-    saving.save(write, filepath, overwrite, zipped)
-
-
-def save_weights(
-    agent: Any,
-    filepath: str | os.PathLike[str],
-    overwrite: bool = True,
-    max_shard_size: float | None = None,
-) -> None:
-    """Saves weights by `keras.Model.save_weights`, whole or not at all.
-
-    Args:
-        agent: `keras_rl2.Agent`.
-        filepath: str or path. The `.weights.h5` file to write.
-        overwrite: bool. Whether an existing file is replaced without a
-            question. Defaults to `True`.
-        max_shard_size: float or None. Maximum size in gigabytes of each of
-            several files, which Keras writes in turn; see
-            `keras.Model.save_weights`. Defaults to `None`.
-
-    Raises:
-        ValueError: If a weight is not finite; nothing is written then.
-        OSError: If the file cannot be written.
-    """
-    skipped_updates.refuse_non_finite(agent, "save")
-    write = functools.partial(keras.Model.save_weights, agent)
-    saving.save_weights(write, filepath, overwrite, max_shard_size)
-
-
-def load_weights(
-    agent: Any,
-    filepath: str | os.PathLike[str],
-    skip_mismatch: bool = False,
-    *,
-    objects_to_skip: Sequence[Any] | None = None,
-) -> None:
-    """Loads weights as `keras.Model.load_weights` does.
-
-    Args:
-        agent: `keras_rl2.Agent`.
-        filepath: str or path. A `.weights.h5` or `.keras` file.
-        skip_mismatch: bool. Whether weights of other shapes are skipped;
-            see `keras.Model.load_weights`. Defaults to `False`.
-        objects_to_skip: Sequence of layers or None. Layers to leave
-            unchanged; see `keras.Model.load_weights`. Defaults to `None`.
-
-    Raises:
-        ValueError: If the weights are those of other networks, or one of
-            the file is not finite; all weights then keep their values.
-    """
-    variables = skipped_updates.saved_variables(agent)
-    before = [np.array(each.value.numpy()) for each in variables]
-    counts = agent.env_steps, agent.offline_updates
-    try:
-        keras.Model.load_weights(
-            agent,
-            filepath,
-            skip_mismatch,
-            **arguments.present(objects_to_skip=objects_to_skip),
-        )
-        agent.check_loaded()
-    except Exception:
-        for variable, value in zip(variables, before, strict=True):
-            variable.assign(value)
-        agent.env_steps, agent.offline_updates = counts
-        agent._is_loaded = False
-        raise
 
 
 def check_is_complete(agent: keras.Model) -> None:

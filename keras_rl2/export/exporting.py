@@ -4,13 +4,9 @@ import contextlib
 import importlib.util
 import os
 import warnings
-from collections.abc import Callable
 from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from typing import Literal
 
 import keras
 import numpy as np
@@ -33,7 +29,6 @@ from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import is_leaf
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import named_leaves
-from keras_rl2.updates.skipped_updates import refuse_non_finite
 from keras_rl2.version import __version__
 
 # The files of a SavedModel.
@@ -102,94 +97,7 @@ class ExportedPolicy(keras.Model):
         return {**named, **states}
 
 
-@arguments.refusing_unknown
 def export(
-    policy: Policy,
-    filepath: str | os.PathLike[str],
-    format: str = "tf_saved_model",
-    *,
-    deterministic: bool = True,
-    quantize: Literal["float16", "int8"] | None = None,
-    representative: Tree[npt.ArrayLike] | None = None,
-    batch_size: int | None = None,
-    verbose: bool | None = None,
-    input_signature: Any = None,
-    opset_version: int | None = None,
-    optimizations: Sequence[Any] | None = None,
-    representative_dataset: Callable[[], Any] | None = None,
-    target_spec: Mapping[str, Any] | None = None,
-    inference_input_type: Any = None,
-    inference_output_type: Any = None,
-) -> None:
-    """Exports the policy: raw observations in, actions out.
-
-    Args:
-        policy: `Policy`. The policy of the agent.
-        filepath: str or path. Where to write.
-        format: str. `"tf_saved_model"`, `"onnx"`, `"litert"` or
-            `"openvino"`, see `keras.Model.export`. The first three hold a
-            manifest; see `keras_rl2.read_manifest`. Defaults to
-            `"tf_saved_model"`.
-        deterministic: bool. Whether the file returns the most probable
-            action. If not, standard noise `[B, *noise_shape]` of
-            `draw_noise` is its second input. Defaults to `True`.
-        quantize: str or None. For `"litert"`: `"float16"` keeps weights in
-            16 bits; `"int8"` keeps weights and computes in 8 bits, which
-            costs some of the return. Defaults to `None`.
-        representative: `[N, ...]` or None. For `"int8"`, some hundreds of
-            observations, by which ranges are chosen, for example of
-            `keras_rl2.record`. Defaults to `None`.
-        batch_size: int or None. Number of observations per call; 1 for
-            microcontrollers and browsers, where LiteRT requires a fixed
-            number. Defaults to `None`: any number.
-        verbose: bool or None. See [`keras.Model.export`](
-            https://keras.io/api/models/model_saving_apis/export/). None
-            for no output. Defaults to `None`.
-        input_signature: See `keras.Model.export`; None for the policy's
-            own inputs. Defaults to `None`.
-        opset_version: int or None. For `"onnx"`: version of its operator
-            set. Defaults to `None`.
-        optimizations: Sequence of `tf.lite.Optimize` or None. For
-            `"litert"`, as are the following arguments; see
-            `tf.lite.TFLiteConverter`. Defaults to `None`.
-        representative_dataset: Callable or None. Defaults to `None`.
-        target_spec: dict or None. Defaults to `None`.
-        inference_input_type: dtype or None. Defaults to `None`.
-        inference_output_type: dtype or None. Defaults to `None`.
-
-    Raises:
-        ImportError: If a package that writes the format is not installed.
-        OSError: If the file cannot be written.
-        TypeError: If `"tf_saved_model"` or `"onnx"` does not take an
-            argument.
-        ValueError: If a weight of the policy is not finite, arguments
-            contradict each other or the format, or the format lacks an
-            operation of the policy; nothing is written then.
-    """
-    arguments.check_path(filepath=filepath)
-    refuse_non_finite(policy.agent, "export", policy.acting_variables)
-    _write(
-        policy,
-        filepath,
-        format,
-        deterministic,
-        quantize,
-        representative,
-        batch_size,
-        **arguments.present(
-            verbose=verbose,
-            input_signature=input_signature,
-            opset_version=opset_version,
-            optimizations=optimizations,
-            representative_dataset=representative_dataset,
-            target_spec=target_spec,
-            inference_input_type=inference_input_type,
-            inference_output_type=inference_output_type,
-        ),
-    )
-
-
-def _write(
     policy: Policy,
     filepath: str | os.PathLike[str],
     format: str,
@@ -199,7 +107,7 @@ def _write(
     batch_size: int | None = None,
     **kwargs: Any,
 ) -> None:
-    """Writes a policy; see `export`.
+    """Writes a policy; see `Agent.export`.
 
     An existing file is replaced once the new one is complete.
     """

@@ -3,23 +3,15 @@
 import dataclasses
 from collections.abc import Iterable
 from typing import Any
-from typing import Literal
 from typing import TypeAlias
 
 import keras
 from keras import ops
 
 from keras_rl2.basics import arguments
-from keras_rl2.training import overriding
 from keras_rl2.updates import skipped_updates
 from keras_rl2.updates.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.updates.skipped_updates import parts_of
-
-# Arguments of `keras.Model.compile` that agents do not take.
-_DEFINED = "what the algorithm defines"
-_NOT_COMPILED = dict.fromkeys(
-    ("loss", "metrics", "weighted_metrics", "loss_weights"), _DEFINED
-)
 
 GivenOptimizer: TypeAlias = keras.optimizers.Optimizer | str | dict[str, Any]
 """An optimizer, its name or `"auto"`, or its config."""
@@ -125,72 +117,6 @@ class CompileArguments:
             key: keras.saving.deserialize_keras_object(value)
             for key, value in config.items()
         }
-
-
-@arguments.refusing(_NOT_COMPILED)
-def compile(
-    agent: Any,
-    optimizer: GivenOptimizer = "auto",
-    critic_optimizer: GivenOptimizer | None = None,
-    *,
-    steps_per_execution: int | Literal["auto"] = "auto",
-    jit_compile: bool | Literal["auto"] = "auto",
-    max_skipped_updates: int | None = DEFAULT_LIMIT,
-    run_eagerly: bool = False,
-    auto_scale_loss: bool = True,
-) -> None:
-    """Sets the optimizer; see `keras.Model.compile`.
-
-    Args:
-        agent: `keras_rl2.Agent`.
-        optimizer: `keras.optimizers.Optimizer`, its name, or `"auto"` for
-            the algorithm's default. Defaults to `"auto"`.
-        critic_optimizer: Optimizer of a separate critic, its name, or
-            `"auto"` for one like `optimizer`; None for a single optimizer,
-            and for `"auto"` where both always have their own. Defaults to
-            `None`.
-        steps_per_execution: int, or `"auto"` for the updates of a round.
-            Updates per call of TensorFlow; with environments in the graph,
-            also those of several rounds. Defaults to `"auto"`.
-        jit_compile: bool, or `"auto"` to compile whole rounds by XLA where
-            it is faster. Defaults to `"auto"`.
-        max_skipped_updates: int or None. Maximum number of consecutive
-            updates that may be skipped because a gradient or a learning
-            rate was not finite; None for any number. Defaults to `1000`.
-        run_eagerly: bool. See `keras.Model.compile`. Defaults to `False`.
-        auto_scale_loss: bool. See `keras.Model.compile`. Defaults to
-            `True`.
-
-    Raises:
-        ValueError: If agents do not take an argument, or a learning rate
-            is not finite.
-        TypeError: If the class overrides a method of Keras that is not
-            called in the training of an agent.
-    """
-    overriding.refuse_uncalled_methods(agent)
-    if critic_optimizer is None and agent.has_critic_optimizer:
-        critic_optimizer = "auto"
-    given = CompileArguments(
-        *(optimizer, critic_optimizer, steps_per_execution, jit_compile),
-        *(max_skipped_updates, run_eagerly, auto_scale_loss),
-    )
-    with agent.devices.scope():
-        optimizer = given.make_optimizer(agent)
-        agent.devices.adopt(given.optimizers)
-        keras.Model.compile(
-            agent,
-            optimizer=optimizer,
-            steps_per_execution=given.first_steps_per_execution,
-            jit_compile=jit_compile,
-            run_eagerly=run_eagerly,
-            auto_scale_loss=auto_scale_loss,
-        )
-    # Not before: a `compile` that failed changes nothing.
-    agent.compile_arguments = given
-    agent.rounds = None
-    agent._optimized = frozenset()
-    agent.overridden = overriding.overridden(type(agent))
-    agent.skipped.limit = max_skipped_updates
 
 
 def _like(
