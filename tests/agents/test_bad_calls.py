@@ -222,12 +222,7 @@ CALLS = {
     # Trainings.
     "presets.SearchSpace": (
         {"algorithm": "PPO", "ranges": {"agent.gamma": [0.9, 0.99]}},
-        {
-            "ranges": (
-                {"agent.gama": [0.9, 0.99]},
-                *({"agent.gamma": each} for each in (0.9, [0.9])),
-            )
-        },
+        {"ranges": tuple({"agent.gamma": each} for each in (0.9, [0.9]))},
     ),
     "presets.find": (CARTPOLE, {"environment": ("Cart", 3)}),
     "presets.default": (CARTPOLE, {"environment": (3,)}),
@@ -236,7 +231,7 @@ CALLS = {
         {
             "environment": ("", 3),
             "total_steps": USUAL["updates"],
-            "agent": (3, {"gama": 1}, {"gamma": "x"}, {"gamma": NAN}),
+            "agent": (3, {"gamma": "x"}, {"gamma": NAN}),
         },
     ),
     "PPO.from_preset": ({"preset": "CartPole-v1"}, OF_TRAINING),

@@ -343,7 +343,7 @@ def test_rewards_are_scaled_by_the_present_discount():
     agent.fit(rollouts, verbose=0)
     agent.gamma = 0.5
     rollouts.bind(agent)
-    assert rollouts._scaler.gamma == 0.5
+    assert rollouts.scaler.gamma == 0.5
 
 
 def test_targets_are_never_trained():

@@ -92,7 +92,6 @@ def test_invalid_options_are_refused(data, tmp_path, refused, asked):
         ("cql", [*given, "--envs", "2"], "--envs does not go with --data"),
         ("dqn", ["--updates", "9"], "needs --data FOLDER"),
         ("cql", ["--data", "nowhere"], "nowhere: no such file"),
-        ("cql", [*given, "--set", "dataset.capacity=9"], "dataset.batch_size"),
         ("cql", [*given, "--set", "total_steps=9"], "Expected either"),
     ):
         typed = ["train", algorithm, "CartPole-v1", "--logdir", tmp_path / "a"]
