@@ -125,8 +125,8 @@ class RecordVideo(keras.callbacks.Callback):
         self.seed = seed
         self.format = format
         self.max_steps = max_steps
-        self._made: Any = _make(self._make)
-        self.fps = fps or recording.frames_per_second(self._made)
+        self._recorded_env: Any = _make(self._make)
+        self.fps = fps or recording.frames_per_second(self._recorded_env)
         self._writer = None if log_dir is None else EventWriter(log_dir)
         self._looked = self._recorded = 0
 
@@ -137,17 +137,20 @@ class RecordVideo(keras.callbacks.Callback):
                 "Expected a `keras_rl2.Agent`, which can act. "
                 f"Received: {type(self.model).__name__}"
             )
-        if self._made is None:
-            self._made = _make(self._make)
-        self.model.bind(self._made.observation_space, self._made.action_space)
+        if self._recorded_env is None:
+            self._recorded_env = _make(self._make)
+        self.model.bind(
+            self._recorded_env.observation_space,
+            self._recorded_env.action_space,
+        )
         self._looked = self._recorded = self.model.env_steps
-        if recording.is_drawn_by_mujoco(self._made):
+        if recording.is_drawn_by_mujoco(self._recorded_env):
             # An error is raised before training: MuJoCo needs drivers that a
             # machine may lack.
             with tempfile.TemporaryDirectory() as folder:
                 path = pathlib.Path(folder, f"try.{self.format}")
-                asked = recording.Recording(path, max_steps=1)
-                recording.record(self.model.policy, self._make, asked)
+                video = recording.Recording(path, max_steps=1)
+                recording.record(self.model.policy, self._make, video)
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Records a video if due."""
@@ -161,8 +164,8 @@ class RecordVideo(keras.callbacks.Callback):
         """Records the final policy, and closes the environment."""
         if self.model.env_steps > self._recorded:
             self._record()
-        self._made.close()
-        self._made = None
+        self._recorded_env.close()
+        self._recorded_env = None
 
     def get_state(self) -> int:
         """Returns the step of the last check, for a resumed `fit`."""
@@ -179,7 +182,7 @@ class RecordVideo(keras.callbacks.Callback):
     def _record(self) -> None:
         """Plays episodes, and writes the files."""
         steps = self._recorded = self.model.env_steps
-        asked = recording.Recording(
+        video = recording.Recording(
             self.directory / f"step-{steps:08d}.{self.format}",
             self.episodes,
             self.seed,
@@ -187,15 +190,17 @@ class RecordVideo(keras.callbacks.Callback):
             self.fps,
         )
         if isinstance(self.env, str) or recording.is_drawn_by_mujoco(
-            self._made
+            self._recorded_env
         ):
-            recording.record(self.model.policy, self._make, asked)
+            recording.record(self.model.policy, self._make, video)
         else:
             # The environment of a function may be the only one, and users may
             # access it: so it is the same for all videos.
-            asked.play(self._made, recording.ActingHere(self.model.policy))
+            video.play(
+                self._recorded_env, recording.ActingHere(self.model.policy)
+            )
         if self._writer is not None:
-            self._writer.gif(steps, "video/episode", asked.path.read_bytes())
+            self._writer.gif(steps, "video/episode", video.path.read_bytes())
 
 
 def _maker(
@@ -214,13 +219,13 @@ def _maker(
 
 def _make(make: Callable[[], Any]) -> Any:
     """Makes the environment, and checks that it renders arrays."""
-    made = make()
-    mode = getattr(made, "render_mode", None)
+    env = make()
+    mode = getattr(env, "render_mode", None)
     if mode != "rgb_array":
         raise ValueError(
             "Expected an environment made with render_mode='rgb_array': a "
             "custom one has that as an attribute, and a method `render` that "
             "returns a picture, `[height, width, 3]` uint8. "
-            f"Received: {made} with render_mode={mode!r}"
+            f"Received: {env} with render_mode={mode!r}"
         )
-    return made
+    return env

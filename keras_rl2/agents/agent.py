@@ -228,8 +228,8 @@ class Agent(Described, keras.Model, abc.ABC):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Lets the whole constructor end before the agent is bound."""
         super().__init_subclass__(**kwargs)
-        own = next(each for each in cls.__mro__ if "__init__" in vars(each))
-        if own is cls or not issubclass(own, Agent):
+        definer = next(each for each in cls.__mro__ if "__init__" in vars(each))
+        if definer is cls or not issubclass(definer, Agent):
             kind: Any = cls
             kind.__init__ = binding.then_bound(kind.__init__)
 
@@ -290,7 +290,7 @@ class Agent(Described, keras.Model, abc.ABC):
     def for_env(
         cls: Callable[[], Made],
         env: GivenEnv,
-        **given: Unpack[AgentArguments],
+        **settings: Unpack[AgentArguments],
     ) -> Made: ...
 
     @overload
@@ -299,7 +299,7 @@ class Agent(Described, keras.Model, abc.ABC):
         cls: Callable[Concatenate[Any, Given], Made],
         env: GivenEnv,
         *none: Given.args,
-        **given: Given.kwargs,
+        **settings: Given.kwargs,
     ) -> Made: ...
 
     @overload
@@ -308,7 +308,7 @@ class Agent(Described, keras.Model, abc.ABC):
         cls: Callable[Concatenate[Any, Any, Given], Made],
         env: GivenEnv,
         *none: Given.args,
-        **given: Given.kwargs,
+        **settings: Given.kwargs,
     ) -> Made: ...
 
     @overload
@@ -317,7 +317,7 @@ class Agent(Described, keras.Model, abc.ABC):
         cls: Callable[Concatenate[Any, Any, Any, Given], Made],
         env: GivenEnv,
         *none: Given.args,
-        **given: Given.kwargs,
+        **settings: Given.kwargs,
     ) -> Made: ...
 
     # Above, for type checkers: what the constructor takes after the networks.
@@ -359,9 +359,9 @@ class Agent(Described, keras.Model, abc.ABC):
                 "`agent.compile(keras.optimizers.Adam(1e-3))`. Received: "
                 f"learning_rate={settings['learning_rate']!r}"
             )
-        taken = {*cls.argument_names(), *AgentArguments.__annotations__}
+        names = {*cls.argument_names(), *AgentArguments.__annotations__}
         arguments.refuse_unknown(
-            cls.__name__, settings, taken - cls.made_arguments
+            cls.__name__, settings, names - cls.made_arguments
         )
         arguments.check_seed(seed)
         dtype = keras.dtype_policies.get(
@@ -377,19 +377,22 @@ class Agent(Described, keras.Model, abc.ABC):
         from keras_rl2.envs.adapt import as_vector_env
 
         adapter = as_vector_env(env)
-        seen, action_space = adapter.observation_space, adapter.action_space
+        observation_space, action_space = (
+            adapter.observation_space,
+            adapter.action_space,
+        )
         kind = cls.for_action_space(action_space)
         names = settings.keys() & NetworkOptions.__annotations__.keys()
         options = NetworkOptions(**{name: settings.pop(name) for name in names})
         build = NetworkBuilder(
-            *(seen, kind.make_policy_head(action_space)),
-            *(options.completed(kind, seen), kind.default_hidden),
+            *(observation_space, kind.make_policy_head(action_space)),
+            *(options.completed(kind, observation_space), kind.default_hidden),
             *(seed, settings.get("dtype")),
         )
         with keras.device(device) if device else contextlib.nullcontext():
             agent = kind(
                 *kind.default_networks(build, **settings),
-                observation_space=seen,
+                observation_space=observation_space,
                 action_space=action_space,
                 seed=seed,
                 **settings,
@@ -841,22 +844,22 @@ class Agent(Described, keras.Model, abc.ABC):
         overriding.refuse_uncalled_methods(self)
         if critic_optimizer is None and self.has_critic_optimizer:
             critic_optimizer = "auto"
-        given = CompileArguments(
+        compile_arguments = CompileArguments(
             *(optimizer, critic_optimizer, steps_per_execution, jit_compile),
             *(max_skipped_updates, run_eagerly, auto_scale_loss),
         )
         with self.devices.scope():
-            optimizer = given.make_optimizer(self)
-            self.devices.adopt(given.optimizers)
+            optimizer = compile_arguments.make_optimizer(self)
+            self.devices.adopt(compile_arguments.optimizers)
             super().compile(
                 optimizer=optimizer,
-                steps_per_execution=given.first_steps_per_execution,
+                steps_per_execution=compile_arguments.first_steps_per_execution,
                 jit_compile=jit_compile,
                 run_eagerly=run_eagerly,
                 auto_scale_loss=auto_scale_loss,
             )
         # Not before: a `compile` that failed changes nothing.
-        self.compile_arguments = given
+        self.compile_arguments = compile_arguments
         self.rounds = None
         self._optimized = frozenset()
         self.overridden = overriding.overridden(type(self))
@@ -973,18 +976,18 @@ class Agent(Described, keras.Model, abc.ABC):
             arguments.check_flag(shuffle=shuffle)
             plan = Plan(epochs, total_steps, initial_epoch)
             fitting.check_arguments(self, x, plan, steps_per_epoch)
-            given = fitting.all_callbacks(
+            of_fit = fitting.all_callbacks(
                 callbacks, validation_data, validation_freq
             )
             if isinstance(x, RoundDataset):
-                fitting.fit_rounds(self, x, plan, given, verbose)
+                fitting.fit_rounds(self, x, plan, of_fit, verbose)
                 return self.history
-            fitting.prepare_minibatches(self, given, steps_per_epoch)
+            fitting.prepare_minibatches(self, of_fit, steps_per_epoch)
             return super().fit(
                 x,
                 epochs=epochs or 1,
                 initial_epoch=initial_epoch,
-                callbacks=given,
+                callbacks=of_fit,
                 verbose=verbose,
                 shuffle=shuffle,
                 steps_per_epoch=steps_per_epoch,
@@ -1084,10 +1087,10 @@ class Agent(Described, keras.Model, abc.ABC):
         del return_dict
         self.check_loaded()
         arguments.check_choice(verbose=(verbose, ("auto", 0, 1, 2)))
-        told = callbacks
-        if not isinstance(told, keras.callbacks.CallbackList):
-            told = keras.callbacks.CallbackList(callbacks, model=self)
-        told.on_test_begin()
+        callback_list = callbacks
+        if not isinstance(callback_list, keras.callbacks.CallbackList):
+            callback_list = keras.callbacks.CallbackList(callbacks, model=self)
+        callback_list.on_test_begin()
         with self.devices.placement():
             results = evaluating.evaluate(
                 self,
@@ -1100,7 +1103,7 @@ class Agent(Described, keras.Model, abc.ABC):
                 wrappers=wrappers,
                 updates=updates,
             )
-        told.on_test_end(results)
+        callback_list.on_test_end(results)
         return results
 
     # Saving and loading.
@@ -1312,9 +1315,9 @@ class Agent(Described, keras.Model, abc.ABC):
             )
         return self.predict_function
 
-    def __new__(cls, *networks: Any, **given: Any) -> Self:
+    def __new__(cls, *networks: Any, **keywords: Any) -> Self:
         """Raises an error for unknown arguments."""
-        arguments.refuse_unknown(cls.__name__, given, cls.argument_names())
+        arguments.refuse_unknown(cls.__name__, keywords, cls.argument_names())
         return super().__new__(cls)
 
     @classmethod

@@ -25,13 +25,13 @@ def get_config(agent: Any) -> dict[str, Any]:
     class.
     """
     names, _ = _names(type(agent))
-    given = {"dtype": agent.dtype_policy.name, **agent.given_networks()}
+    values = {"dtype": agent.dtype_policy.name, **agent.given_networks()}
     for name in ("observation_space", "action_space"):
         space = getattr(agent, name)
-        given[name] = None if space is None else space_to_config(space)
+        values[name] = None if space is None else space_to_config(space)
     config = {
         name: _described(value)
-        for name, value in given.items()
+        for name, value in values.items()
         if name in names
     }
     for name in sorted(names):
@@ -69,12 +69,14 @@ def _names(kind: type) -> tuple[set[str], set[str]]:
     order = kind.__mro__
     base = next(e for e in order if vars(e).get("get_config") is get_config)
     kinds = order[: order.index(base)]
-    own = [at for at, each in enumerate(kinds) if "get_config" in vars(each)]
+    definers = [
+        at for at, each in enumerate(kinds) if "get_config" in vars(each)
+    ]
     required = argument_names(kind)
     found = set(required)
-    if own:
-        required -= argument_names(kinds[own[0]])
-        found = required | argument_names(order[own[-1] + 1])
+    if definers:
+        required -= argument_names(kinds[definers[0]])
+        found = required | argument_names(order[definers[-1] + 1])
     return found, required
 
 
@@ -83,7 +85,7 @@ def from_config(
 ) -> dict[str, Any]:
     """Returns the constructor arguments of an agent from its config."""
 
-    def made(value: object) -> Any:
+    def deserialized(value: object) -> Any:
         if isinstance(value, dict) and "class_name" in value:
             inner = value.get("config")
             name = inner.get("name") if isinstance(inner, dict) else None
@@ -93,17 +95,19 @@ def from_config(
                     value, custom_objects=custom_objects
                 )
         if isinstance(value, list):
-            return [made(each) for each in value]
+            return [deserialized(each) for each in value]
         return value
 
-    return {key: made(value) for key, value in config.items()}
+    return {key: deserialized(value) for key, value in config.items()}
 
 
 def _described(value: object) -> Any:
     """Returns an argument as plain data."""
     if isinstance(value, (list, tuple)):
-        kept = [each for each in value if not isinstance(each, NetworkCopy)]
-        return [_described(each) for each in kept]
+        originals = [
+            each for each in value if not isinstance(each, NetworkCopy)
+        ]
+        return [_described(each) for each in originals]
     return keras.saving.serialize_keras_object(value)
 
 
@@ -137,22 +141,24 @@ def check_can_be_loaded(networks: Mapping[str, Any]) -> None:
 def _difference_when_made_again(network: keras.Model) -> str | None:
     """Returns the difference of a network made from its config, in words."""
     try:
-        made = type(network).from_config(network.get_config())
-        if network.built and not made.built:
-            made.build_from_config(network.get_build_config())
+        restored = type(network).from_config(network.get_config())
+        if network.built and not restored.built:
+            restored.build_from_config(network.get_build_config())
     except Exception as error:
         return f"{type(error).__name__}: {error}"
-    for layer, again in zip(*map(layers_within, (network, made)), strict=False):
+    for layer, again in zip(
+        *map(layers_within, (network, restored)), strict=False
+    ):
         ours, theirs = _plain_attributes(layer), _plain_attributes(again)
         for name in sorted(ours.keys() & theirs.keys()):
             if ours[name] != theirs[name]:
                 return f"with {name}={ours[name]}, restored as {theirs[name]}"
-    if not made.built:
+    if not restored.built:
         # Its shapes are unknown until the first call.
         return None
     shapes, restored = (
         [tuple(each.shape) for each in model.weights]
-        for model in (network, made)
+        for model in (network, restored)
     )
     different = f"with weights of {shapes}, restored as {restored}"
     return None if shapes == restored else different

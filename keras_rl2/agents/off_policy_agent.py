@@ -127,8 +127,8 @@ class OffPolicyAgent(Agent):
 
     def after_update(self, batch: Batch, terms: Terms) -> None:
         """Counts the update, and stores its TD errors if they are used."""
-        kept = {"td_error", "position"} <= {*terms, *batch}
-        if self.td_errors is not None and kept:
+        has_errors = {"td_error", "position"} <= {*terms, *batch}
+        if self.td_errors is not None and has_errors:
             self.td_errors.scatter_nd_update(
                 batch["position"][None, None], terms["td_error"][None]
             )
@@ -238,11 +238,13 @@ class CriticAgent(OffPolicyAgent):
         value_network: keras.Model | None = None,
         **kwargs: Unpack[OffPolicyArguments],
     ) -> None:
-        given = list(critic) if isinstance(critic, list | tuple) else [critic]
-        if len(given) not in (1, self.number_of_critics):
+        all_critics = (
+            list(critic) if isinstance(critic, list | tuple) else [critic]
+        )
+        if len(all_critics) not in (1, self.number_of_critics):
             raise ValueError(
                 f"Expected one `critic` or {self.number_of_critics} of them. "
-                f"Received: {len(given)}"
+                f"Received: {len(all_critics)}"
             )
         super().__init__(**kwargs)
         self.actor = actor
@@ -250,7 +252,7 @@ class CriticAgent(OffPolicyAgent):
             # Before the critics, as the second one may be made later: variables
             # must have the same order as when both are given, as in loading.
             self.value_network = value_network
-        self.critics = given
+        self.critics = all_critics
         self.target_critics = []
 
     @classmethod
@@ -261,13 +263,13 @@ class CriticAgent(OffPolicyAgent):
         head, number = build.head, cls.number_of_critics
         actor_seed, *seeds = build.seeds(1 + number)
         actor = build.actor(head.parameter_sizes[cls.actor_width], actor_seed)
-        made = [
+        new_critics = [
             build.critic_of_actions(f"critic_{index}", seed)
             if head.log_std_size
             else build.network(f"critic_{index}", head.parameter_sizes[0], seed)
             for index, seed in enumerate(seeds)
         ]
-        return actor, made
+        return actor, new_critics
 
     def given_networks(self) -> dict[str, Any]:
         """Returns the networks, keyed by constructor argument."""
@@ -313,14 +315,14 @@ class CriticAgent(OffPolicyAgent):
             action = keras.KerasTensor((None, *head.action_shape), "float32")
         for critic in self.critics:
             self._check_values("critic", critic, action, units)
-        made = list(self.critics)
-        for index in range(len(made), self.number_of_critics):
-            made.append(sibling(made[0], index))
+        all_critics = list(self.critics)
+        for index in range(len(all_critics), self.number_of_critics):
+            all_critics.append(sibling(all_critics[0], index))
             network_checks.check_width(
-                "critic", made[-1], self.policy, units, action=action
+                "critic", all_critics[-1], self.policy, units, action=action
             )
-        self.critics = made
-        critics.check_apart([*networks, *made])
+        self.critics = all_critics
+        critics.check_apart([*networks, *all_critics])
         self.make_targets()
 
     def _check_values(
@@ -395,9 +397,9 @@ class CriticAgent(OffPolicyAgent):
         """
         optimizer = critic_optimizer = None
         if self.has_critic_optimizer:
-            given: Any = self.compile_arguments
-            optimizer = given.optimizer
-            critic_optimizer = given.critic_optimizer
+            compile_arguments: Any = self.compile_arguments
+            optimizer = compile_arguments.optimizer
+            critic_optimizer = compile_arguments.critic_optimizer
         return {
             "critic": Objective(
                 self._critic_terms, self.critics, optimizer=critic_optimizer

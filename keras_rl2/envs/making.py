@@ -123,13 +123,13 @@ def make_vector_env(
     if num_envs == 1:
         return make()
     # A class has attributes that Gymnasium would take for the environment's.
-    made = SyncVectorEnv(
+    vector_env = SyncVectorEnv(
         [functools.partial(make)] * num_envs,
         autoreset_mode=AutoresetMode.SAME_STEP,
     )
     if isinstance(env, str):
-        made.spec = find_spec(env)
-    return made
+        vector_env.spec = find_spec(env)
+    return vector_env
 
 
 def refuse_arguments_of_function(
@@ -325,7 +325,7 @@ class FirstOfVectorEnv(gymnasium.Env[Any, Any]):
         self._no_action = create_empty_array(self.action_space, 1)
         # First observation of the next episode, where it is known at once.
         self._start: Any = None
-        self._seen: Any = None
+        self._observation: Any = None
         self._ended = False
 
     @property
@@ -346,15 +346,15 @@ class FirstOfVectorEnv(gymnasium.Env[Any, Any]):
         if not ended or seed is not None or options is not None:
             observation, info = self.vector.reset(seed=seed, options=options)
         elif start is not None:
-            self._seen = start
+            self._observation = start
             return start, {}
         elif self._mode is AutoresetMode.NEXT_STEP:
             # This step is the reset, and ignores the action.
             observation, *_, info = self.vector.step(self._no_action)
         else:
             observation, info = self.vector.reset()
-        self._seen = _first(observation)
-        return self._seen, info
+        self._observation = _first(observation)
+        return self._observation, info
 
     def step(self, action: object) -> _Step:
         """Takes one step."""
@@ -363,14 +363,14 @@ class FirstOfVectorEnv(gymnasium.Env[Any, Any]):
             batch
         )
         # A copy: vector environments may write to one array for ever.
-        seen = _first(observation)
+        observation = _first(observation)
         self._ended = bool(terminated[0] or truncated[0])
         if self._ended and self._mode is AutoresetMode.SAME_STEP:
             final = final_row(info["final_obs"], 0)
-            self._start, seen = seen, map_leaves(np.array, final)
-        self._seen = seen
+            self._start, observation = observation, map_leaves(np.array, final)
+        self._observation = observation
         ends = bool(terminated[0]), bool(truncated[0])
-        return seen, float(reward[0]), *ends, info
+        return observation, float(reward[0]), *ends, info
 
     def render(self) -> Any:
         """Returns the picture of the environment."""
@@ -399,17 +399,17 @@ class AtariEnv(FirstOfVectorEnv):
     ) -> None:
         arguments.check_choice(render_mode=(render_mode, (None, "rgb_array")))
         super().__init__(gymnasium.make_vec(env_id, num_envs=1, **kwargs))
-        made: Any = self.vector.spec
-        skipped = made.kwargs.get("frameskip", 4)
+        spec: Any = self.vector.spec
+        skipped = spec.kwargs.get("frameskip", 4)
         self.metadata["render_modes"] = ["rgb_array"]
         self.metadata["render_fps"] = _FRAMES_PER_SECOND / skipped
         self.render_mode = render_mode
 
     def render(self) -> Any:
         """Returns the last frame that the policy sees, `[84, 84, 3]` uint8."""
-        if self.render_mode is None or self._seen is None:
+        if self.render_mode is None or self._observation is None:
             return None
-        frame = self._seen[-1]
+        frame = self._observation[-1]
         return frame if frame.ndim == 3 else np.stack([frame] * 3, axis=-1)
 
 

@@ -208,9 +208,9 @@ class VectorEnvAdapter(abc.ABC):
         """Resets the environment itself, and checks its return value."""
         if seed is not None:
             seed_layers(self.env, seed)
-        given = self.env.reset(seed=seed)
-        self._checks.check_reset(given, in_range=self.resets == 0)
-        return self._to_observation(given[0])
+        returned = self.env.reset(seed=seed)
+        self._checks.check_reset(returned, in_range=self.resets == 0)
+        return self._to_observation(returned[0])
 
     def close(self) -> None:
         """Closes the environment, and ends processes that do not close."""
@@ -326,31 +326,31 @@ class EnvironmentChecks:
         self._spec = spaces.observation_spec(observation_space)
         self._leading = leading
 
-    def check_reset(self, given: object, in_range: bool) -> None:
+    def check_reset(self, returned: object, in_range: bool) -> None:
         """Checks that a reset returned `(observation, info)`."""
-        if not isinstance(given, tuple) or len(given) != 2:
+        if not isinstance(returned, tuple) or len(returned) != 2:
             raise MismatchError(
                 f"Expected (observation, info) from `reset` of {self._name}. "
-                f"Received: {_words(given)}"
+                f"Received: {_words(returned)}"
             )
-        arrays = self.check_observation(given[0])
+        arrays = self.check_observation(returned[0])
         if in_range:
             self._check_range(arrays)
 
-    def check_step(self, given: object) -> None:
+    def check_step(self, returned: object) -> None:
         """Checks a step and its observation."""
-        if not isinstance(given, tuple) or len(given) != 5:
+        if not isinstance(returned, tuple) or len(returned) != 5:
             raise MismatchError(
                 "Expected five values, (observation, reward, terminated, "
                 f"truncated, info), from `step` of {self._name}. "
-                f"Received: {_words(given)}"
+                f"Received: {_words(returned)}"
             )
-        self._check_range(self.check_observation(given[0]))
+        self._check_range(self.check_observation(returned[0]))
         # Kinds of the dtypes of numbers, and of bools.
         for key, value, kinds in (
-            ("reward", given[1], "fiub"),
-            ("terminated", given[2], "biu"),
-            ("truncated", given[3], "biu"),
+            ("reward", returned[1], "fiub"),
+            ("terminated", returned[2], "biu"),
+            ("truncated", returned[3], "biu"),
         ):
             array = np.asarray(value)
             # [1] from one environment passes: many rewards are like that.
@@ -428,13 +428,13 @@ def _bounds(space: Any) -> tuple[Any, Any, Any]:
     return low, high, np.where(is_bounded, margin, np.inf)
 
 
-def _words(given: object) -> str:
+def _words(value: object) -> str:
     """Describes a value for messages."""
-    if isinstance(given, tuple):
-        kinds = ", ".join(type(each).__name__ for each in given)
-        return f"a tuple of {len(given)}, ({kinds})"
-    keys = f" of {sorted(given)}" if isinstance(given, dict) else ""
-    return f"a {type(given).__name__}{keys}"
+    if isinstance(value, tuple):
+        kinds = ", ".join(type(each).__name__ for each in value)
+        return f"a tuple of {len(value)}, ({kinds})"
+    keys = f" of {sorted(value)}" if isinstance(value, dict) else ""
+    return f"a {type(value).__name__}{keys}"
 
 
 #: An environment as users pass it; see `keras_rl2.envs.adapt`.
@@ -465,8 +465,8 @@ def seed_layers(env: GymnasiumEnv, seed: int) -> None:
     for place, space in enumerate(_spaces(env)):
         if id(space) not in known:
             known.add(id(space))
-            own = np.random.SeedSequence((seed, 1 + place)).generate_state(1)
-            space.seed(int(own[0]))
+            words = np.random.SeedSequence((seed, 1 + place)).generate_state(1)
+            space.seed(int(words[0]))
     inner = env.unwrapped
     if isinstance(inner, SyncVectorEnv):
         for index, each in enumerate(inner.envs):

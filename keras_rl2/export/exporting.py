@@ -75,13 +75,13 @@ class ExportedPolicy(keras.Model):
         together with its observation.
         """
         count = self._states
-        given = [*inputs]
+        values = [*inputs]
         if count:
             # An input for the begin of episodes is not needed: zeros are the
             # state then.
             begins = ops.zeros_like(inputs[-1][:, 0], "float32")
-            given.insert(len(given) - count, begins)
-        outputs = [*self._decide(*given)]
+            values.insert(len(values) - count, begins)
+        outputs = [*self._decide(*values)]
         after = [outputs.pop() for _ in range(count)][::-1]
         action = for_environment(self._action, outputs)
         if is_leaf(action):
@@ -302,20 +302,21 @@ def _in_file(
     """
     if format == formats.SAVED_MODEL:
         # Reading it would make a second copy of all variables.
-        taken = [each["name"] for each in inputs]
-        given = [each["name"] for each in outputs]
-        given = given if len(given) > 1 else [_ONLY_OUTPUT]
+        input_names = [each["name"] for each in inputs]
+        output_names = [each["name"] for each in outputs]
+        output_names = output_names if len(output_names) > 1 else [_ONLY_OUTPUT]
     elif format == formats.LITERT:
         runner = formats.litert_runner(str(path))
-        taken = [*runner.get_input_details()]
-        given = [*runner.get_output_details()]
+        input_names = [*runner.get_input_details()]
+        output_names = [*runner.get_output_details()]
     else:
-        taken, given = _names_in_onnx(path)
+        input_names, output_names = _names_in_onnx(path)
     by_name = {each["name"]: each for each in outputs}
     return {
-        "inputs": [each for each in inputs if each["name"] in taken],
+        "inputs": [each for each in inputs if each["name"] in input_names],
         "outputs": [
-            by_name.get(name, outputs[0]) | {"name": name} for name in given
+            by_name.get(name, outputs[0]) | {"name": name}
+            for name in output_names
         ],
     }
 

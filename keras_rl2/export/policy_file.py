@@ -150,8 +150,8 @@ def write_manifest(path: Path, format: str, manifest: dict[str, Any]) -> None:
         import onnx
 
         model = onnx.load(path)
-        kept = {each.key: each.value for each in model.metadata_props}
-        onnx.helper.set_model_props(model, {**kept, NAME: text})
+        properties = {each.key: each.value for each in model.metadata_props}
+        onnx.helper.set_model_props(model, {**properties, NAME: text})
         onnx.save(model, path)
 
 
@@ -185,7 +185,7 @@ def runtime_of(path: str | os.PathLike[str], format: str) -> Runtime:
         raise
     except Exception as error:
         raise no_policy(path, error) from error
-    return lambda given: runner(**given)
+    return lambda inputs: runner(**inputs)
 
 
 def litert_runner(path: str) -> Any:
@@ -208,8 +208,8 @@ def _onnx(path: str) -> Callable[..., dict[str, np.ndarray]]:
     """Returns the runtime of an `.onnx` file."""
     session = onnx_session(path)
     names = [each.name for each in session.get_outputs()]
-    return lambda **given: dict(
-        zip(names, session.run(names, given), strict=True)
+    return lambda **inputs: dict(
+        zip(names, session.run(names, inputs), strict=True)
     )
 
 
@@ -219,8 +219,8 @@ def _saved_model(path: str) -> Callable[..., dict[str, np.ndarray]]:
 
     model: Any = tf.saved_model.load(path)
 
-    def run(**given: np.ndarray) -> dict[str, np.ndarray]:
-        tensors = {key: tf.constant(each) for key, each in given.items()}
+    def run(**inputs: np.ndarray) -> dict[str, np.ndarray]:
+        tensors = {key: tf.constant(each) for key, each in inputs.items()}
         # A signature alone does not keep the variables alive.
         found = model.signatures[_SIGNATURE](**tensors)
         return {key: each.numpy() for key, each in found.items()}
@@ -284,7 +284,7 @@ class PolicyFile:
             self.manifest["observation_space"]
         )
         self.action_space = space_from_config(self.manifest["action_space"])
-        self._seen = observation_spec(self.observation_space)
+        self._spec = observation_spec(self.observation_space)
         self._action = action_spec(self.action_space)
         self._path = path
         self._runtime = runtime_of(path, self.format)
@@ -344,17 +344,19 @@ class PolicyFile:
                 f"Received: noise={noise!r}, "
                 f"deterministic={self.deterministic}"
             )
-        batch, single = as_batch(self._seen, observation)
+        batch, single = as_batch(self._spec, observation)
         memory = self.initial_state(len(leaves(batch)[0]))
         if state is not None:
             pairs = zip(state, memory, strict=True)
-            memory = tuple(np.asarray(each, own.dtype) for each, own in pairs)
+            memory = tuple(
+                np.asarray(each, initial.dtype) for each, initial in pairs
+            )
         if noise is not None:
             noise = np.asarray(noise, np.float32)[None if single else ...]
-        given: dict[tuple[str, Any], Any] = {("noise", None): noise}
-        given |= {("state", k): each for k, each in enumerate(memory)}
-        given |= {("observation", k): v for k, v in named_leaves(batch)}
-        outputs = self._run(given)
+        inputs: dict[tuple[str, Any], Any] = {("noise", None): noise}
+        inputs |= {("state", k): each for k, each in enumerate(memory)}
+        inputs |= {("observation", k): v for k, v in named_leaves(batch)}
+        outputs = self._run(inputs)
         rows = 0 if single else ...
         action = [
             outputs["action", path].astype(spec.dtype, copy=False)[rows]
@@ -371,13 +373,13 @@ class PolicyFile:
 
     def _run(self, by_role: Mapping[tuple[str, Any], Any]) -> dict[Any, Any]:
         """Returns the outputs by their role, and path or number."""
-        given = {
+        inputs = {
             each["name"]: np.ascontiguousarray(by_role[_key(each)])
             for each in self.manifest["inputs"]
         }
         try:
             with self._alone:
-                found = self._runtime(given)
+                found = self._runtime(inputs)
         except Exception as error:
             raise no_policy(self._path, error) from error
         return {

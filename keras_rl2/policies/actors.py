@@ -239,11 +239,11 @@ class _TensorFlowRunner:
         memory: Sequence[np.ndarray] = (),
     ) -> list[np.ndarray]:
         """Calls the function and returns NumPy arrays."""
-        given = leaves(observation)
+        inputs = leaves(observation)
         if noise is not None:
-            given.append(noise)
-        given += memory
-        return [output.numpy() for output in self._call(given + self._weights)]
+            inputs.append(noise)
+        inputs += memory
+        return [output.numpy() for output in self._call(inputs + self._weights)]
 
 
 def _make_runner(
@@ -273,14 +273,14 @@ def _make_runner(
         return _TensorFlowRunner(function)
     names = [str(spec.name) for spec in input_specs(policy.observation_spec)]
     threads = os.cpu_count() if _sees_pictures(policy) else 1
-    given = len(variables), threads, names, len(policy.initial_state(1))
+    settings = len(variables), threads, names, len(policy.initial_state(1))
     key = fingerprint(function)
-    if key in _kept:
-        return LiteRTRunner(_kept[key], *given)
+    if key in _conversions:
+        return LiteRTRunner(_conversions[key], *settings)
     fallback = _TensorFlowRunner(function)
     try:
         converted = convert(function)
-        runner = LiteRTRunner(converted, *given)
+        runner = LiteRTRunner(converted, *settings)
         for each in (runner, fallback):
             each.set_weights(weights_of(variables))
         _check_alike(runner, fallback, policy, num_envs, deterministic)
@@ -294,9 +294,9 @@ def _make_runner(
         )
         return fallback
     if key is not None:
-        if len(_kept) >= _MOST_KEPT:
-            _kept.pop(next(iter(_kept)), None)
-        _kept[key] = converted
+        if len(_conversions) >= _MOST_KEPT:
+            _conversions.pop(next(iter(_conversions)), None)
+        _conversions[key] = converted
     return runner
 
 
@@ -315,9 +315,9 @@ def _check_alike(
     """
     generator = np.random.default_rng(0)
     drawn = functools.partial(_example, generator, num_envs)
-    seen = space_tree(policy.observation_space), policy.observation_spec
+    forms = space_tree(policy.observation_space), policy.observation_spec
     for index in range(max(2, _COMPARED_ACTIONS // num_envs)):
-        observation, noise = map_leaves(drawn, *seen), None
+        observation, noise = map_leaves(drawn, *forms), None
         if not deterministic:
             noise, _ = policy.draw_noise(generator, (num_envs,))
             noise = noise * np.float32(index % 2)
@@ -379,7 +379,7 @@ def _example(
 # one takes a third of the time of a short `fit`. Weights are inputs, so that
 # one is a few kilobytes.
 _MOST_KEPT = 64
-_kept: dict[str | None, bytes] = {}
+_conversions: dict[str | None, bytes] = {}
 
 # Floats that the interpreter can hold and turn into others, but not compute
 # with. The converter finds that out after writing pages of errors to stderr,

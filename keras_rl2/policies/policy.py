@@ -177,18 +177,18 @@ class Policy(Task):
         log_prob = outputs.pop() if return_log_prob else None
         spec = action_spec(self.action_space)
 
-        def taken(one: ArraySpec, output: Any) -> npt.NDArray[Any]:
+        def as_action(one: ArraySpec, output: Any) -> npt.NDArray[Any]:
             array: npt.NDArray[Any]
             array = output.numpy().astype(one.dtype, copy=False)
             # [1, ...] -> [...] where one observation was given
             return array[0] if single else array
 
-        given = [map_leaves(taken, spec, for_environment(spec, outputs))]
+        results = [map_leaves(as_action, spec, for_environment(spec, outputs))]
         if log_prob is not None:
-            given.append(log_prob.numpy()[0] if single else log_prob.numpy())
+            results.append(log_prob.numpy()[0] if single else log_prob.numpy())
         if state is not None:
-            given.append(tuple(each.numpy() for each in after))
-        return tuple(given) if len(given) > 1 else given[0]
+            results.append(tuple(each.numpy() for each in after))
+        return tuple(results) if len(results) > 1 else results[0]
 
     def _outputs(self, key: tuple[bool, bool], inputs: list[Any]) -> list[Any]:
         """Runs the policy, traced when it is needed first."""
@@ -227,8 +227,8 @@ class Policy(Task):
         if not initial:
             return []
         arrays = [
-            np.asarray(each, own.dtype)
-            for each, own in zip(state, initial, strict=True)
+            np.asarray(each, start.dtype)
+            for each, start in zip(state, initial, strict=True)
         ]
         return [np.zeros(count, np.float32), *arrays]
 

@@ -67,7 +67,7 @@ def policy_function(
     >>> action.shape
     TensorShape([3])
     """
-    seen = input_specs(policy.observation_spec, num_envs)
+    observation_specs = input_specs(policy.observation_spec, num_envs)
     noise = []
     if not deterministic:
         shape = (num_envs, *policy.noise_shape)
@@ -82,10 +82,10 @@ def policy_function(
     for index, variable in enumerate(variables):
         name = f"weight_{index}"
         weights.append(tf.TensorSpec(variable.shape, variable.dtype, name))
-    parts = [len(seen), len(noise), len(memory), len(weights)]
+    parts = [len(observation_specs), len(noise), len(memory), len(weights)]
 
-    def decided(*given: Any) -> list[Tensor]:
-        rest = iter(given)
+    def decided(*tensors: Any) -> list[Tensor]:
+        rest = iter(tensors)
         leaves, drawn, state, values = (
             [*itertools.islice(rest, count)] for count in parts
         )
@@ -103,7 +103,7 @@ def policy_function(
     # and would warn of retracing where there are many agents.
     traced = tf.function(
         functools.partial(decided),
-        input_signature=[*seen, *noise, *memory, *weights],
+        input_signature=[*observation_specs, *noise, *memory, *weights],
         autograph=False,
     )
     return cast(PolicyFunction, traced)
@@ -161,14 +161,14 @@ def actions(
     state: Sequence[Tensor] = ()
     if memory:
         drawn, state = policy.policy_step(observation, memory[0], memory[1:])
-        own = drawn.mode() if noise is None else drawn.sample(noise)
+        action = drawn.mode() if noise is None else drawn.sample(noise)
     elif noise is None:
-        own = policy.greedy_action(observation)
+        action = policy.greedy_action(observation)
     else:
-        own = policy.sample_action(observation, noise)
+        action = policy.sample_action(observation, noise)
     if not policy.head.changes_action:
-        return [own, *state]
-    return [own, *leaves(policy.head.to_environment(own)), *state]
+        return [action, *state]
+    return [action, *leaves(policy.head.to_environment(action)), *state]
 
 
 def actions_and_log_prob(
@@ -190,8 +190,8 @@ def actions_and_log_prob(
         drawn, _ = policy.policy_step(observation, memory[0], memory[1:])
     else:
         drawn = cast(Any, policy).agent.distribution(observation)
-    taken, head = outputs[0], policy.head
+    action, head = outputs[0], policy.head
     if clipped:
-        taken = head.from_environment(head.to_environment(taken))
+        action = head.from_environment(head.to_environment(action))
     count = len(outputs) - max(len(memory) - 1, 0)
-    return [*outputs[:count], drawn.log_prob(taken), *outputs[count:]]
+    return [*outputs[:count], drawn.log_prob(action), *outputs[count:]]

@@ -131,7 +131,7 @@ def test_the_tensorflow_actor_has_the_memory_of_the_litert_actor(monkeypatch):
     def refuse(function):
         raise ValueError("not today")
 
-    monkeypatch.setattr("keras_rl2.policies.actors._kept", {})
+    monkeypatch.setattr("keras_rl2.policies.actors._conversions", {})
     monkeypatch.setattr("keras_rl2.policies.actors.convert", refuse)
     other = rl.data.ActorSnapshot(agent.policy, 3, deterministic=True)
     assert other.backend == "tensorflow"

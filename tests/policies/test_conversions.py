@@ -12,7 +12,7 @@ from keras_rl2.policies import actors as conversions
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch):
-    monkeypatch.setattr(conversions, "_kept", {})
+    monkeypatch.setattr(conversions, "_conversions", {})
 
 
 @pytest.fixture
