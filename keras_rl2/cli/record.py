@@ -45,7 +45,7 @@ def _record_video(arguments: argparse.Namespace) -> None:
     with make_env(env_id, env_kwargs=env_kwargs) as env:
         agent.bind(env.observation_space, env.action_space)
     recorded = recording.record(
-        agent,
+        agent.policy,
         recording.maker_of_id(env_id, env_kwargs),
         recording.Recording(
             output, arguments.episodes, arguments.seed, arguments.max_steps

@@ -284,7 +284,7 @@ def test_a_conversion_that_acts_differently_is_not_used(monkeypatch, caplog):
 
     monkeypatch.setattr(actors, "LiteRTRunner", wrong)
     # What was found to act alike is not compared again.
-    monkeypatch.setattr(actors, "_kept", {})
+    monkeypatch.setattr(actors, "_conversions", {})
     agent = make_agent(PPO, make_env("act_box"))
     with caplog.at_level(logging.WARNING):
         actor = ActorSnapshot(agent.policy, 4)

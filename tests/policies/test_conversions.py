@@ -117,4 +117,4 @@ def test_the_number_of_kept_conversions_is_limited(monkeypatch):
     monkeypatch.setattr(conversions, "_MOST_KEPT", 2)
     for num_envs in (2, 3, 4):
         ActorSnapshot(ppo().policy, num_envs)
-    assert len(conversions._kept) == 2
+    assert len(conversions._conversions) == 2
