@@ -11,9 +11,9 @@ from typing import Any
 import keras
 
 from keras_rl2.basics import arguments
-from keras_rl2.callbacks import recording
 from keras_rl2.callbacks.run import Logs
 from keras_rl2.callbacks.tensorboard import EventWriter
+from keras_rl2.collecting import recording
 from keras_rl2.envs import making
 from keras_rl2.envs.making import EnvWrapper
 

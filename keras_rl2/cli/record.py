@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from keras_rl2.agents.loader import load
-from keras_rl2.callbacks import recording
 from keras_rl2.cli.parser import require_module
 from keras_rl2.cli.run_folder import RunFolder
+from keras_rl2.collecting import recording
 from keras_rl2.envs import make_env
 from keras_rl2.offline.recorder import record as record_steps
 

@@ -13,10 +13,10 @@ import pytest
 from PIL import Image
 
 import keras_rl2 as rl
-from keras_rl2.callbacks import recording
-from keras_rl2.callbacks.recording import Recording
-from keras_rl2.callbacks.recording import maker_of_id
 from keras_rl2.cli.main import main
+from keras_rl2.collecting import recording
+from keras_rl2.collecting.recording import Recording
+from keras_rl2.collecting.recording import maker_of_id
 from support.errors import raises
 from support.processes import printed_by
 
@@ -104,7 +104,7 @@ def registered():
 
 def test_the_room_does_not_import_tensorflow(tmp_path):
     code = (
-        "import sys, keras_rl2.callbacks.recording\n"
+        "import sys, keras_rl2.collecting.recording\n"
         "names = ('tensorflow', 'keras', 'PIL', 'imageio', 'matplotlib')\n"
         "print([m for m in names if m in sys.modules])"
     )

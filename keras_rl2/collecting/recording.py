@@ -328,7 +328,7 @@ def _main(answer: str) -> None:
 
 if __name__ == "__main__":
     # Classes are to be those of the module, not of a second copy of it.
-    from keras_rl2.callbacks import recording as this
+    from keras_rl2.collecting import recording as this
 
     draw_without_a_screen()
     # No window at all, whether there is a screen or not.

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from keras_rl2.callbacks.recording import Recording
+from keras_rl2.collecting.recording import Recording
 
 
 class Counting(gymnasium.Env):
