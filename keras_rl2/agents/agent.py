@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from typing import Any
 from typing import Concatenate
 from typing import Literal
@@ -42,8 +43,6 @@ from keras_rl2.distributions import PolicyHead
 from keras_rl2.distributions import policy_head
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.vector_env import GivenEnv
-from keras_rl2.export import export_check
-from keras_rl2.export import exporting
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.building import NORMALIZATIONS
@@ -51,7 +50,6 @@ from keras_rl2.networks.network_options import NetworkOptions
 from keras_rl2.policies.policy import Policy
 from keras_rl2.policies.policy import of_policy
 from keras_rl2.presets import Preset
-from keras_rl2.saving import saving
 from keras_rl2.spaces import space_configs
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.trees import Tree
@@ -76,6 +74,9 @@ from keras_rl2.updates.updater import Terms
 from keras_rl2.updates.updater import Updater
 from keras_rl2.updates.updater import minibatch_of
 from keras_rl2.updates.updater import nothing_to_train
+
+if TYPE_CHECKING:
+    from keras_rl2.export.export_check import ExportCheck
 
 Made = TypeVar("Made")
 Given = ParamSpec("Given")
@@ -641,6 +642,9 @@ class Agent(Described, keras.Model, abc.ABC):
         """
         arguments.check_path(filepath=filepath)
         skipped_updates.refuse_non_finite(self, "export", self.acting_variables)
+        # Agents that only train do not import it.
+        from keras_rl2.export import exporting
+
         exporting.export(
             self.policy,
             filepath,
@@ -661,7 +665,66 @@ class Agent(Described, keras.Model, abc.ABC):
             ),
         )
 
-    check_export = of_policy(export_check.check_export)
+    @arguments.refusing_unknown
+    def check_export(
+        self,
+        filepath: str | os.PathLike[str],
+        env: GivenEnv,
+        *,
+        tolerance: float | None = None,
+        loss: float = 0.1,
+        episodes: int = 10,
+        num_envs: int = 1,
+        seed: int | None = 0,
+        env_kwargs: Mapping[str, Any] | None = None,
+    ) -> "ExportCheck":
+        """Compares an exported policy with this agent.
+
+        Both choose an action for each observation of the agent's episodes;
+        then the file plays the same number of episodes itself, in environments
+        with the same seeds.
+
+        Args:
+            filepath: str or path. A file written by `export`; it is run, so
+                check files that you trust.
+            env: An environment or id string.
+            tolerance: float or None. Maximum difference between numbers of an
+                action, and maximum share of observations with another choice;
+                None for 1e-4, or 1e-2 of a `"float16"` file. An `"int8"` file
+                is then judged by its return. Defaults to `None`.
+            loss: float. Maximum relative drop of the return of an `"int8"`
+                file, as a share of the agent's return. Defaults to `0.1`.
+            episodes: int. Episodes to play. Defaults to `10`.
+            num_envs: int. Environments to make when `env` is an id or a
+                function. Defaults to `1`.
+            seed: int or None. Seeds environments and sampling, the same for
+                every evaluation; None for other episodes each time. Defaults
+                to `0`.
+            env_kwargs: dict or None. Arguments of the environments that are
+                made of an id, as `gymnasium.make` takes them. Defaults to
+                `None`.
+
+        Returns:
+            `keras_rl2.agents.ExportCheck`: the measured differences, and
+            `passed`.
+
+        Raises:
+            ValueError: If the file was made for other spaces, or an argument
+                is out of range.
+        """
+        from keras_rl2.export.export_check import check_export
+
+        return check_export(
+            self.policy,
+            filepath,
+            env,
+            tolerance=tolerance,
+            loss=loss,
+            episodes=episodes,
+            num_envs=num_envs,
+            seed=seed,
+            env_kwargs=env_kwargs,
+        )
 
     @property
     def noise_shape(self) -> tuple[int, ...]:
@@ -1137,6 +1200,8 @@ class Agent(Described, keras.Model, abc.ABC):
         skipped_updates.refuse_non_finite(self, "save")
         agent_config.check_is_complete(self)
         agent_config.check_can_be_loaded(self.given_networks())
+        from keras_rl2.saving import saving
+
         saving.save(super().save, filepath, overwrite, zipped)
 
     def save_weights(
@@ -1160,6 +1225,8 @@ class Agent(Described, keras.Model, abc.ABC):
             OSError: If the file cannot be written.
         """
         skipped_updates.refuse_non_finite(self, "save")
+        from keras_rl2.saving import saving
+
         saving.save_weights(
             super().save_weights, filepath, overwrite, max_shard_size
         )

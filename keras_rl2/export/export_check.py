@@ -80,54 +80,19 @@ class ExportCheck:
         return bool(worst <= self.tolerance)
 
 
-@arguments.refusing_unknown
 def check_export(
     policy: Policy,
     filepath: str | os.PathLike[str],
     env: GivenEnv,
     *,
-    tolerance: float | None = None,
-    loss: float = 0.1,
-    episodes: int = 10,
-    num_envs: int = 1,
-    seed: int | None = 0,
-    env_kwargs: Mapping[str, Any] | None = None,
+    tolerance: float | None,
+    loss: float,
+    episodes: int,
+    num_envs: int,
+    seed: int | None,
+    env_kwargs: Mapping[str, Any] | None,
 ) -> ExportCheck:
-    """Compares an exported policy with this agent.
-
-    Both choose an action for each observation of the agent's episodes;
-    then the file plays the same number of episodes itself, in environments
-    with the same seeds.
-
-    Args:
-        policy: `Policy`. The policy of the agent.
-        filepath: str or path. A file written by `export`; it is run, so
-            check files that you trust.
-        env: An environment or id string.
-        tolerance: float or None. Maximum difference between numbers of an
-            action, and maximum share of observations with another choice;
-            None for 1e-4, or 1e-2 of a `"float16"` file. An `"int8"` file
-            is then judged by its return. Defaults to `None`.
-        loss: float. Maximum relative drop of the return of an `"int8"`
-            file, as a share of the agent's return. Defaults to `0.1`.
-        episodes: int. Episodes to play. Defaults to `10`.
-        num_envs: int. Environments to make when `env` is an id or a
-            function. Defaults to `1`.
-        seed: int or None. Seeds environments and sampling, the same for
-            every evaluation; None for other episodes each time. Defaults
-            to `0`.
-        env_kwargs: dict or None. Arguments of the environments that are
-            made of an id, as `gymnasium.make` takes them. Defaults to
-            `None`.
-
-    Returns:
-        `keras_rl2.agents.ExportCheck`: the measured differences, and
-        `passed`.
-
-    Raises:
-        ValueError: If the file was made for other spaces, or an argument
-            is out of range.
-    """
+    """Compares an exported policy with another; see `Agent.check_export`."""
     agent = policy.agent
     agent.check_loaded()
     arguments.check_path(filepath=filepath)
