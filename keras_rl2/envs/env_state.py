@@ -27,7 +27,7 @@ _ATTRIBUTES = {
     "CartPoleEnv": "state steps_beyond_terminated",
     "CartPoleVectorEnv": "state steps prev_done",
     "Continuous_MountainCarEnv": "state",
-    "FirstOfVectorEnv": "_start _seen _ended",
+    "FirstOfVectorEnv": "_start _observation _ended",
     "FrameStackObservation": "obs_queue padding_value",
     "MountainCarEnv": "state",
     "NormalizeObservation": "obs_rms",

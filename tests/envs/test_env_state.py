@@ -13,6 +13,7 @@ from gymnasium.vector import SyncVectorEnv
 import keras_rl2 as rl
 from keras_rl2.envs import as_vector_env
 from keras_rl2.envs import env_state
+from keras_rl2.envs.making import FirstOfVectorEnv
 from keras_rl2.saving import plain_data
 from support.failing_envs import in_processes
 from support.kept_envs import Player
@@ -225,3 +226,14 @@ def test_the_state_of_other_environments():
     other = as_vector_env(gymnasium.make("CartPole-v1").unwrapped)
     with pytest.raises(ValueError, match="Expected the state of"):
         env_state.write(other, env_state.read(env))
+
+
+def test_a_native_vector_environment_of_one_keeps_all_attributes():
+    """A missing name would not be saved, and nothing would say so."""
+    vector = gymnasium.make_vec("CartPole-v1", num_envs=1)
+    env = FirstOfVectorEnv(vector)
+    env.reset(seed=0)
+    [state, *_] = env_state.read(as_vector_env(env))
+    changing = {"_start", "_observation", "_ended"}
+    assert set(state["attributes"]) == changing
+    assert changing <= vars(env).keys()
