@@ -363,6 +363,6 @@ class TestSignals:
             with pytest.raises(KeyboardInterrupt):
                 program(stopped, asking)
             saved = CheckpointFolder(stopped).newest().state
-            rounds.append(saved["position"]["rounds"])
+            rounds.append(saved["plan"]["rounds"])
         assert rounds == [1, 1, 2, 2]
         np.testing.assert_equal(program(stopped), program(tmp_path / "whole"))
