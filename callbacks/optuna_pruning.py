@@ -48,7 +48,7 @@ class OptunaPruning(keras.callbacks.Callback):
         self.trial = trial
         self.monitor = monitor
         self._steps: int | None = None
-        self._steps_per_epoch = 0
+        self._env_steps_of_epoch = 0
 
     def on_train_begin(self, logs: Logs = None) -> None:
         """Computes the steps of an epoch."""
@@ -56,7 +56,7 @@ class OptunaPruning(keras.callbacks.Callback):
         if rollouts is None:
             return
         rounds = self.params["steps"] // rollouts.updates_per_round
-        self._steps_per_epoch = rounds * (
+        self._env_steps_of_epoch = rounds * (
             rollouts.steps_per_round or rollouts.updates_per_round
         )
         if self._steps is None:
@@ -68,7 +68,7 @@ class OptunaPruning(keras.callbacks.Callback):
         logs = logs or {}
         step = int(logs.get("env_steps", epoch + 1))
         if self._steps is not None:
-            self._steps += self._steps_per_epoch
+            self._steps += self._env_steps_of_epoch
             step = self._steps
         value = logs.get(self.monitor)
         # NaN: there is no return before the first episode has ended.

@@ -443,8 +443,6 @@ class Agent(Described, keras.Model, abc.ABC):
         _, agent, _ = from_preset.make(cls, chosen, env, num_envs, seed)
         return agent
 
-    # Defined by subclasses.
-
     @abc.abstractmethod
     def sample_action(self, observation: Tree[Tensor], noise: Tensor) -> Tensor:
         """Draws actions of the policy `[B, ...]` from standard noise."""
@@ -542,8 +540,6 @@ class Agent(Described, keras.Model, abc.ABC):
             "`train_step` of its own. Received: a class with neither"
         )
 
-    # The spaces.
-
     bind = binding.bind
 
     @property
@@ -571,8 +567,6 @@ class Agent(Described, keras.Model, abc.ABC):
     def action_space(self) -> gymnasium.Space[Any]:
         """The space of one environment's actions; None until bound."""
         return self._policy.action_space if self._policy else _NO_SPACE
-
-    # Acting.
 
     act = of_policy(Policy.act)
     initial_state = of_policy(Policy.initial_state)
@@ -759,8 +753,6 @@ class Agent(Described, keras.Model, abc.ABC):
         """
         return self.policy.head.draw_noise(generator, shape), state
 
-    # Learning.
-
     def begin_training(self, dataset: RoundDataset) -> None:
         """Receives the dataset that `fit` trains on, and prepares updates.
 
@@ -862,8 +854,6 @@ class Agent(Described, keras.Model, abc.ABC):
     def exploration_logs(self) -> dict[str, float]:
         """Returns the current parameters of exploration, for the logs."""
         return {}
-
-    # Methods of Keras.
 
     @arguments.refusing(_NOT_COMPILED)
     def compile(
@@ -1169,8 +1159,6 @@ class Agent(Described, keras.Model, abc.ABC):
         callback_list.on_test_end(results)
         return results
 
-    # Saving and loading.
-
     def save(
         self,
         filepath: str | os.PathLike[str],
@@ -1279,8 +1267,6 @@ class Agent(Described, keras.Model, abc.ABC):
         """Makes an agent from `get_config`."""
         return cls(**agent_config.from_config(config, custom_objects))
 
-    # State of a training.
-
     @property
     def update_variables(self) -> list[tf.Variable]:
         """Variables of an update, beside those of networks and optimizers.
@@ -1296,8 +1282,6 @@ class Agent(Described, keras.Model, abc.ABC):
     save_own_variables = agent_state.save_own_variables
     load_own_variables = agent_state.load_own_variables
 
-    # Weights that must not be used.
-
     def check_trained(self) -> None:
         """Raises an error if all are frozen, or one was after `compile`."""
         # `agent.trainable = True` has made target networks trainable too.
@@ -1311,8 +1295,6 @@ class Agent(Described, keras.Model, abc.ABC):
                 "Expected `compile` after weights are unfrozen. "
                 f"Received: {new[0].path!r}, frozen when training began"
             )
-
-    # Single batches.
 
     @arguments.refusing(
         {"class_weight": "no weights of classes: there are none"}

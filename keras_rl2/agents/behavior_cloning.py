@@ -100,8 +100,6 @@ class BehaviorCloning(StochasticPolicy, OffPolicyAgent):
         """Checks the network against the spaces and makes all variables."""
         self._build_actor(*self.policy.head.parameter_sizes)
 
-    # Learning.
-
     def objectives(self) -> dict[str, Objective]:
         """Returns the only loss, that of the policy."""
         own = self._policy_variables

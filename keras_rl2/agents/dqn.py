@@ -187,8 +187,6 @@ class DQN(ValuePolicy, OffPolicyAgent):
         """The pair of the target network and the network that it follows."""
         return [(self.target_network, self.q_network)]
 
-    # Learning.
-
     def objectives(self) -> dict[str, Objective]:
         """Returns the only loss, that of the network."""
         return {"q": Objective(self._terms, [self.q_network])}

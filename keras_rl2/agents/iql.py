@@ -127,8 +127,6 @@ class IQL(StochasticPolicy, CriticAgent):
         given = super().given_networks()
         return {**given, "value_network": self.value_network}
 
-    # Networks.
-
     def value(
         self, observation: Tree[Tensor], training: bool = False
     ) -> Tensor:
@@ -148,14 +146,10 @@ class IQL(StochasticPolicy, CriticAgent):
         mean = ops.tanh(ops.cast(parameters, "float32"))
         return DiagonalGaussian(mean, log_std)
 
-    # Acting.
-
     def sample_action(self, observation: Tree[Tensor], noise: Tensor) -> Tensor:
         """Draws actions of the policy, clipped to the unit box for a Box."""
         action = super().sample_action(observation, noise)
         return action if self.is_discrete else ops.clip(action, -1.0, 1.0)
-
-    # Learning.
 
     _actor_variables = StochasticPolicy._policy_variables
 

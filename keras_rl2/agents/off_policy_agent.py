@@ -102,8 +102,6 @@ class OffPolicyAgent(Agent):
         drawn = seeds.sequence(self.seed).generate_state(_STREAMS) >> 1
         self._draw_seeds = tf.Variable(drawn.astype("int64"), trainable=False)
 
-    # Target networks.
-
     def reset_targets(self) -> None:
         """Restores the agent's own updates of target networks.
 
@@ -117,8 +115,6 @@ class OffPolicyAgent(Agent):
             for target, source in self.target_pairs
         )
         self.target_networks.begin(self.updates)
-
-    # Learning.
 
     @property
     def updates_made(self) -> keras.Variable:
@@ -177,8 +173,6 @@ class OffPolicyAgent(Agent):
         """Further variables of an update; see `Agent.update_variables`."""
         found = [*super().update_variables, self._draw_seeds]
         return found if self.td_errors is None else [*found, self.td_errors]
-
-    # Priorities.
 
     def keep_td_errors(self, td_errors: tf.Variable | None) -> None:
         """Sets the variable to which TD errors of minibatches are written.
@@ -293,8 +287,6 @@ class CriticAgent(OffPolicyAgent):
         """Whether actions are Discrete, and critics value all of them."""
         return isinstance(self.action_space, gymnasium.spaces.Discrete)
 
-    # Networks.
-
     @abc.abstractmethod
     def _build_actor(self, *sizes: int, squash: bool = False) -> None:
         """Checks the actor, whose output has one of the given widths."""
@@ -370,8 +362,6 @@ class CriticAgent(OffPolicyAgent):
             training,
         )
 
-    # Acting.
-
     def exploration_logs(self) -> dict[str, float]:
         """Returns the scale of the exploration noise, where it changes."""
         scale = getattr(self.exploration, "scale", None)
@@ -379,8 +369,6 @@ class CriticAgent(OffPolicyAgent):
             return {}
         value = float(ops.convert_to_numpy(scale(self.policy.noise_steps)))
         return {"exploration_scale": value}
-
-    # Learning.
 
     @property
     def _actor_variables(self) -> list[keras.Variable]:

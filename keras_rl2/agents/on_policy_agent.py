@@ -210,8 +210,6 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
             return OwnRollout(steps=1024, passes=4, batch_size=256)
         return OwnRollout(steps=2048, passes=10, batch_size=64)
 
-    # Learning.
-
     def loss_terms(
         self, policy: Distribution, value: Tensor, batch: dict[str, Tensor]
     ) -> dict[str, Tensor]:
@@ -322,8 +320,6 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
         policy = self.policy_of(inputs.flat(parameters), steps["observation"])
         return self.loss_terms(policy, inputs.flat(value), steps)
 
-    # Preparing a rollout.
-
     def targets(
         self,
         arrays: dict[str, Any],
@@ -353,8 +349,6 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
             self.gae_lambda,
             truncated=arrays["truncated"],
         )
-
-    # Networks.
 
     @classmethod
     def default_networks(

@@ -97,8 +97,6 @@ class PQN(RolloutLearner, ValuePolicy):
             steps=1024, passes=4, batch_size=128, scale_rewards=False
         )
 
-    # Learning.
-
     def policy_and_value(
         self, rows: Tree[Tensor], steps: int | None, training: bool
     ) -> tuple[None, Tensor]:

@@ -148,8 +148,6 @@ class SAC(StochasticPolicy, CriticAgent):
             )
         super().build_networks()
 
-    # Acting.
-
     @property
     def noise_shape(self) -> tuple[int, ...]:
         """Shape of an action's noise: the policy's and the added noise."""
@@ -202,8 +200,6 @@ class SAC(StochasticPolicy, CriticAgent):
             return policy.sample(noise)
         noise, added = ops.split(noise, 2, axis=-1)
         return ops.clip(policy.sample(noise) + added, -1.0, 1.0)
-
-    # Learning.
 
     @property
     def _actor_variables(self) -> list[keras.Variable]:

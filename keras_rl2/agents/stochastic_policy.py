@@ -68,8 +68,6 @@ class StochasticPolicy(Agent):
         self._check_actor_ending(squash)
         self._add_log_std(units)
 
-    # Networks.
-
     @property
     def acting_variables(self) -> list[keras.Variable]:
         """Variables that acting depends on."""
@@ -117,8 +115,6 @@ class StochasticPolicy(Agent):
         if self.log_std_bounds is None:
             return log_std
         return ops.clip(log_std, *self.log_std_bounds)
-
-    # Acting.
 
     def sample_action(self, observation: Tree[Tensor], noise: Tensor) -> Tensor:
         """Draws actions of the policy from standard noise."""

@@ -136,8 +136,6 @@ class TD3(CriticAgent):
         self._delay_policy(policy_delay)
         self.exploration = noises.exploration_noise(exploration)
 
-    # Networks.
-
     def _build_actor(self, *sizes: int, squash: bool = False) -> None:
         """Checks the actor, whose output has one of the given widths."""
         network_checks.check_width("actor", self.actor, self.policy, *sizes)
@@ -160,8 +158,6 @@ class TD3(CriticAgent):
         """Returns the output of the actor `[B, A]`."""
         encoded = self.policy.encode(observation)
         return inputs.run_network(self.actor, encoded, training)
-
-    # Acting.
 
     def sample_action(self, observation: Tree[Tensor], noise: Tensor) -> Tensor:
         """Adds noise of `draw_noise` to the policy's actions."""
@@ -218,8 +214,6 @@ class TD3(CriticAgent):
         return critics.action_values(
             networks, self.policy.encode(observation), action
         )
-
-    # Learning.
 
     def next_value(self, batch: Batch) -> Tensor:
         """Returns the smallest value of each next action, `[B]` float32."""

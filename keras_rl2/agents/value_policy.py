@@ -89,8 +89,6 @@ class ValuePolicy(Agent):
         """The policy head."""
         return cast(DiscreteHead, self.policy.head)
 
-    # Values.
-
     def call(self, observation: Tree[Tensor], training: bool = False) -> Tensor:
         """Returns Q-values `[B, n]` float32."""
         encoded = self.policy.encode(observation)
@@ -167,8 +165,6 @@ class ValuePolicy(Agent):
             network, self.policy.encode, observation, begins, state, training
         )
         return inputs.sequences_like(begins)(self._of_actions(outputs)), after
-
-    # Acting.
 
     def policy_step(
         self, observation: Tree[Tensor], begins: Tensor, state: Sequence[Tensor]

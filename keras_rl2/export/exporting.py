@@ -199,9 +199,6 @@ def _explained(
         ) from error
 
 
-# The manifest.
-
-
 def _description(
     policy: Policy,
     deterministic: bool,

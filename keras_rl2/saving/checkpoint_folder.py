@@ -180,7 +180,7 @@ class CheckpointFolder:
     def __init__(
         self, directory: str | os.PathLike[str], keep: int = 3
     ) -> None:
-        # Slow to import.
+        # Its import is slow.
         import filelock
 
         self.directory = Path(directory)
@@ -216,7 +216,7 @@ class CheckpointFolder:
             with contextlib.suppress(OSError):
                 if self._lock.lock_counter == 1:
                     Path(self._lock.lock_file).unlink()
-                # Where nothing was written.
+                # Nothing was written there.
                 self.directory.rmdir()
             self._lock.release()
 

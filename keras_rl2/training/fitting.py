@@ -349,9 +349,6 @@ def all_callbacks(
     return chosen
 
 
-# Errors.
-
-
 def _refuse_other_data(
     agent: keras.Model, x: object, total_steps: int | None
 ) -> None:

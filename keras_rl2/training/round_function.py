@@ -168,8 +168,6 @@ class RoundFunction:
         ).get_concrete_function()
         return lambda arrays: around(*map(_tensor, arrays))
 
-    # In the graph.
-
     def _updates_of(self, specs: Any, *tensors: Tensor) -> Tensor:
         """Makes the updates of a round; returns the logs of the last one."""
         make: Any = self._all_updates
@@ -265,8 +263,6 @@ class GraphFunction:
         self._rounds.receive(_parts(report, function.described["report"]))
         function.agent.skipped.check(int(result[:, len(names)].max()))
         return dict(zip(names, result[-1].tolist(), strict=False))
-
-    # In the graph.
 
     def _several(self, specs: Any, *tensors: Tensor) -> Tensor:
         """Makes several rounds; returns the vectors of `_one`.

@@ -26,7 +26,7 @@ from keras_rl2.training.round_function import TrajectoryFunction
 
 logger = logging.getLogger(__name__)
 
-# Updates of a call that makes several rounds: Ctrl-C waits for its end.
+# A call that makes several rounds has at most so many updates.
 _MOST_UPDATES = 256
 
 # On a CPU: compiling takes as long as 5,000 updates gain by it.
@@ -254,7 +254,7 @@ def choose_rounds(
     if not in_rounds or in_graph is None:
         rounds = 1
     elif is_auto and not watched:
-        # Few updates in a call.
+        # Ctrl-C waits for the end of a call, which makes few updates.
         steps *= largest_divisor(rounds, _MOST_UPDATES // of_round)
     if of_round % steps and (steps % of_round or rounds % (steps // of_round)):
         raise ValueError(

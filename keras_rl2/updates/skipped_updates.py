@@ -48,8 +48,6 @@ class SkippedUpdates:
             if not isinstance(layer, ObservationNormalization)
         ]
 
-    # In the graph.
-
     def before_forward_pass(self) -> list[tuple[keras.Variable, Tensor]]:
         """Returns the weights that layers may change, with their values."""
         found: dict[int, tuple[keras.Variable, Tensor]] = {}
@@ -98,8 +96,6 @@ class SkippedUpdates:
             )
             blamed = tf.where(can_fall, tf.zeros_like(blamed), blamed)
         self.in_a_row.assign_add(blamed)
-
-    # Outside of it.
 
     def check(self, in_a_row: int | None = None) -> None:
         """Ends a training that makes no progress."""

@@ -142,7 +142,7 @@ class Asterix(MinAtar):
     TensorShape([10, 10, 4])
     """
 
-    # All but to fire.
+    # These are all actions but to fire.
     _actions = tuple(range(_FIRE))
     _numbers = 3
 
