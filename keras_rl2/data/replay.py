@@ -24,7 +24,7 @@ from keras_rl2.data.collecting_dataset import EnvironmentArguments
 from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
 from keras_rl2.data.replay_buffer import ReplayBuffer
 from keras_rl2.data.replay_buffer import into_minibatches
-from keras_rl2.data.round_dataset import Round
+from keras_rl2.data.round_dataset import Samples
 from keras_rl2.data.round_dataset import largest_divisor
 from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.data.round_dataset import updates_within
@@ -334,7 +334,7 @@ class ReplayDataset(CollectingDataset):
             self.fill(max(self.warm_up, self.steps_per_round))
         return trajectory
 
-    def prepare(self, trajectory: Trajectory | None) -> Round:
+    def prepare(self, trajectory: Trajectory | None) -> Samples:
         """Draws the minibatches of a round from all that is stored."""
         del trajectory
         with self._section("preparing"):

@@ -16,7 +16,7 @@ from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.collecting.trajectory import as_sequences
 from keras_rl2.data.collecting_dataset import CollectingDataset
 from keras_rl2.data.collecting_dataset import EnvironmentArguments
-from keras_rl2.data.round_dataset import Round
+from keras_rl2.data.round_dataset import Samples
 from keras_rl2.data.round_dataset import largest_divisor
 from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.envs.reward_scaler import RewardScaler
@@ -274,7 +274,7 @@ class RolloutDataset(CollectingDataset):
         self._set_round(self.horizon, self.passes, steps)
         return length
 
-    def prepare(self, trajectory: Trajectory | None) -> Round:
+    def prepare(self, trajectory: Trajectory | None) -> Samples:
         """Returns samples, with scaled rewards, and their minibatches."""
         with self._section("preparing"):
             trajectory = self._scaled(trajectory)
@@ -284,7 +284,7 @@ class RolloutDataset(CollectingDataset):
             rows, weight = self._minibatch_rows(trajectory)
             return {"samples": self._samples, "rows": rows, "weight": weight}
 
-    def pack(self, trajectory: Trajectory) -> Round:
+    def pack(self, trajectory: Trajectory) -> Samples:
         """Returns the arrays of a rollout itself, with scaled rewards.
 
         Args:

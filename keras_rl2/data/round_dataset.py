@@ -29,7 +29,7 @@ from keras_rl2.spaces.trees import map_leaves
 # The minibatches of one call, which are copied once, take no more.
 MOST_BYTES = 2**25
 # Arrays of a whole round, some of them grouped under a name.
-Round = Mapping[str, Tree[np.ndarray]]
+Samples = Mapping[str, Tree[np.ndarray]]
 
 
 class RoundDataset(Described, abc.ABC):
@@ -71,11 +71,11 @@ class RoundDataset(Described, abc.ABC):
         self.rounds_per_epoch = rounds_per_epoch
         self.agent: CollectingAgent | None = None
         self.stopwatch: Stopwatch | None = None
-        self.ready: Round | None = None
+        self.ready: Samples | None = None
         # With 0, a call makes all updates of a round.
         self._updates_per_call = 0
         # The rest of a round that takes several calls, drawn when needed.
-        self._further: Iterator[Round] = iter(())
+        self._further: Iterator[Samples] = iter(())
 
     @property
     def updates_per_call(self) -> int:
@@ -124,7 +124,7 @@ class RoundDataset(Described, abc.ABC):
         """
 
     @abc.abstractmethod
-    def prepare(self, trajectory: Trajectory | None) -> Round:
+    def prepare(self, trajectory: Trajectory | None) -> Samples:
         """Returns the samples for the updates of a round.
 
         Args:
@@ -200,7 +200,7 @@ class RoundDataset(Described, abc.ABC):
             return contextlib.nullcontext()
         return self.env.shielded()
 
-    def _in_parts(self, draw: Callable[[], dict[str, Any]]) -> Round:
+    def _in_parts(self, draw: Callable[[], dict[str, Any]]) -> Samples:
         """Draws the minibatches of a call, and later those of the others."""
         calls = self.updates_per_round // self.updates_per_call
         self._further = ({"batches": draw()} for _ in range(calls))
@@ -217,7 +217,7 @@ class RoundDataset(Described, abc.ABC):
         self.ready, self._further = None, iter(())
         self.stopwatch = None
 
-    def hand_over(self) -> Round:
+    def hand_over(self) -> Samples:
         """Returns the finished round, or the next part of it, once.
 
         Returns:
@@ -325,7 +325,7 @@ def minibatch(
     return batch
 
 
-def minibatches(one_round: Round) -> dict[str, Any]:
+def minibatches(one_round: Samples) -> dict[str, Any]:
     """Returns the minibatches of a round, stacked.
 
     Returns:
@@ -340,7 +340,7 @@ def minibatches(one_round: Round) -> dict[str, Any]:
 
 
 def _endless(
-    hand_over: weakref.WeakMethod[Callable[[], Round]],
+    hand_over: weakref.WeakMethod[Callable[[], Samples]],
 ) -> Callable[[], Iterator[dict[str, Any]]]:
     """Returns a generator function that does not keep its dataset alive."""
 

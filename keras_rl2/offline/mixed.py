@@ -10,8 +10,8 @@ from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.replay import ReplayDataset
 from keras_rl2.data.replay_buffer import into_minibatches
-from keras_rl2.data.round_dataset import Round
 from keras_rl2.data.round_dataset import RoundDataset
+from keras_rl2.data.round_dataset import Samples
 from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.offline.offline import OfflineDataset
 from keras_rl2.policies.agent_protocols import CollectingAgent
@@ -127,7 +127,7 @@ class MixedDataset(RoundDataset):
         self.replay.stopwatch = self.stopwatch
         return self.replay.collect()
 
-    def prepare(self, trajectory: Trajectory | None) -> Round:
+    def prepare(self, trajectory: Trajectory | None) -> Samples:
         """Draws the minibatches of a round.
 
         Args:

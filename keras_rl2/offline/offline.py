@@ -14,8 +14,8 @@ from keras_rl2.data.memory import bytes_of
 from keras_rl2.data.replay_buffer import into_minibatches
 from keras_rl2.data.replay_buffer import transition_spec
 from keras_rl2.data.round_dataset import MOST_BYTES
-from keras_rl2.data.round_dataset import Round
 from keras_rl2.data.round_dataset import RoundDataset
+from keras_rl2.data.round_dataset import Samples
 from keras_rl2.data.round_dataset import largest_divisor
 from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.offline.episodes import TransitionBlock
@@ -210,7 +210,7 @@ class OfflineDataset(RoundDataset):
     def collect(self) -> None:
         """Takes no steps: the data is recorded."""
 
-    def prepare(self, trajectory: Trajectory | None) -> Round:
+    def prepare(self, trajectory: Trajectory | None) -> Samples:
         """Draws the minibatches of a round.
 
         Args:

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from keras_rl2.basics.direct_call import run_operation
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.data.round_dataset import Round
+from keras_rl2.data.round_dataset import Samples
 from keras_rl2.data.round_dataset import minibatch
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
@@ -76,7 +76,7 @@ class RoundFunction:
         # Names of the logs and shapes of the report, written while tracing.
         self.described: dict[str, Any] = {}
 
-    def __call__(self, iterator: Iterator[Round]) -> dict[str, float]:
+    def __call__(self, iterator: Iterator[Samples]) -> dict[str, float]:
         """Makes the updates of the next round; returns the last one's logs."""
         result = self.run(self._updates_of, next(iterator))
         *values, in_a_row = result.tolist()
@@ -242,7 +242,7 @@ class GraphFunction:
         self._rounds = rounds
         self.update = function.update
 
-    def __call__(self, iterator: Iterator[Round]) -> dict[str, float]:
+    def __call__(self, iterator: Iterator[Samples]) -> dict[str, float]:
         """Makes the updates of the next round; returns the last one's logs."""
         return self._function(iterator)
 

@@ -11,7 +11,9 @@ import keras
 import tensorflow as tf
 
 from keras_rl2.basics.direct_call import on_device
+from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.round_dataset import RoundDataset
+from keras_rl2.data.round_dataset import Samples
 from keras_rl2.data.round_dataset import largest_divisor
 from keras_rl2.data.round_dataset import minibatches
 from keras_rl2.networks.model_layers import all_layers
@@ -56,8 +58,9 @@ class Round(abc.ABC):
     ) -> None:
         self.agent = agent
         self.dataset: Any = dataset
-        self._prepare: Any = dataset and dataset.prepare
         self.updates = self.updates_done = updates
+        # The argument of the train function.
+        self._elements: Iterator[Any] = iter(())
         # Updates that the present round still has.
         self._left = 0
 
@@ -82,14 +85,16 @@ class Round(abc.ABC):
         """
         dataset = self.dataset
         if not self._left:
-            dataset.ready = self._prepare(dataset.collect())
+            dataset.ready = self._prepared(dataset.collect())
             self._left = dataset.updates_per_round
         self._left -= self.updates
         logs: Logs = self.agent.train_function(self._elements)
         return logs
 
-    # The argument of the train function.
-    _elements: Iterator[Any]
+    def _prepared(self, trajectory: Trajectory | None) -> Samples:
+        """Returns the samples of a round."""
+        samples: Samples = self.dataset.prepare(trajectory)
+        return samples
 
 
 class KerasRound(Round):
@@ -157,11 +162,10 @@ class TrajectoryRound(HostRound):
 
     _function = TrajectoryFunction
 
-    def __init__(
-        self, agent: Any, dataset: Any, updates: int, is_compiled: bool
-    ) -> None:
-        super().__init__(agent, dataset, updates, is_compiled)
-        self._prepare = dataset.pack
+    def _prepared(self, trajectory: Trajectory | None) -> Samples:
+        """Returns the rollout itself, as packed arrays."""
+        samples: Samples = self.dataset.pack(trajectory)
+        return samples
 
 
 class GraphRound(Round):
