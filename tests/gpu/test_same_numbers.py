@@ -13,6 +13,8 @@ import keras_rl2 as rl
 sums = []
 for name, env in ("PPO", "CartPole-v1"), ("SAC", "Pendulum-v1"):
     agent = getattr(rl, name).for_env(env, seed=0)
+    # By default, so short a training is compiled beside a GPU alone.
+    agent.compile(jit_compile=True)
     if agent.on_policy:
         dataset = rl.RolloutDataset(env, horizon=64, seed=0)
     else:
