@@ -85,6 +85,7 @@ class Task:
     """The observations and actions of an agent.
 
     Attributes:
+        head: `PolicyHead`. Turns outputs of the network into actions.
         encode: `ObservationEncoder`. Encodes raw observations as inputs of
             networks.
         observation_spec: tree of `ArraySpec`. Shapes and dtypes of one

@@ -48,14 +48,7 @@ class Policy(Task):
     defines how actions are chosen, and their noise.
 
     Attributes:
-        agent: `keras_rl2.Agent`.
-        head: `PolicyHead`. Turns outputs of the network into actions.
-        encode: `ObservationEncoder`. Encodes raw observations as inputs of
-            networks.
-        observation_spec: tree of `ArraySpec`. Shapes and dtypes of one
-            observation as it is stored.
-        is_masked: bool. Whether observations contain a mask of the allowed
-            actions.
+        agent: `keras_rl2.Agent`. `Task` describes the other attributes.
 
     Example:
 
