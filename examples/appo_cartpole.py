@@ -42,7 +42,7 @@ agent = rl.APPO.for_env(
     rollouts.env, hidden=(256, 256), gamma=0.98, gae_lambda=0.8, seed=SEED
 )
 updates = STEPS // rollouts.steps_per_round * rollouts.updates_per_round
-rate = keras.optimizers.schedules.PolynomialDecay(2e-4, updates, 2e-5)
+rate = keras.optimizers.schedules.PolynomialDecay(5e-4, updates, 2e-5)
 agent.compile(keras.optimizers.Adam(rate, epsilon=1e-5))
 began = time.perf_counter()
 agent.fit(
