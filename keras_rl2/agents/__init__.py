@@ -13,15 +13,19 @@ from keras_rl2.agents.crossq import CrossQ
 from keras_rl2.agents.ddpg import DDPG
 from keras_rl2.agents.dqn import DQN
 from keras_rl2.agents.iql import IQL
+from keras_rl2.agents.off_policy_agent import CriticAgent
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.agents.on_policy_agent import OnPolicyAgent
 from keras_rl2.agents.ppo import PPO
 from keras_rl2.agents.pqn import PQN
 from keras_rl2.agents.reinforce import REINFORCE
 from keras_rl2.agents.sac import SAC
+from keras_rl2.agents.stochastic_policy import StochasticPolicy
 from keras_rl2.agents.td3 import TD3
 from keras_rl2.agents.td3bc import TD3BC
+from keras_rl2.agents.value_policy import ValuePolicy
 from keras_rl2.basics.lazy import lazy
+from keras_rl2.updates.updater import Objective
 
 if TYPE_CHECKING:
     from keras_rl2.export.export_check import ExportCheck
@@ -43,12 +47,16 @@ __all__ = [
     "Agent",
     "BehaviorCloning",
     "BoxCQL",
+    "CriticAgent",
     "CrossQ",
     "DiscreteCQL",
     "ExportCheck",
+    "Objective",
     "OffPolicyAgent",
     "OfflineEvaluation",
     "OnPolicyAgent",
+    "StochasticPolicy",
+    "ValuePolicy",
 ]
 
 __getattr__, __dir__ = lazy(

@@ -202,6 +202,13 @@ class CriticAgent(OffPolicyAgent):
             architecture, with its own weights.
         value_network: `keras.Model` from observations to values `[B, 1]`, or
             None. Defaults to `None`.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> agent = rl.TD3.for_env("Pendulum-v1", hidden=(8,), seed=0)
+    >>> isinstance(agent, rl.agents.CriticAgent)
+    True
     """
 
     action_kinds: tuple[type[gymnasium.Space[Any]], ...] = (

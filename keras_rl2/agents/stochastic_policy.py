@@ -30,6 +30,16 @@ class StochasticPolicy(Agent):
     that ends in a softmax are taken as probabilities. Where a network for a
     Box outputs means only, the agent learns a log standard deviation that does
     not depend on the observation.
+
+    Example:
+
+    >>> import numpy as np
+    >>> import keras_rl2 as rl
+    >>> agent = rl.SAC.for_env("Pendulum-v1", hidden=(8,), seed=0)
+    >>> isinstance(agent, rl.agents.StochasticPolicy)
+    True
+    >>> type(agent.distribution(np.zeros((1, 3)))).__name__
+    'SquashedGaussian'
     """
 
     actor: keras.Model
