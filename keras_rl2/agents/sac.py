@@ -202,7 +202,7 @@ class SAC(StochasticPolicy, CriticAgent):
         return ops.clip(policy.sample(noise) + added, -1.0, 1.0)
 
     @property
-    def _actor_variables(self) -> list[keras.Variable]:
+    def actor_variables(self) -> list[keras.Variable]:
         """Variables of the policy's loss that are in no network."""
         return [self.log_temperature] if self.learn_temperature else []
 
