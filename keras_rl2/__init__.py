@@ -27,21 +27,7 @@ if TYPE_CHECKING:
     from keras_rl2 import networks
     from keras_rl2 import presets
     from keras_rl2 import returns
-    from keras_rl2.agents import A2C
-    from keras_rl2.agents import APPO
-    from keras_rl2.agents import CQL
-    from keras_rl2.agents import DDPG
-    from keras_rl2.agents import DQN
-    from keras_rl2.agents import IQL
-    from keras_rl2.agents import PPO
-    from keras_rl2.agents import PQN
-    from keras_rl2.agents import REINFORCE
-    from keras_rl2.agents import SAC
-    from keras_rl2.agents import TD3
-    from keras_rl2.agents import TD3BC
     from keras_rl2.agents import Agent
-    from keras_rl2.agents import BehaviorCloning
-    from keras_rl2.agents import CrossQ
     from keras_rl2.agents.loader import load
     from keras_rl2.cli.training import Training
     from keras_rl2.data import EvaluationDataset
@@ -52,6 +38,7 @@ if TYPE_CHECKING:
     from keras_rl2.export.policy_file import PolicyFile
     from keras_rl2.export.policy_file import read_manifest
     from keras_rl2.offline.recorder import record
+    from keras_rl2.presets.algorithms import *  # noqa: F403
     from keras_rl2.training.many_seeds import train_seeds
     from keras_rl2.workers.local_workers import LocalWorkers
     from keras_rl2.workers.ray_workers import RayWorkers
@@ -75,21 +62,8 @@ _HOMES = {
 }
 
 __all__ = [
-    "A2C",
-    "APPO",
-    "CQL",
-    "DDPG",
-    "DQN",
-    "IQL",
-    "PPO",
-    "PQN",
-    "REINFORCE",
-    "SAC",
-    "TD3",
-    "TD3BC",
+    *ALGORITHMS,
     "Agent",
-    "BehaviorCloning",
-    "CrossQ",
     "EvaluationDataset",
     "LocalWorkers",
     "MixedDataset",

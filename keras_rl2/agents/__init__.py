@@ -1,54 +1,45 @@
 """Agents: each is a `keras.Model`, trained by `fit`."""
 
+import importlib
 from typing import TYPE_CHECKING
 
-from keras_rl2.agents.a2c import A2C
 from keras_rl2.agents.agent import Agent
-from keras_rl2.agents.appo import APPO
-from keras_rl2.agents.behavior_cloning import BehaviorCloning
-from keras_rl2.agents.cql import CQL
 from keras_rl2.agents.cql import BoxCQL
 from keras_rl2.agents.cql import DiscreteCQL
-from keras_rl2.agents.crossq import CrossQ
-from keras_rl2.agents.ddpg import DDPG
-from keras_rl2.agents.dqn import DQN
-from keras_rl2.agents.iql import IQL
+from keras_rl2.agents.off_policy_agent import CriticAgent
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.agents.on_policy_agent import OnPolicyAgent
-from keras_rl2.agents.ppo import PPO
-from keras_rl2.agents.pqn import PQN
-from keras_rl2.agents.reinforce import REINFORCE
-from keras_rl2.agents.sac import SAC
-from keras_rl2.agents.td3 import TD3
-from keras_rl2.agents.td3bc import TD3BC
+from keras_rl2.agents.stochastic_policy import StochasticPolicy
+from keras_rl2.agents.value_policy import ValuePolicy
 from keras_rl2.basics.lazy import lazy
+from keras_rl2.presets.algorithms import ALGORITHMS
+from keras_rl2.updates.updater import Objective
 
 if TYPE_CHECKING:
     from keras_rl2.export.export_check import ExportCheck
     from keras_rl2.offline.offline_evaluation import OfflineEvaluation
+    from keras_rl2.presets.algorithms import *  # noqa: F403
+
+for _name, _algorithm in ALGORITHMS.items():
+    # Keras finds the class of a saved agent once its module is imported.
+    _module = importlib.import_module(
+        f"{__name__}.{_algorithm.module or _name.lower()}"
+    )
+    globals()[_name] = getattr(_module, _name)
 
 __all__ = [
-    "A2C",
-    "APPO",
-    "CQL",
-    "DDPG",
-    "DQN",
-    "IQL",
-    "PPO",
-    "PQN",
-    "REINFORCE",
-    "SAC",
-    "TD3",
-    "TD3BC",
+    *ALGORITHMS,
     "Agent",
-    "BehaviorCloning",
     "BoxCQL",
-    "CrossQ",
+    "CriticAgent",
     "DiscreteCQL",
     "ExportCheck",
+    "Objective",
     "OffPolicyAgent",
     "OfflineEvaluation",
     "OnPolicyAgent",
+    "StochasticPolicy",
+    "ValuePolicy",
 ]
 
 __getattr__, __dir__ = lazy(

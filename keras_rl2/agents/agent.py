@@ -546,6 +546,10 @@ class Agent(Described, keras.Model, abc.ABC):
     def policy(self) -> Policy:
         """The policy: its spaces, and all that acts by it.
 
+        Its `encode(observation)` returns the inputs of the networks, its `head`
+        makes distributions of actions from outputs of networks, and `is_masked`
+        says whether observations contain an action mask.
+
         Raises:
             ValueError: If it is not bound to an environment's spaces yet.
         """

@@ -98,11 +98,11 @@ class BehaviorCloning(StochasticPolicy, OffPolicyAgent):
 
     def build_networks(self) -> None:
         """Checks the network against the spaces and makes all variables."""
-        self._build_actor(*self.policy.head.parameter_sizes)
+        self.build_actor(*self.policy.head.parameter_sizes)
 
     def objectives(self) -> dict[str, Objective]:
         """Returns the only loss, that of the policy."""
-        own = self._policy_variables
+        own = self.policy_variables
         return {"policy": Objective(self.actor_terms, [self.actor], own)}
 
     def actor_terms(self, batch: Batch) -> Terms:

@@ -91,7 +91,7 @@ class CrossQ(SAC):
 
     def _critic_terms(self, batch: Batch) -> Terms:
         """Runs each critic once, on present and next states together."""
-        following, alpha = batch["next_observation"], self._alpha
+        following, alpha = batch["next_observation"], self.current_temperature
         next_action, log_prob = self.sample_with_log_prob(following, 0)
         encoded, action = map_leaves(
             lambda one, other: ops.concatenate([one, other], axis=0),

@@ -202,6 +202,13 @@ class CriticAgent(OffPolicyAgent):
             architecture, with its own weights.
         value_network: `keras.Model` from observations to values `[B, 1]`, or
             None. Defaults to `None`.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> agent = rl.TD3.for_env("Pendulum-v1", hidden=(8,), seed=0)
+    >>> isinstance(agent, rl.agents.CriticAgent)
+    True
     """
 
     action_kinds: tuple[type[gymnasium.Space[Any]], ...] = (
@@ -288,13 +295,13 @@ class CriticAgent(OffPolicyAgent):
         return isinstance(self.action_space, gymnasium.spaces.Discrete)
 
     @abc.abstractmethod
-    def _build_actor(self, *sizes: int, squash: bool = False) -> None:
+    def build_actor(self, *sizes: int, squash: bool = False) -> None:
         """Checks the actor, whose output has one of the given widths."""
 
     def build_networks(self) -> None:
         """Checks the networks against the spaces and makes all variables."""
         head = self.policy.head
-        self._build_actor(head.parameter_sizes[self.actor_width], squash=True)
+        self.build_actor(head.parameter_sizes[self.actor_width], squash=True)
         networks = [self.actor]
         if self.value_network is not None:
             self._check_values("value_network", self.value_network, None, 1)
@@ -371,7 +378,7 @@ class CriticAgent(OffPolicyAgent):
         return {"exploration_scale": value}
 
     @property
-    def _actor_variables(self) -> list[keras.Variable]:
+    def actor_variables(self) -> list[keras.Variable]:
         """Variables of the policy's loss that are in no network."""
         return []
 
@@ -395,7 +402,7 @@ class CriticAgent(OffPolicyAgent):
             "actor": Objective(
                 self.actor_terms,
                 [self.actor],
-                self._actor_variables,
+                self.actor_variables,
                 optimizer=optimizer,
                 every=self.policy_delay,
                 last_loss=self.last_actor_loss,

@@ -57,6 +57,8 @@ class RolloutLearner(Agent):
 
     #: Makes the samples of a rollout.
     rollout_samples: RolloutSamples
+    #: Shapes of those entries of a sample that are not scalars, by name.
+    sample_shapes: Mapping[str, tuple[int, ...]] = {}
 
     def prepare(
         self, trajectory: Trajectory, batch_size: int | None = None
@@ -97,7 +99,7 @@ class RolloutLearner(Agent):
             dict: `observation` and `action` as collected; `returns`, the value
             target, and `value` before the updates of the round; and where
             there is a policy, its `log_prob` and `advantage`. All but the
-            first two are float32 scalars.
+            first two are float32, and scalars except in `sample_shapes`.
         """
         return self.rollout_samples.spec(length)
 
@@ -225,20 +227,38 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
             dict of scalars: `loss`, which is minimised, and others for the
             logs.
         """
-        log_prob = policy.log_prob(batch["action"])
+        log_prob = self.log_prob_of(policy, batch["action"])
+        advantage = statistics.of_components(self.advantages(batch), log_prob)
         return self.total_loss(
-            losses.policy_gradient(log_prob, self.advantages(batch)),
+            losses.policy_gradient(log_prob, advantage),
             ops.square(batch["returns"] - value),
             policy,
             batch["weight"],
         )
 
+    def log_prob_of(self, policy: Distribution, action: Tensor) -> Tensor:
+        """Returns the log-probabilities of actions in the policy's loss.
+
+        A subclass may return one for each component of an action, or for each
+        token. Each then has its own probability ratio, and `sample_shapes` has
+        the entry `"log_prob": (C,)`.
+
+        Args:
+            policy: Distribution of `[B]` actions.
+            action: `[B, ...]`. The actions.
+
+        Returns:
+            `[B]` float32, or `[B, C]`.
+        """
+        return policy.log_prob(action)
+
     def advantages(self, batch: dict[str, Tensor]) -> Tensor:
-        """Returns advantages `[B]` of a minibatch, optionally normalised."""
+        """Returns the advantages of a minibatch, optionally normalised."""
         advantage = batch["advantage"]
         if not self.normalize_advantages:
             return advantage
-        return statistics.normalize(advantage, batch["weight"])
+        weight = statistics.of_components(batch["weight"], advantage)
+        return statistics.normalize(advantage, weight)
 
     def total_loss(
         self,
@@ -250,7 +270,7 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
         """Adds up policy loss, value loss and entropy bonus.
 
         Args:
-            policy_losses: `[B]`. Loss of each sample's policy.
+            policy_losses: `[B]`, or `[B, C]`. Loss of each sample's policy.
             value_losses: `[B]`. Loss of each sample's value.
             policy: Distribution of `[B]` actions.
             weight: `[B]` float32. 1 for samples that count, else 0.
@@ -258,7 +278,9 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
         Returns:
             dict of scalars: `loss`, `policy_loss`, `value_loss`, `entropy`.
         """
-        policy_loss = statistics.weighted_mean(policy_losses, weight)
+        policy_loss = statistics.weighted_mean(
+            policy_losses, statistics.of_components(weight, policy_losses)
+        )
         value_loss = statistics.weighted_mean(value_losses, weight)
         entropy = statistics.weighted_mean(policy.entropy(), weight)
         loss = policy_loss + self.value_coefficient * value_loss

@@ -171,8 +171,9 @@ class PPO(OnPolicyAgent):
         self, policy: Distribution, value: Tensor, batch: dict[str, Tensor]
     ) -> dict[str, Tensor]:
         """Computes the clipped surrogate, the value loss and the entropy."""
-        log_prob = policy.log_prob(batch["action"])
+        log_prob = self.log_prob_of(policy, batch["action"])
         old_log_prob, weight = batch["log_prob"], batch["weight"]
+        advantage = statistics.of_components(self.advantages(batch), log_prob)
         clip_ratio = self._present_clip_ratio()
         if self.value_clip_range is None:
             value_losses = ops.square(batch["returns"] - value)
@@ -182,12 +183,13 @@ class PPO(OnPolicyAgent):
             )
         terms = self.total_loss(
             losses.clipped_surrogate(
-                log_prob, old_log_prob, self.advantages(batch), clip_ratio
+                log_prob, old_log_prob, advantage, clip_ratio
             ),
             value_losses,
             policy,
             weight,
         )
+        weight = statistics.of_components(weight, log_prob)
         kl = losses.approximate_kl(log_prob, old_log_prob)
         clipped = losses.clip_fraction(log_prob, old_log_prob, clip_ratio)
         return {

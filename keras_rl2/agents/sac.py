@@ -202,7 +202,7 @@ class SAC(StochasticPolicy, CriticAgent):
         return ops.clip(policy.sample(noise) + added, -1.0, 1.0)
 
     @property
-    def _actor_variables(self) -> list[keras.Variable]:
+    def actor_variables(self) -> list[keras.Variable]:
         """Variables of the policy's loss that are in no network."""
         return [self.log_temperature] if self.learn_temperature else []
 
@@ -230,7 +230,7 @@ class SAC(StochasticPolicy, CriticAgent):
             "loss": loss,
             "actor_loss": actor_loss,
             "entropy": ops.mean(entropy),
-            "temperature": ops.exp(self.log_temperature),
+            "temperature": self.current_temperature,
         }
 
     def soft_value(
@@ -253,14 +253,18 @@ class SAC(StochasticPolicy, CriticAgent):
             policy = self.distribution(observation, training)
             values = critics.all_values(networks, encoded)
             value = losses.expected_soft_value(
-                cast(Categorical, policy).log_probs, values, self._alpha
+                cast(Categorical, policy).log_probs,
+                values,
+                self.current_temperature,
             )
             return value, policy.entropy()
         action, log_prob = self.sample_with_log_prob(
             observation, stream, training
         )
         values = critics.action_values(networks, encoded, action)
-        return losses.soft_value(log_prob, values, self._alpha), -log_prob
+        return losses.soft_value(
+            log_prob, values, self.current_temperature
+        ), -log_prob
 
     def sample_with_log_prob(
         self, observation: Any, stream: int, training: bool = False
@@ -279,9 +283,10 @@ class SAC(StochasticPolicy, CriticAgent):
         )
 
     @property
-    def _alpha(self) -> Tensor:
-        """The temperature as a constant: it has its own loss."""
-        return ops.stop_gradient(ops.exp(self.log_temperature))
+    def current_temperature(self) -> Tensor:
+        """The temperature α, a float32 constant: it has a loss of its own."""
+        log_temperature = ops.cast(self.log_temperature, "float32")
+        return ops.stop_gradient(ops.exp(log_temperature))
 
     def _target_entropy(self, observation: Any) -> float | Tensor:
         """Returns the target entropy, `[B]` where actions are masked."""

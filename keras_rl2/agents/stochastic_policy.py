@@ -30,6 +30,16 @@ class StochasticPolicy(Agent):
     that ends in a softmax are taken as probabilities. Where a network for a
     Box outputs means only, the agent learns a log standard deviation that does
     not depend on the observation.
+
+    Example:
+
+    >>> import numpy as np
+    >>> import keras_rl2 as rl
+    >>> agent = rl.SAC.for_env("Pendulum-v1", hidden=(8,), seed=0)
+    >>> isinstance(agent, rl.agents.StochasticPolicy)
+    True
+    >>> type(agent.distribution(np.zeros((1, 3)))).__name__
+    'SquashedGaussian'
     """
 
     actor: keras.Model
@@ -60,7 +70,7 @@ class StochasticPolicy(Agent):
                 name="log_std",
             )
 
-    def _build_actor(self, *sizes: int, squash: bool = False) -> None:
+    def build_actor(self, *sizes: int, squash: bool = False) -> None:
         """Checks the actor, whose output has one of the given widths."""
         units = network_checks.check_width(
             "actor", self.actor, self.policy, *sizes
@@ -71,10 +81,10 @@ class StochasticPolicy(Agent):
     @property
     def acting_variables(self) -> list[keras.Variable]:
         """Variables that acting depends on."""
-        return [*super().acting_variables, *self._policy_variables]
+        return [*super().acting_variables, *self.policy_variables]
 
     @property
-    def _policy_variables(self) -> list[keras.Variable]:
+    def policy_variables(self) -> list[keras.Variable]:
         """Variables of the policy that are in no network."""
         return [] if self.log_std is None else [self.log_std]
 

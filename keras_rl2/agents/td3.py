@@ -136,7 +136,7 @@ class TD3(CriticAgent):
         self._delay_policy(policy_delay)
         self.exploration = noises.exploration_noise(exploration)
 
-    def _build_actor(self, *sizes: int, squash: bool = False) -> None:
+    def build_actor(self, *sizes: int, squash: bool = False) -> None:
         """Checks the actor, whose output has one of the given widths."""
         network_checks.check_width("actor", self.actor, self.policy, *sizes)
         seen = self.policy.encode.network_input

@@ -30,6 +30,13 @@ class ValuePolicy(Agent):
     The network outputs N numbers for each action, of which `values` computes
     the Q-value: the number itself, or the mean of a distribution. That of `DQN`
     may be recurrent.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> agent = rl.DQN.for_env("CartPole-v1", hidden=(8,), seed=0)
+    >>> isinstance(agent, rl.agents.ValuePolicy)
+    True
     """
 
     action_kinds = (gymnasium.spaces.Discrete,)
@@ -92,7 +99,7 @@ class ValuePolicy(Agent):
     def call(self, observation: Tree[Tensor], training: bool = False) -> Tensor:
         """Returns Q-values `[B, n]` float32."""
         encoded = self.policy.encode(observation)
-        return self.q_values(self._outputs(self.q_network, encoded, training))
+        return self.q_values(self.outputs_of(self.q_network, encoded, training))
 
     def q_values(self, outputs: Tensor) -> Tensor:
         """Returns the Q-values `[B, n]` of outputs `[B, n, N]`, float32."""
@@ -104,13 +111,19 @@ class ValuePolicy(Agent):
         """Returns Q-values of outputs, much lower for forbidden actions."""
         return self.policy.allowed(observation, self.q_values(outputs))
 
-    def _outputs(
+    def outputs_of(
         self,
         network: keras.Model,
         encoded: Tree[Tensor],
         training: bool = False,
     ) -> Tensor:
-        """Returns the outputs of a network by action, `[B, n, N]` float32."""
+        """Returns the outputs of a network by action, `[B, n, N]` float32.
+
+        Args:
+            network: `keras.Model`. The Q-network, or its target network.
+            encoded: tree of `[B, ...]`. Observations, by `policy.encode`.
+            training: bool. Passed on to the network. Defaults to `False`.
+        """
         return self._of_actions(inputs.run_network(network, encoded, training))
 
     def _of_actions(self, outputs: Tensor) -> Tensor:

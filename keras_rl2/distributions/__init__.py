@@ -11,6 +11,7 @@ actions or action dimensions, K that of choices or switches side by side.
 from keras_rl2.distributions.bernoulli import Bernoulli
 from keras_rl2.distributions.box_head import BoxHead
 from keras_rl2.distributions.categorical import Categorical
+from keras_rl2.distributions.categorical import argmax
 from keras_rl2.distributions.composite import Composite
 from keras_rl2.distributions.composite import MultiCategorical
 from keras_rl2.distributions.composite_head import CompositeHead
@@ -38,6 +39,7 @@ __all__ = [
     "MultiDiscreteHead",
     "PolicyHead",
     "SquashedGaussian",
+    "argmax",
     "forbid",
     "policy_head",
 ]

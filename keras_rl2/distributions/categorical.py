@@ -71,7 +71,7 @@ class Categorical(Distribution):
 
     def mode(self) -> Tensor:
         """Returns the likeliest action, `[B]` int32; of equals the first."""
-        return _argmax(self.logits)
+        return argmax(self.logits)
 
     def sample(self, noise: TensorLike) -> Tensor:
         """Returns argmax(logits + noise), `[B]` int32: the Gumbel-max trick.
@@ -80,11 +80,25 @@ class Categorical(Distribution):
             noise: `[B, A]` float. Standard Gumbel.
         """
         logits, noise = as_same_floats(2, logits=self.logits, noise=noise)
-        return _argmax(logits + noise)
+        return argmax(logits + noise)
 
 
-def _argmax(scores: Tensor) -> Tensor:
-    """Returns the index of the largest score on the last axis, int32."""
+def argmax(scores: TensorLike) -> Tensor:
+    """Returns the index of the largest score on the last axis.
+
+    It converts to LiteRT, unlike `keras.ops.argmax`.
+
+    Args:
+        scores: `[..., A]`. Logits or values; of equal ones the first counts.
+
+    Returns:
+        `[...]` int32.
+
+    Example:
+
+    >>> argmax([[0.5, 2.0], [1.0, 1.0]]).numpy().tolist()
+    [1, 0]
+    """
     # ops.argmax treats -0.0 by bitwise operations that LiteRT does not have.
     _, index = ops.top_k(scores, k=1, sorted=False)
     return ops.cast(ops.squeeze(index, axis=-1), "int32")

@@ -1,12 +1,14 @@
 """Losses and diagnostics, one number per example.
 
 Pure functions of arrays of shape `[B]`, or `[B, A]` and `[B, N]` for values of
-each action or atom of a distribution. Nothing is reduced
-over the batch (the agent averages, so that it can weigh or mask examples
-first) and nothing is broadcast: `[B, 1]` beside `[B]` raises. Half precision
-is cast up to float32. Targets count as constants under gradient.
+each action or atom of a distribution, or `[B, C]` for log-probabilities of each
+component of an action. Nothing is reduced over the batch (the agent averages,
+so that it can weigh or mask examples first) and nothing is broadcast: `[B, 1]`
+beside `[B]` raises. Half precision is cast up to float32. Targets count as
+constants under gradient.
 
-Letters: B is the batch, A the number of actions, N that of atoms.
+Letters: B is the batch, A the number of actions, N that of atoms, C that of
+components of an action, such as the numbers of a MultiDiscrete, or tokens.
 """
 
 from keras_rl2.losses.policy import advantage_weight

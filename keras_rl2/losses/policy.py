@@ -1,6 +1,7 @@
 """Losses of the policy and its temperature, one number per example.
 
-Letters: B is the batch, A the number of numbers in an action.
+Letters: B is the batch, A the number of numbers in an action, C that of its
+components with log-probabilities of their own.
 """
 
 from keras import ops
@@ -24,11 +25,12 @@ def policy_gradient(log_prob: TensorLike, advantage: TensorLike) -> Tensor:
         L = -log π(a|s) A
 
     Args:
-        log_prob: `[B]` float. Log-probability of the action taken.
-        advantage: `[B]` float.
+        log_prob: `[B]` float, or `[B, C]` by component. Log-probability of the
+            action taken.
+        advantage: float of the same shape.
 
     Returns:
-        `[B]` float32 or wider, to minimise.
+        float32 or wider of the same shape, to minimise.
 
     Raises:
         ValueError: If a rank or shape is wrong.
@@ -42,7 +44,7 @@ def policy_gradient(log_prob: TensorLike, advantage: TensorLike) -> Tensor:
         - [Williams, 1992](https://doi.org/10.1007/BF00992696)
     """
     log_prob, advantage = as_same_floats(
-        1, log_prob=log_prob, advantage=advantage
+        (1, 2), log_prob=log_prob, advantage=advantage
     )
     return -log_prob * ops.stop_gradient(advantage)
 
@@ -61,13 +63,15 @@ def clipped_surrogate(
     The advantage and the old log-probability count as constants.
 
     Args:
-        log_prob: `[B]` float. Log-probability of the action taken.
-        old_log_prob: `[B]` float. The same under the policy that acted.
-        advantage: `[B]` float.
+        log_prob: `[B]` float, or `[B, C]` by component. Log-probability of the
+            action taken.
+        old_log_prob: float of the same shape. The same under the policy that
+            acted.
+        advantage: float of the same shape.
         clip_ratio: float or scalar tensor. ε, typically 0.2.
 
     Returns:
-        `[B]` float32 or wider, to minimise.
+        float32 or wider of the same shape, to minimise.
 
     Raises:
         ValueError: If a rank or shape is wrong.
@@ -86,7 +90,10 @@ def clipped_surrogate(
         - [Schulman et al., 2017](https://arxiv.org/abs/1707.06347)
     """
     log_prob, old_log_prob, advantage = as_same_floats(
-        1, log_prob=log_prob, old_log_prob=old_log_prob, advantage=advantage
+        (1, 2),
+        log_prob=log_prob,
+        old_log_prob=old_log_prob,
+        advantage=advantage,
     )
     clip_ratio = as_scalar(log_prob, clip_ratio=clip_ratio)
     advantage = ops.stop_gradient(advantage)

@@ -1,6 +1,7 @@
 """Weighted reductions over a batch, and diagnostics of a policy and values.
 
-Letters: B is the batch. Weights are 1 for a sample that counts, else 0.
+Letters: B is the batch, C the number of components of an action. Weights are 1
+for a sample that counts, else 0.
 """
 
 from keras import ops
@@ -10,7 +11,6 @@ from keras_rl2.basics.shapes import TensorLike
 from keras_rl2.basics.shapes import as_float
 from keras_rl2.basics.shapes import as_same_floats
 from keras_rl2.basics.shapes import as_scalar
-from keras_rl2.basics.shapes import check_rank
 from keras_rl2.basics.shapes import check_same_shape
 
 
@@ -18,8 +18,8 @@ def weighted_mean(values: Tensor, weight: Tensor) -> Tensor:
     """Averages the values that count.
 
     Args:
-        values: `[B]` float. One value for each sample.
-        weight: `[B]` float32. 1 for a sample that counts, else 0.
+        values: `[B]` float, or `[B, C]`. The values of each sample.
+        weight: `[B]` or `[B, C]` float32. 1 for a value that counts, else 0.
 
     Example:
 
@@ -28,9 +28,29 @@ def weighted_mean(values: Tensor, weight: Tensor) -> Tensor:
     2.0
     """
     check_same_shape(values=values, weight=weight)
-    check_rank(1, values=values)
     weight = ops.cast(weight, values.dtype)
     return ops.sum(values * weight) / ops.maximum(ops.sum(weight), 1.0)
+
+
+def of_components(each: Tensor, values: Tensor) -> Tensor:
+    """Repeats one number of each sample where samples have several values.
+
+    Args:
+        each: `[B]`, or as `values`. The numbers.
+        values: `[B]`, or `[B, C]`, for each component of an action.
+
+    Returns:
+        `each` with the shape of `values`.
+
+    Example:
+
+    >>> import numpy as np
+    >>> of_components(np.array([1.0, 2.0]), np.ones((2, 3))).numpy().tolist()
+    [[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]]
+    """
+    if len(each.shape) == len(values.shape):
+        return each
+    return ops.broadcast_to(each[:, None], ops.shape(values))
 
 
 def normalize(values: Tensor, weight: Tensor, epsilon: float = 1e-8) -> Tensor:
@@ -39,8 +59,8 @@ def normalize(values: Tensor, weight: Tensor, epsilon: float = 1e-8) -> Tensor:
     A single value is left as it is: nothing is known of its scale.
 
     Args:
-        values: `[B]` float. One value for each sample.
-        weight: `[B]` float32. 1 for a sample that counts, else 0.
+        values: `[B]` float, or `[B, C]`. The values of each sample.
+        weight: `[B]` or `[B, C]` float32. 1 for a value that counts, else 0.
         epsilon: float. Added to the deviation. Defaults to `1e-8`.
 
     Returns:
@@ -69,11 +89,13 @@ def approximate_kl(log_prob: TensorLike, old_log_prob: TensorLike) -> Tensor:
         k₃ = (r - 1) - log r,    r = π(a|s) / π_old(a|s)
 
     Args:
-        log_prob: `[B]` float. Log-probability of the action taken.
-        old_log_prob: `[B]` float. The same under the policy that acted.
+        log_prob: `[B]` float, or `[B, C]` by component. Log-probability of the
+            action taken.
+        old_log_prob: float of the same shape. The same under the policy that
+            acted.
 
     Returns:
-        `[B]` float32 or wider.
+        float32 or wider of the same shape.
 
     Raises:
         ValueError: If a rank or shape is wrong.
@@ -88,7 +110,7 @@ def approximate_kl(log_prob: TensorLike, old_log_prob: TensorLike) -> Tensor:
           http://joschu.net/blog/kl-approx.html)
     """
     log_prob, old_log_prob = as_same_floats(
-        1, log_prob=log_prob, old_log_prob=old_log_prob
+        (1, 2), log_prob=log_prob, old_log_prob=old_log_prob
     )
     log_ratio = log_prob - old_log_prob
     # expm1: exp(x) - 1 would lose all digits of the early, small changes.
@@ -101,12 +123,15 @@ def clip_fraction(
     """Marks the examples whose probability ratio lies outside the clip.
 
     Args:
-        log_prob: `[B]` float. Log-probability of the action taken.
-        old_log_prob: `[B]` float. The same under the policy that acted.
+        log_prob: `[B]` float, or `[B, C]` by component. Log-probability of the
+            action taken.
+        old_log_prob: float of the same shape. The same under the policy that
+            acted.
         clip_ratio: float or scalar tensor. As for `clipped_surrogate`.
 
     Returns:
-        `[B]` float32 or wider: 1 where `|r - 1| > clip_ratio`, else 0.
+        float32 or wider of the same shape: 1 where `|r - 1| > clip_ratio`,
+        else 0.
 
     Raises:
         ValueError: If a rank or shape is wrong.
@@ -117,7 +142,7 @@ def clip_fraction(
     [0.0, 1.0]
     """
     log_prob, old_log_prob = as_same_floats(
-        1, log_prob=log_prob, old_log_prob=old_log_prob
+        (1, 2), log_prob=log_prob, old_log_prob=old_log_prob
     )
     clip_ratio = as_scalar(log_prob, clip_ratio=clip_ratio)
     change = ops.abs(ops.expm1(log_prob - old_log_prob))

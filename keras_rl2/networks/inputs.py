@@ -56,6 +56,17 @@ def run_network(
         encoded: tree of `[B, ...]`. Encoded observations.
         training: bool. Passed on to the network. Defaults to `False`.
         action: `[B, A]` or None. Actions for a critic. Defaults to `None`.
+
+    Returns:
+        The outputs of the network, float32.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> agent = rl.DQN.for_env("CartPole-v1", hidden=(8,), seed=0)
+    >>> encoded = agent.policy.encode(ops.zeros((3, 4)))
+    >>> run_network(agent.target_network, encoded).shape
+    TensorShape([3, 2])
     """
 
     def run(encoded: Tree[Tensor], action: Tensor | None) -> Any:
@@ -142,7 +153,7 @@ def inputs_for(
     """
     if is_leaf(encoded):
         return encoded if action is None else [encoded, action]
-    form = _form_of_inputs(network)
+    form = form_of_inputs(network)
     if form is not None:
         actions = {} if action is None else {ACTION: action}
         return _chosen(network, form, dict(named_leaves(encoded)) | actions)
@@ -153,7 +164,7 @@ def inputs_for(
     return observation if action is None else [observation, action]
 
 
-def _form_of_inputs(network: keras.Model) -> Any:
+def form_of_inputs(network: keras.Model) -> Any:
     """Returns the symbolic inputs of a functional network, or None."""
     # Subclassed networks have an `input` with generated names as soon as
     # they were called, but no `inputs`.

@@ -5,6 +5,8 @@ from typing import Any
 
 import keras
 
+from keras_rl2.networks.inputs import form_of_inputs
+
 # Attributes with the rate of the noise; a layer whose rate is 0 draws none.
 _RATES = ("rate", "dropout", "recurrent_dropout", "stddev")
 
@@ -33,6 +35,35 @@ def _reached(
             found[id(value)] = value
             left.append([*parts(value)])
     return [*found.values()]
+
+
+def features(network: keras.Model) -> keras.Model:
+    """Returns a network without its last layer, with the same weights.
+
+    Args:
+        network: `keras.Model`. Functional or Sequential, whose last layer, the
+            head, has one input.
+
+    Returns:
+        `keras.Model` from the inputs of the network to the input of the head.
+
+    Raises:
+        ValueError: If the network is of another kind, or dueling.
+
+    Example:
+
+    >>> from keras_rl2.networks import mlp
+    >>> features(mlp((3,), 2, hidden=(16, 8))).output_shape
+    (None, 8)
+    """
+    form = form_of_inputs(network)
+    outputs = form is not None and network.layers[-1].input
+    if not isinstance(outputs, keras.KerasTensor):
+        raise ValueError(
+            "Expected a functional network or a Sequential, whose last layer "
+            f"has one input. Received: {network.name!r}"
+        )
+    return keras.Model(form, outputs, name=f"{network.name}_features")
 
 
 def drawing_layers(agent: keras.Model) -> list[keras.layers.Layer]:

@@ -14,7 +14,27 @@ Example:
 import dataclasses
 from collections.abc import Container
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 from typing import Any
+
+if TYPE_CHECKING:
+    # Type checkers read no tables: these are `rl.PPO` and `rl.agents.PPO`.
+    from keras_rl2.agents.a2c import A2C as A2C
+    from keras_rl2.agents.appo import APPO as APPO
+    from keras_rl2.agents.behavior_cloning import (
+        BehaviorCloning as BehaviorCloning,
+    )
+    from keras_rl2.agents.cql import CQL as CQL
+    from keras_rl2.agents.crossq import CrossQ as CrossQ
+    from keras_rl2.agents.ddpg import DDPG as DDPG
+    from keras_rl2.agents.dqn import DQN as DQN
+    from keras_rl2.agents.iql import IQL as IQL
+    from keras_rl2.agents.ppo import PPO as PPO
+    from keras_rl2.agents.pqn import PQN as PQN
+    from keras_rl2.agents.reinforce import REINFORCE as REINFORCE
+    from keras_rl2.agents.sac import SAC as SAC
+    from keras_rl2.agents.td3 import TD3 as TD3
+    from keras_rl2.agents.td3bc import TD3BC as TD3BC
 
 _ADAM: Mapping[str, Any] = {"name": "Adam", "learning_rate": 3e-4}
 
@@ -41,6 +61,8 @@ class Algorithm:
             factor and networks.
         page: str. Name of its page in `docs/`. Defaults to the name of the
             algorithm, in lower case.
+        module: str. Name of its module in `keras_rl2.agents`. Defaults to the
+            name of the algorithm, in lower case.
     """
 
     on_policy: bool = False
@@ -54,6 +76,7 @@ class Algorithm:
         default_factory=lambda: {**_RATES, **_NETWORKS}
     )
     page: str = ""
+    module: str = ""
 
     def learns_with_memory(self, kinds: Container[str]) -> bool:
         """Returns whether it learns with memory in spaces of these classes."""
@@ -112,7 +135,12 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         },
     ),
     "APPO": _PPO,
-    "BehaviorCloning": Algorithm(optimizer=_FAST_ADAM, offline=True, page="bc"),
+    "BehaviorCloning": Algorithm(
+        optimizer=_FAST_ADAM,
+        offline=True,
+        page="bc",
+        module="behavior_cloning",
+    ),
     # It extends DQN for Discrete actions, and SAC for Box.
     "CQL": Algorithm(
         offline=True, actions=("Box", "Discrete"), memory=("Discrete",)

@@ -55,16 +55,18 @@ class RolloutSamples:
 
     def spec(self, length: int | None = None) -> dict[str, Tree[ArraySpec]]:
         """Returns shapes and dtypes of each entry of one sample."""
-        agent, scalar = self._agent, ArraySpec((), "float32")
-        head = agent.policy.head
+        agent, head = self._agent, self._agent.policy.head
         one: dict[str, Tree[ArraySpec]] = {
             "observation": agent.policy.observation_spec,
             "action": ArraySpec(tuple(head.action_shape), head.action_dtype),
-            **dict.fromkeys(self._computed, scalar),
+            **{
+                name: ArraySpec(agent.sample_shapes.get(name, ()), "float32")
+                for name in self._computed
+            },
         }
         if length is None:
             return one
-        one["begins"] = scalar
+        one["begins"] = ArraySpec((), "float32")
         sequence: dict[str, Tree[ArraySpec]] = map_leaves(
             lambda spec: ArraySpec((length, *spec.shape), spec.dtype), one
         )
@@ -156,21 +158,28 @@ class RolloutSamples:
         )
         found = {"known_value": value}
         if policy is not None and "action" in arrays:
-            found["known_log_prob"] = policy.log_prob(arrays["action"])
+            taken = arrays["action"]
+            found["known_log_prob"] = self._log_prob(policy, taken)
         return found
+
+    def _log_prob(self, policy: Any, action: Tensor) -> Tensor:
+        """Returns log-probabilities of actions, `[N]` or `[N, C]`."""
+        if isinstance(policy, _KnownPolicy):
+            return policy.log_prob
+        return self._agent.log_prob_of(policy, action)
 
     def prepared(self, arrays: dict[str, Any]) -> Prepared:
         """Computes the samples of a rollout, in the graph.
 
         Returns:
             The entries of the samples that the networks compute, a dict of
-            `[N]`; and statistics, a dict of scalars.
+            `[N, ...]`; and statistics, a dict of scalars.
         """
         policy, _, samples = self.of(arrays, training=False)
         if "log_prob" in arrays:
             samples["log_prob"] = flat(arrays["log_prob"])
         elif "log_prob" in self._computed:
-            samples["log_prob"] = policy.log_prob(samples["action"])
+            samples["log_prob"] = self._log_prob(policy, samples["action"])
         explained = losses.explained_variance(
             samples["value"], samples["returns"], samples["weight"]
         )
@@ -210,7 +219,9 @@ class RolloutSamples:
         advantages, targets = self._agent.targets(
             arrays,
             # [N] -> [T, B], where another policy may have acted
-            rollout(policy.log_prob(taken)) if "log_prob" in arrays else None,
+            rollout(self._log_prob(policy, taken))
+            if "log_prob" in arrays
+            else None,
             values,
             rollout(_following(known, arrays)),
         )
@@ -281,7 +292,10 @@ def _in_sequences(
 
     assert trajectory.begins is not None
     return {
-        **{k: cut(v.reshape(steps, num_envs)) for k, v in samples.items()},
+        **{
+            name: cut(each.reshape(steps, num_envs, *each.shape[1:]))
+            for name, each in samples.items()
+        },
         "action": cut(trajectory.action),
         "begins": cut(trajectory.begins),
         "observation": map_leaves(cut, trajectory.observation),
@@ -310,12 +324,7 @@ def _rows(array: np.ndarray) -> np.ndarray:
 class _KnownPolicy(NamedTuple):
     """A policy whose log-probabilities of the actions taken are known."""
 
-    known: Tensor
-
-    def log_prob(self, action: Tensor) -> Tensor:
-        """Returns them, `[N]`."""
-        del action
-        return self.known
+    log_prob: Tensor
 
 
 def _trajectory_spec(arrays: dict[str, Any], fixed: bool) -> dict[str, Any]:

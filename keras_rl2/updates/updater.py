@@ -41,6 +41,13 @@ class Objective(NamedTuple):
         every: int. Updates from one step to the next. Defaults to `1`.
         last_loss: Scalar variable that keeps the loss, to be reported by
             updates without a step; or None. Defaults to `None`.
+
+    Example:
+
+    >>> network = keras.Sequential([keras.layers.Dense(1)])
+    >>> terms = lambda batch: {"loss": ops.mean(network(batch["observation"]))}
+    >>> Objective(terms, [network]).every
+    1
     """
 
     terms: Callable[[Batch], Terms]

@@ -483,12 +483,11 @@ def agent_with(case, layer):
             autoreset_mode=gymnasium.vector.AutoresetMode.SAME_STEP,
         )
     )
-    units = {"actor": case.units, "q_network": 3}
     valued = not case.on_policy and case.action_space.shape != ()
     given = {
         key: network(
             layer,
-            units.get(key, 1),
+            case.widths[key],
             actions=1 if key == "critic" and valued else None,
         )
         for key in case.networks

@@ -212,7 +212,9 @@ def test_networks_that_do_not_fit_are_refused():
     for name in ("DQN", "TD3"):
         case = OFF_POLICY[name]
         who = "q_network" if name == "DQN" else "actor"
-        with raises(f"the {who}'s output to have {case.units} units", "7"):
+        with raises(
+            f"the {who}'s output to have {case.widths[who]} units", "7"
+        ):
             bound(name, plain_networks(case, units=7))
         if name == "DQN":
             continue

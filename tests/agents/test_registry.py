@@ -14,6 +14,7 @@ import pytest
 import keras_rl2 as rl
 from keras_rl2 import presets
 from support.agents import EVERY_AGENT
+from website import agent_lists
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -66,8 +67,7 @@ def test_presets_have_defaults_of_each():
 
 
 def page_of(name):
-    stem = presets.ALGORITHMS[name].page or name.lower()
-    return ROOT / "docs" / f"{stem}.md"
+    return ROOT / "docs" / f"{agent_lists.page_of(name)}.md"
 
 
 def test_each_has_a_page_and_an_example():
@@ -80,13 +80,36 @@ def test_each_has_a_page_and_an_example():
         assert any(map(uses.search, texts)), name
 
 
-@pytest.mark.parametrize(
-    ("page", "prefix"), [("README.md", "docs/"), ("docs/agents.md", "")]
-)
-def test_each_is_in_the_lists_of_agents(page, prefix):
+@pytest.mark.parametrize("page", agent_lists.PAGES)
+def test_pages_that_list_agents_list_all_of_them(page):
+    """`python website/agent_lists.py` writes those that a page lacks."""
     text = (ROOT / page).read_text("utf-8")
-    for name in NAMES:
-        assert f"]({prefix}{page_of(name).name})" in text, (page, name)
+    assert agent_lists.PAGES[page](text) == text
+
+
+@pytest.mark.parametrize(
+    ("page", "mention", "written"),
+    [
+        (
+            "README.md",
+            ", [IQL](docs/iql.md)",
+            "| [IQL](docs/iql.md) | Implicit",
+        ),
+        ("docs/agents.md", "| [`IQL`](iql.md)", "[`IQL`](iql.md) | recorded"),
+        ("docs/index.md", "iql\n", "ddpg\ndqn\niql\nppo"),
+        ("docs/which_agent.md", "IQL, TD3BC, BehaviorCloning |", ", IQL |"),
+    ],
+)
+def test_a_page_that_lacks_an_agent_is_completed(page, mention, written):
+    text = (ROOT / page).read_text("utf-8")
+    start = text.index(mention)
+    end = start + len(mention)
+    if page == "docs/agents.md":
+        end = text.index("\n", start) + 1
+    kept = mention.removeprefix("IQL, ") if "which" in page else ""
+    lacking = text[:start] + kept + text[end:]
+    assert written not in lacking
+    assert written in agent_lists.PAGES[page](lacking)
 
 
 def test_examples_are_listed():

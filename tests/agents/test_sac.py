@@ -333,3 +333,14 @@ def test_pink_noise_is_alike_at_steps_near_each_other_and_white_is_not():
     noise = drawn(noise_color="white")
     assert correlation(noise, 1) == pytest.approx(0.0, abs=0.03)
     assert noise.std() == pytest.approx(1.0, abs=0.03)
+
+
+def test_the_temperature_is_float32_whatever_the_weights_are():
+    for dtype in ("float16", "mixed_float16", "mixed_bfloat16", "float32"):
+        agent = rl.SAC.for_env(
+            "Pendulum-v1", hidden=(4,), temperature=0.01, dtype=dtype
+        )
+        temperature = agent.current_temperature
+        assert temperature.dtype == "float32", dtype
+        precision = 1e-3 if dtype == "float16" else 1e-6
+        assert float(temperature) == pytest.approx(0.01, rel=5 * precision)

@@ -48,7 +48,7 @@ def test_weights_of_zero_give_finite_values():
 @pytest.mark.parametrize("function", ["weighted_mean", "normalize"])
 def test_shapes_are_never_broadcast(function):
     flat, column = np.ones(3), np.ones((3, 1))
-    for arrays in ((column, flat), (flat, column), (column, column)):
+    for arrays in ((column, flat), (flat, column)):
         with pytest.raises(ValueError, match=r"Expected.*Received"):
             getattr(statistics, function)(*arrays)
 

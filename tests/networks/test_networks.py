@@ -357,3 +357,39 @@ def test_one_hot_rows_are_not_scaled_as_bytes():
         for dtype in (np.int64, np.uint8)
     )
     np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("kind", ["mlp", "Dict", "Sequential"])
+def test_features_are_the_inputs_of_the_head(kind):
+    space = gymnasium.spaces.Box(-1.0, 1.0, (3,), np.float32)
+    if kind == "Dict":
+        space = gymnasium.spaces.Dict({"near": space, "far": space})
+    network = networks.network_for(space, 2, hidden=(8, 4), seed=0)
+    inputs = np.ones((5, 3), "float32")
+    inputs = [inputs, 2 * inputs] if kind == "Dict" else inputs
+    if kind == "Sequential":
+        layers = [keras.layers.Dense(units) for units in (8, 4, 2)]
+        network = keras.Sequential([keras.Input((3,)), *layers])
+    found = networks.features(network)
+    head = network.layers[-1]
+    np.testing.assert_array_equal(head(found(inputs)), network(inputs))
+    # They are the same weights, and none is the head's.
+    assert [id(each) for each in found.weights] == [
+        id(each) for each in network.weights[:-2]
+    ]
+
+
+def test_features_need_one_known_input_of_the_head():
+    class Custom(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.head = keras.layers.Dense(2)
+
+        def call(self, inputs):
+            return self.head(inputs)
+
+    custom = Custom()
+    custom(np.ones((1, 3)))
+    for network in (networks.mlp((3,), (1, 2)), custom):
+        with pytest.raises(ValueError, match=r"Expected.*one input. Received"):
+            networks.features(network)

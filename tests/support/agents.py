@@ -64,9 +64,9 @@ class AgentCase:
     @property
     def networks(self):
         """Names of the networks that its constructor takes."""
-        names = ("actor", "critic", "q_network", "value_network")
-        taken = self.make.argument_names()
-        return tuple(name for name in names if name in taken)
+        constructor = inspect.signature(self.make).parameters.values()
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        return tuple(each.name for each in constructor if each.kind is kind)
 
     @property
     def actions(self):
@@ -82,10 +82,13 @@ class AgentCase:
         )
 
     @functools.cached_property
-    def units(self):
-        """Width of the network that acts, in the first action space."""
+    def widths(self):
+        """Widths of its networks, by argument, in the first action space."""
         agent = self.make.for_env(make_env(self.pair), hidden=(1,), seed=0)
-        return agent.acting_networks[0].output_shape[-1]
+        return {
+            name: keras.tree.flatten(given)[0].output_shape[-1]
+            for name, given in networks_of(agent).items()
+        }
 
     @property
     def every_update(self):
@@ -281,9 +284,7 @@ def fit_twice(case, agent, env):
 
 def networks_of(agent):
     """Returns the networks that an agent is made from, by their arguments."""
-    names = ("actor", "critic", "q_network", "value_network")
-    given = {name: getattr(agent, name, None) for name in names}
-    given["critic"] = getattr(agent, "critics", given["critic"])
+    given = agent.given_networks()
     return {name: each for name, each in given.items() if each is not None}
 
 

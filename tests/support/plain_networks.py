@@ -15,28 +15,23 @@ def dense_of_both(inputs, units):
     return keras.Model([observation, action], keras.layers.Dense(units)(both))
 
 
-def plain_networks(case, inputs=(3,), units=None, value_units=1):
+def plain_networks(case, inputs=(3,), units=None, value_units=None):
     """Makes the networks of an agent.
 
     Args:
         case: `AgentCase`.
         inputs: Shape of an observation.
         units: Width of the network that acts; None for the right one.
-        value_units: Width of the critic.
+        value_units: Width of the critic; None for the right one.
 
     Returns:
         dict of networks by the constructor's arguments.
     """
-    units = case.units if units is None else units
-    critic = dense if case.on_policy else dense_of_both
-    networks = {
-        "actor": (dense, units),
-        "q_network": (dense, units),
-        "critic": (critic, value_units),
-        "value_network": (dense, 1),
-    }
+    first = case.networks[0]
+    other = {first: units, "critic": value_units}
+    widths = case.widths | {k: v for k, v in other.items() if v is not None}
+    makers = {"critic": dense if case.on_policy else dense_of_both}
     return {
-        name: make(inputs, width)
-        for name, (make, width) in networks.items()
-        if name in case.networks
+        name: makers.get(name, dense)(inputs, widths[name])
+        for name in case.networks
     }
