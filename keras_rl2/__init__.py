@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from keras_rl2.agents.loader import load
     from keras_rl2.cli.training import Training
     from keras_rl2.data import EvaluationDataset
+    from keras_rl2.data import Hindsight
     from keras_rl2.data import MixedDataset
     from keras_rl2.data import OfflineDataset
     from keras_rl2.data import ReplayDataset
@@ -60,6 +61,7 @@ _HOMES = {
     **dict.fromkeys(ALGORITHMS, "keras_rl2.agents"),
     "Agent": "keras_rl2.agents",
     "EvaluationDataset": "keras_rl2.data",
+    "Hindsight": "keras_rl2.data",
     "LocalWorkers": "keras_rl2.workers.local_workers",
     "MixedDataset": "keras_rl2.data",
     "OfflineDataset": "keras_rl2.data",
@@ -91,6 +93,7 @@ __all__ = [
     "BehaviorCloning",
     "CrossQ",
     "EvaluationDataset",
+    "Hindsight",
     "LocalWorkers",
     "MixedDataset",
     "OfflineDataset",

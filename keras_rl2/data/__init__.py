@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from keras_rl2.collecting.trajectory import Trajectory
     from keras_rl2.collecting.trajectory import unpack
     from keras_rl2.data.evaluation import EvaluationDataset
+    from keras_rl2.data.hindsight import Hindsight
     from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
     from keras_rl2.data.prioritized_replay_buffer import SumTree
     from keras_rl2.data.replay import ReplayDataset
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from keras_rl2.data.rollouts import RolloutDataset
     from keras_rl2.data.round_dataset import RoundDataset
     from keras_rl2.data.sequence_replay_buffer import SequenceReplayBuffer
+    from keras_rl2.data.transforms import StoredSteps
     from keras_rl2.offline.mixed import MixedDataset
     from keras_rl2.offline.offline import OfflineDataset
     from keras_rl2.policies.actors import ActorSnapshot
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ActorSnapshot",
     "EvaluationDataset",
+    "Hindsight",
     "MixedDataset",
     "OfflineDataset",
     "OwnRollout",
@@ -32,6 +35,7 @@ __all__ = [
     "RolloutDataset",
     "RoundDataset",
     "SequenceReplayBuffer",
+    "StoredSteps",
     "SumTree",
     "Trajectory",
     "unpack",
@@ -43,6 +47,7 @@ __getattr__, __dir__ = lazy(
         "Trajectory": "keras_rl2.collecting.trajectory",
         "unpack": "keras_rl2.collecting.trajectory",
         "EvaluationDataset": "keras_rl2.data.evaluation",
+        "Hindsight": "keras_rl2.data.hindsight",
         "ReplayDataset": "keras_rl2.data.replay",
         "RolloutDataset": "keras_rl2.data.rollouts",
         "RoundDataset": "keras_rl2.data.round_dataset",
@@ -52,6 +57,7 @@ __getattr__, __dir__ = lazy(
         "OwnRollout": "keras_rl2.policies.agent_protocols",
         "PrioritizedReplayBuffer": "keras_rl2.data.prioritized_replay_buffer",
         "ReplayBuffer": "keras_rl2.data.replay_buffer",
+        "StoredSteps": "keras_rl2.data.transforms",
         "SequenceReplayBuffer": "keras_rl2.data.sequence_replay_buffer",
         "SumTree": "keras_rl2.data.prioritized_replay_buffer",
     },

@@ -2,6 +2,7 @@
 
 import abc
 import contextlib
+import functools
 from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
@@ -227,6 +228,27 @@ class VectorEnvAdapter(abc.ABC):
     def _culprits(self, error: BaseException) -> np.ndarray | None:
         """Returns the environments that raised an error, `[B]`, if known."""
         return None
+
+    def method(self, name: str) -> Callable[..., Any] | None:
+        """Returns a method of one of the environments, None if it has none.
+
+        It must not depend on the state of the environment: those of other
+        processes are not asked, and one more is made here.
+        """
+        env = self._one()
+        find = getattr(env, "get_wrapper_attr", functools.partial(getattr, env))
+        try:
+            found: Callable[..., Any] = find(name)
+        except AttributeError:
+            return None
+        return found
+
+    def _one(self) -> Any:
+        """Returns one of the environments, in this process."""
+        inner = self.env.unwrapped
+        if isinstance(inner, AsyncVectorEnv):
+            return inner.env_fns[0]()
+        return inner.envs[0] if isinstance(inner, SyncVectorEnv) else self.env
 
     def get_state(self) -> dict[str, Any]:
         """Returns the state of the adapter itself, without the environments.
