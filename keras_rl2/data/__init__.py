@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from keras_rl2.data.rollouts import RolloutDataset
     from keras_rl2.data.round_dataset import RoundDataset
     from keras_rl2.data.sequence_replay_buffer import SequenceReplayBuffer
-    from keras_rl2.data.transforms import StoredSteps
     from keras_rl2.offline.mixed import MixedDataset
     from keras_rl2.offline.offline import OfflineDataset
     from keras_rl2.policies.actors import ActorSnapshot
@@ -35,7 +34,6 @@ __all__ = [
     "RolloutDataset",
     "RoundDataset",
     "SequenceReplayBuffer",
-    "StoredSteps",
     "SumTree",
     "Trajectory",
     "unpack",
@@ -57,7 +55,6 @@ __getattr__, __dir__ = lazy(
         "OwnRollout": "keras_rl2.policies.agent_protocols",
         "PrioritizedReplayBuffer": "keras_rl2.data.prioritized_replay_buffer",
         "ReplayBuffer": "keras_rl2.data.replay_buffer",
-        "StoredSteps": "keras_rl2.data.transforms",
         "SequenceReplayBuffer": "keras_rl2.data.sequence_replay_buffer",
         "SumTree": "keras_rl2.data.prioritized_replay_buffer",
     },

@@ -1,7 +1,6 @@
 """Hindsight: transitions whose goal is one that their episode reached."""
 
 import functools
-import operator
 from collections.abc import Callable
 from typing import Any
 from typing import Self
@@ -10,13 +9,12 @@ import keras
 import numpy as np
 
 from keras_rl2.basics import arguments
+from keras_rl2.data.replay_buffer import Transform
 from keras_rl2.data.replay_buffer import complete_windows
-from keras_rl2.data.transforms import StoredSteps
-from keras_rl2.data.transforms import Transform
 from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.spaces.array_spec import ArraySpec
-from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.spaces.trees import leaves
 
 _GOAL, _ACHIEVED = "desired_goal", "achieved_goal"
 
@@ -77,9 +75,6 @@ class Hindsight:
         """Makes the settings from their config."""
         return cls(**config)
 
-    def __repr__(self) -> str:
-        return f"Hindsight({self.strategy!r}, relabelled={self.relabelled})"
-
     def transform(self, env: GivenEnv) -> Transform:
         """Returns the transform that relabels minibatches.
 
@@ -102,54 +97,54 @@ class Hindsight:
         >>> rl.Hindsight().transform("CartPole-v1")
         Traceback (most recent call last):
         ...
-        ValueError: Expected an environment with a Dict of ...
+        ValueError: Expected an environment with the method compute_reward, ...
         """
         adapter = as_vector_env(env)
         spec: Any = adapter.observation_spec
-        reward, terminated = map(
-            adapter.method, ("compute_reward", "compute_terminated")
-        )
+        methods = adapter.methods("compute_reward", "compute_terminated")
         if (
-            not isinstance(spec, dict)
+            methods[0] is None
+            or not isinstance(spec, dict)
             or not isinstance(spec.get(_GOAL), ArraySpec)
-            or spec.get(_ACHIEVED) != spec[_GOAL]
-            or reward is None
+            or spec[_GOAL] != spec.get(_ACHIEVED)
         ):
             raise ValueError(
-                "Expected an environment with a Dict of observations, of which "
-                f"{_ACHIEVED} and {_GOAL} are arrays of one shape, and with "
-                f"the method compute_reward. Received: {adapter.name} with "
-                f"{adapter.observation_space} and compute_reward={reward}"
+                "Expected an environment with the method compute_reward, and "
+                f"{_ACHIEVED} and {_GOAL} of one shape in its observations. "
+                f"Received: {adapter.name} of {adapter.observation_space}"
             )
-        return functools.partial(self._relabel, reward, terminated)
+        return functools.partial(self._relabel, *methods)
 
     def _relabel(
         self,
         compute_reward: Callable[..., Any],
         compute_terminated: Callable[..., Any] | None,
         batch: dict[str, Any],
-        steps: StoredSteps,
+        steps: Any,
     ) -> dict[str, Any]:
         """Gives a share of the transitions other goals."""
-        chosen = steps.generator.random(len(batch["index"])) < self.relabelled
-        (rows,) = np.nonzero(chosen)
+        generator, stride = steps.generator, steps.num_envs
+        drawn = generator.random(len(batch["index"]))
+        (rows,) = np.nonzero(drawn < self.relabelled)
         if not rows.size:
             return batch
         index = batch["index"][rows]
         first, last = steps.episode_of(index)
-        goal = self._goal(steps, index, first, last)
+        starts = {"future": index, "episode": first, "final": last}
+        start = starts[self.strategy]
+        ahead = generator.integers((last - start) // stride + 1)
+        goal = steps.reached(start + ahead * stride)[_ACHIEVED]
         # [n, M]: the steps of each window
-        window = index + steps.num_envs * np.arange(steps.n_step)[:, None]
+        window = index + stride * np.arange(steps.n_step)[:, None]
         ended = window >= last
         reached = steps.reached(np.minimum(window, last).reshape(-1))
         goals = reached[_ACHIEVED], np.concatenate([goal] * steps.n_step)
-        reward = _of_each(compute_reward, *goals).reshape(window.shape)
-        terminated = np.zeros_like(ended)
+        terminated = ended & (batch["discount"][rows] == 0)
         if compute_terminated is not None:
-            flags = _of_each(compute_terminated, *goals)
-            terminated = flags.astype(np.bool_).reshape(window.shape)
+            terminated = _of_each(compute_terminated, *goals) > 0
+            terminated = terminated.reshape(window.shape)
         _, total, length = complete_windows(
-            reward,
+            _of_each(compute_reward, *goals).reshape(window.shape),
             ended | terminated,
             np.ones_like(ended),
             steps.n_step,
@@ -157,42 +152,16 @@ class Hindsight:
         )
         # Positions of the last steps of windows, among all n * M steps.
         end = (length[0] - 1) * rows.size + np.arange(rows.size)
-        following = map_leaves(operator.itemgetter(end), reached)
-
-        def put(array: np.ndarray, new: np.ndarray) -> np.ndarray:
-            changed = array.copy()
-            changed[rows] = new
-            return changed
-
-        observation, after = batch["observation"], batch["next_observation"]
-        relabelled = {
-            "observation": observation | {_GOAL: put(observation[_GOAL], goal)},
-            "reward": put(batch["reward"], total[0]),
-            "next_observation": map_leaves(
-                put, after, {**following, _GOAL: goal}
-            ),
-        }
-        if compute_terminated is not None:
-            goes_on = ~terminated.reshape(-1)[end]
-            relabelled["discount"] = put(
-                batch["discount"], steps.gamma ** length[0] * goes_on
-            )
-        return batch | relabelled
-
-    def _goal(
-        self,
-        steps: StoredSteps,
-        index: np.ndarray,
-        first: np.ndarray,
-        last: np.ndarray,
-    ) -> np.ndarray:
-        """Draws a goal for each step `[M]` from its episode."""
-        starts = {"future": index, "episode": first, "final": last}
-        start = starts[self.strategy]
-        count = (last - start) // steps.num_envs + 1
-        drawn = start + steps.num_envs * steps.generator.integers(count)
-        goal: np.ndarray = steps.reached(drawn)[_ACHIEVED]
-        return goal
+        goes_on = ~terminated.reshape(-1)[end]
+        batch["observation"][_GOAL][rows] = goal
+        batch["reward"][rows] = total[0]
+        batch["discount"][rows] = steps.gamma ** length[0] * goes_on
+        reached[_GOAL][end] = goal
+        for array, after in zip(
+            leaves(batch["next_observation"]), leaves(reached), strict=True
+        ):
+            array[rows] = after[end]
+        return batch
 
 
 def _of_each(
@@ -202,7 +171,6 @@ def _of_each(
     infos: list[dict[str, Any]] = [{}] * len(achieved)
     values = np.asarray(function(achieved, desired, infos))
     if values.shape != (len(achieved),):
-        # It takes one goal, as those of Gymnasium-Robotics' mazes do.
-        each = map(function, achieved, desired, infos)
-        values = np.array([*each])
+        # It takes one goal, as some of Gymnasium-Robotics do.
+        values = np.array([*map(function, achieved, desired, infos)])
     return values

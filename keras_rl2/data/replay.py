@@ -25,14 +25,13 @@ from keras_rl2.data.collecting_dataset import EnvironmentArguments
 from keras_rl2.data.hindsight import Hindsight
 from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
 from keras_rl2.data.replay_buffer import ReplayBuffer
+from keras_rl2.data.replay_buffer import Transform
 from keras_rl2.data.replay_buffer import into_minibatches
 from keras_rl2.data.round_dataset import Samples
 from keras_rl2.data.round_dataset import largest_divisor
 from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.data.round_dataset import updates_within
 from keras_rl2.data.sequence_replay_buffer import SequenceReplayBuffer
-from keras_rl2.data.transforms import Transform
-from keras_rl2.data.transforms import check_transforms
 from keras_rl2.distributions import DiscreteHead
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.policies.agent_protocols import ReplayAgent
@@ -100,9 +99,9 @@ class ReplayDataset(CollectingDataset):
         burn_in: int or None. For a recurrent agent: steps before the sequence,
             which bring the recurrent state up to date with the current
             weights. None for 8. Defaults to `None`.
-        transform: sequence of functions of a drawn minibatch and the stored
-            steps, which return the changed minibatch; see
-            `keras_rl2.data.StoredSteps`. Defaults to `()`.
+        transform: sequence of functions of a drawn minibatch and a view of the
+            stored steps, which return the changed minibatch; see
+            `keras_rl2.data.ReplayBuffer`. Defaults to `()`.
         hindsight: `keras_rl2.Hindsight` or None. Replaces goals by those that
             episodes have reached, before all of `transform`; not for a
             recurrent agent. Defaults to `None`.
@@ -183,12 +182,6 @@ class ReplayDataset(CollectingDataset):
             **arguments.present(rounds_ahead=rounds_ahead, burn_in=burn_in),
         )
         arguments.check_flag(prioritized=prioritized)
-        check_transforms(transform)
-        arguments.check_has(
-            "a `Hindsight`",
-            "transform",
-            **arguments.present(hindsight=hindsight),
-        )
         self.capacity, self.warm_up, self.n_step = capacity, warm_up, n_step
         self.prioritized, self.alpha, self.beta = prioritized, alpha, beta
         self.sequence_length, self.burn_in = sequence_length, burn_in
@@ -301,9 +294,9 @@ class ReplayDataset(CollectingDataset):
             return None
         if self.hindsight is not None:
             raise ValueError(
-                "Expected `hindsight=None` for a recurrent agent: a sequence "
-                "may contain several episodes, each with its goal. Received: "
-                f"hindsight={self.hindsight!r}"
+                "Expected `hindsight=None` for a recurrent agent, whose "
+                "sequences may have several goals. Received: "
+                f"hindsight={self.hindsight}"
             )
         length = arguments.given_or(length, _LENGTH)
         return {

@@ -1,7 +1,9 @@
 """A replay buffer that samples uniformly."""
 
+from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +18,11 @@ from keras_rl2.saving.checkpoint_folder import SegmentLog
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
+
+#: A function of a minibatch, with `index` in it, and of the buffer that it was
+#: drawn from, `ReplayBuffer` or what has its `generator`, `gamma`, `n_step`,
+#: `num_envs`, `episode_of` and `reached`. It returns the changed minibatch.
+Transform: TypeAlias = Callable[[dict[str, Any], Any], dict[str, Any]]
 
 _TRIES = 16
 

@@ -2,7 +2,6 @@
 
 import abc
 import contextlib
-import functools
 from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
@@ -229,19 +228,19 @@ class VectorEnvAdapter(abc.ABC):
         """Returns the environments that raised an error, `[B]`, if known."""
         return None
 
-    def method(self, name: str) -> Callable[..., Any] | None:
-        """Returns a method of one of the environments, None if it has none.
+    def methods(self, *names: str) -> list[Callable[..., Any] | None]:
+        """Returns methods of one of the environments, None for missing ones.
 
-        It must not depend on the state of the environment: those of other
+        They must not depend on the state of the environment: those of other
         processes are not asked, and one more is made here.
         """
-        env = self._one()
-        find = getattr(env, "get_wrapper_attr", functools.partial(getattr, env))
-        try:
-            found: Callable[..., Any] = find(name)
-        except AttributeError:
-            return None
-        return found
+        layers = [self._one()]
+        while layers[-1] is not layers[-1].unwrapped:
+            layers.append(layers[-1].env)
+        return [
+            next((getattr(e, name) for e in layers if hasattr(e, name)), None)
+            for name in names
+        ]
 
     def _one(self) -> Any:
         """Returns one of the environments, in this process."""

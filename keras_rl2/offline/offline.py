@@ -12,6 +12,7 @@ from keras_rl2.basics import arguments
 from keras_rl2.basics import seeds
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.memory import bytes_of
+from keras_rl2.data.replay_buffer import Transform
 from keras_rl2.data.replay_buffer import into_minibatches
 from keras_rl2.data.replay_buffer import transition_spec
 from keras_rl2.data.round_dataset import MOST_BYTES
@@ -19,8 +20,6 @@ from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.data.round_dataset import Samples
 from keras_rl2.data.round_dataset import largest_divisor
 from keras_rl2.data.round_dataset import tensor_specs
-from keras_rl2.data.transforms import Transform
-from keras_rl2.data.transforms import check_transforms
 from keras_rl2.offline.episodes import TransitionBlock
 from keras_rl2.offline.sources import GivenSource
 from keras_rl2.offline.sources import read_episodes
@@ -69,9 +68,9 @@ class OfflineDataset(RoundDataset):
             Defaults to `None`.
         action_space: `gymnasium.Space` or None. The space of actions; None
             for that of the source, or else of the agent. Defaults to `None`.
-        transform: sequence of functions of a drawn minibatch and the stored
-            steps, which return the changed minibatch; see
-            `keras_rl2.data.StoredSteps`. Defaults to `()`.
+        transform: sequence of functions of a drawn minibatch and a view of the
+            stored steps, which return the changed minibatch; see
+            `keras_rl2.data.ReplayBuffer`. Defaults to `()`.
 
     Attributes:
         observation_space: `gymnasium.Space`. None until it is known.
@@ -122,7 +121,6 @@ class OfflineDataset(RoundDataset):
             updates_per_epoch=updates_per_epoch,
         )
         arguments.check_seed(seed)
-        check_transforms(transform)
         super().__init__(rounds_per_epoch=1)
         self.batch_size = int(batch_size)
         self.n_step = int(n_step)
