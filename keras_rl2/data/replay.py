@@ -296,7 +296,7 @@ class ReplayDataset(CollectingDataset):
             raise ValueError(
                 "Expected `hindsight=None` for a recurrent agent, whose "
                 "sequences may have several goals. Received: "
-                f"hindsight={self.hindsight}"
+                f"hindsight={self.hindsight.get_config()}"
             )
         length = arguments.given_or(length, _LENGTH)
         return {

@@ -228,7 +228,7 @@ class VectorEnvAdapter(abc.ABC):
         """Returns the environments that raised an error, `[B]`, if known."""
         return None
 
-    def methods(self, *names: str) -> list[Callable[..., Any] | None]:
+    def methods(self, *names: str) -> list[Any]:
         """Returns methods of one of the environments, None for missing ones.
 
         They must not depend on the state of the environment: those of other

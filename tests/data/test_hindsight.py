@@ -378,5 +378,5 @@ def test_what_has_no_goals_is_refused():
     agent = rl.DQN.for_env(
         Milestones(), hidden=(4,), memory=keras.layers.GRUCell(4)
     )
-    with raises("hindsight=None", "Hindsight"):
+    with raises("hindsight=None", "future"):
         make_replay(Milestones(), hindsight=rl.Hindsight()).bind(agent)
