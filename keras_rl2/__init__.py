@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from keras_rl2.agents.loader import load
     from keras_rl2.cli.training import Training
     from keras_rl2.data import EvaluationDataset
+    from keras_rl2.data import Hindsight
     from keras_rl2.data import MixedDataset
     from keras_rl2.data import OfflineDataset
     from keras_rl2.data import ReplayDataset
@@ -47,6 +48,7 @@ _HOMES = {
     **dict.fromkeys(ALGORITHMS, "keras_rl2.agents"),
     "Agent": "keras_rl2.agents",
     "EvaluationDataset": "keras_rl2.data",
+    "Hindsight": "keras_rl2.data",
     "LocalWorkers": "keras_rl2.workers.local_workers",
     "MixedDataset": "keras_rl2.data",
     "OfflineDataset": "keras_rl2.data",
@@ -65,6 +67,7 @@ __all__ = [
     *ALGORITHMS,
     "Agent",
     "EvaluationDataset",
+    "Hindsight",
     "LocalWorkers",
     "MixedDataset",
     "OfflineDataset",

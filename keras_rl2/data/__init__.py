@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from keras_rl2.collecting.trajectory import Trajectory
     from keras_rl2.collecting.trajectory import unpack
     from keras_rl2.data.evaluation import EvaluationDataset
+    from keras_rl2.data.hindsight import Hindsight
     from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
     from keras_rl2.data.prioritized_replay_buffer import SumTree
     from keras_rl2.data.replay import ReplayDataset
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ActorSnapshot",
     "EvaluationDataset",
+    "Hindsight",
     "MixedDataset",
     "OfflineDataset",
     "OwnRollout",
@@ -43,6 +45,7 @@ __getattr__, __dir__ = lazy(
         "Trajectory": "keras_rl2.collecting.trajectory",
         "unpack": "keras_rl2.collecting.trajectory",
         "EvaluationDataset": "keras_rl2.data.evaluation",
+        "Hindsight": "keras_rl2.data.hindsight",
         "ReplayDataset": "keras_rl2.data.replay",
         "RolloutDataset": "keras_rl2.data.rollouts",
         "RoundDataset": "keras_rl2.data.round_dataset",

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 from typing import SupportsFloat
 from typing import Unpack
@@ -21,8 +22,10 @@ from keras_rl2.collecting.random_actor import random_actor
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.collecting_dataset import CollectingDataset
 from keras_rl2.data.collecting_dataset import EnvironmentArguments
+from keras_rl2.data.hindsight import Hindsight
 from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
 from keras_rl2.data.replay_buffer import ReplayBuffer
+from keras_rl2.data.replay_buffer import Transform
 from keras_rl2.data.replay_buffer import into_minibatches
 from keras_rl2.data.round_dataset import Samples
 from keras_rl2.data.round_dataset import largest_divisor
@@ -96,6 +99,12 @@ class ReplayDataset(CollectingDataset):
         burn_in: int or None. For a recurrent agent: steps before the sequence,
             which bring the recurrent state up to date with the current
             weights. None for 8. Defaults to `None`.
+        transform: sequence of functions of a drawn minibatch and a view of the
+            stored steps, which return the changed minibatch; see
+            `keras_rl2.data.ReplayBuffer`. Defaults to `()`.
+        hindsight: `keras_rl2.Hindsight` or None. Replaces goals by those that
+            episodes have reached, before all of `transform`; not for a
+            recurrent agent. Defaults to `None`.
 
     Attributes:
         buffer: `ReplayBuffer`. None until the dataset is bound to an agent.
@@ -152,6 +161,8 @@ class ReplayDataset(CollectingDataset):
         rounds_ahead: int | None = None,
         sequence_length: int | None = None,
         burn_in: int | None = None,
+        transform: Sequence[Transform] = (),
+        hindsight: Hindsight | None = None,
         **settings: Unpack[EnvironmentArguments],
     ) -> None:
         arguments.check_positive(
@@ -174,7 +185,13 @@ class ReplayDataset(CollectingDataset):
         self.capacity, self.warm_up, self.n_step = capacity, warm_up, n_step
         self.prioritized, self.alpha, self.beta = prioritized, alpha, beta
         self.sequence_length, self.burn_in = sequence_length, burn_in
+        self.transform, self.hindsight = tuple(transform), hindsight
         super().__init__(env, **settings)
+        if hindsight is not None:
+            try:
+                self.transform = (hindsight.transform(self.env), *transform)
+            except ValueError as error:
+                raise self._refused(str(error)) from error
         if self.source.runs_ahead:
             self.source.rounds_ahead = arguments.given_or(rounds_ahead, 1)
         self._set_round(
@@ -275,6 +292,12 @@ class ReplayDataset(CollectingDataset):
                     f"sequence_length={length}, burn_in={burn_in}"
                 )
             return None
+        if self.hindsight is not None:
+            raise ValueError(
+                "Expected `hindsight=None` for a recurrent agent, whose "
+                "sequences may have several goals. Received: "
+                f"hindsight={self.hindsight.get_config()}"
+            )
         length = arguments.given_or(length, _LENGTH)
         return {
             "sequence_length": length,
@@ -422,8 +445,10 @@ class ReplayDataset(CollectingDataset):
             dict with `weight` `[M]` float32 too.
         """
         self._bound_agent()
-        batch = self.buffer.sample(batch_size)
+        batch: dict[str, Any] = self.buffer.sample(batch_size)
         batch.setdefault("weight", np.ones(batch_size, np.float32))
+        for transform in self.transform:
+            batch = transform(batch, self.buffer)
         return batch
 
     def update_priorities(
@@ -466,7 +491,12 @@ class ReplayDataset(CollectingDataset):
         self.update_priorities(index, td_errors[known])
 
     def largest_return(self) -> float:
-        """Returns a bound of the discounted returns in the buffer."""
+        """Returns a bound of the discounted returns in the buffer.
+
+        Transforms may change them: there is none with any.
+        """
+        if self.transform:
+            return np.inf
         return float(self.buffer.largest_return())
 
     def get_state(self, log: SegmentLog | None = None) -> dict[str, Any]:

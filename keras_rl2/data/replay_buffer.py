@@ -1,7 +1,9 @@
 """A replay buffer that samples uniformly."""
 
+from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +18,11 @@ from keras_rl2.saving.checkpoint_folder import SegmentLog
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
+
+#: A function of a minibatch, with `index` in it, and of the buffer that it was
+#: drawn from, `ReplayBuffer` or what has its `generator`, `gamma`, `n_step`,
+#: `num_envs`, `episode_of` and `reached`. It returns the changed minibatch.
+Transform: TypeAlias = Callable[[dict[str, Any], Any], dict[str, Any]]
 
 _TRIES = 16
 
@@ -134,6 +141,11 @@ class ReplayBuffer(Described):
     def __len__(self) -> int:
         """Returns the number of transitions that can be drawn."""
         return self._drawable
+
+    @property
+    def generator(self) -> np.random.Generator:
+        """Random generator of the draws."""
+        return self._generator
 
     @property
     def steps(self) -> int:
@@ -404,6 +416,48 @@ class ReplayBuffer(Described):
         }
         slot = arrays["slot"].take(last, mode="wrap")
         return outcome, length, terminated, slot
+
+    def episode_of(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the episodes of steps, as far as they are stored.
+
+        Args:
+            index: `[M]` ints. Numbers of stored steps.
+
+        Returns:
+            `[M]` int64 each: the number of the first stored step of the
+            episode, and of the last one. If the episode is in progress, the
+            last one is the newest.
+        """
+        ring, envs = self._ring, self.num_envs
+        oldest = ring.oldest // envs
+        # A reset in place of a step belongs to neither episode.
+        apart = ring.arrays["ended"] | ~ring.arrays["valid"]
+        # [rows, B] -> [B, T], in the order of time
+        last = np.roll(apart, -oldest, axis=0)[: ring.time - oldest].T
+        last[:, -1] = True
+        bounds = np.append(-1, np.flatnonzero(last))
+        step, env = np.divmod(index, envs)
+        before = env * last.shape[1] - oldest
+        end = np.searchsorted(bounds, before + step)
+        first_step, last_step = bounds[end - 1] + 1, bounds[end]
+        return (
+            (first_step - before) * envs + env,
+            (last_step - before) * envs + env,
+        )
+
+    def reached(self, index: np.ndarray) -> Any:
+        """Returns the observations that steps led to.
+
+        Args:
+            index: `[M]` ints. Numbers of stored steps.
+
+        Returns:
+            tree of `[M, ...]`, copied. For the last step of an episode, this
+            is its last observation.
+        """
+        place = index % self._ring.places
+        slot = self._ring.arrays["slot"].take(place)
+        return self._ring.observations(place + self.num_envs, slot)
 
     def largest_return(self) -> float:
         """Returns a bound of discounted returns; see `largest_return`."""

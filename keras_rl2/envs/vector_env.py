@@ -228,6 +228,27 @@ class VectorEnvAdapter(abc.ABC):
         """Returns the environments that raised an error, `[B]`, if known."""
         return None
 
+    def methods(self, *names: str) -> list[Any]:
+        """Returns methods of one of the environments, None for missing ones.
+
+        They must not depend on the state of the environment: those of other
+        processes are not asked, and one more is made here.
+        """
+        layers = [self._one()]
+        while layers[-1] is not layers[-1].unwrapped:
+            layers.append(layers[-1].env)
+        return [
+            next((getattr(e, name) for e in layers if hasattr(e, name)), None)
+            for name in names
+        ]
+
+    def _one(self) -> Any:
+        """Returns one of the environments, in this process."""
+        inner = self.env.unwrapped
+        if isinstance(inner, AsyncVectorEnv):
+            return inner.env_fns[0]()
+        return inner.envs[0] if isinstance(inner, SyncVectorEnv) else self.env
+
     def get_state(self) -> dict[str, Any]:
         """Returns the state of the adapter itself, without the environments.
 

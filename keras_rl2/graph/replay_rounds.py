@@ -55,14 +55,15 @@ class ReplayRounds(RoundsInGraph):
         Of others, only the rollout is.
 
         Returns:
-            bool. False if transitions are of several steps, sequences, or drawn
-            by priorities; if actions are
-            masked; if observations are normalized by the agent; or if a
-            subclass changes what Python does in a round.
+            bool. False if transitions are of several steps, sequences, drawn
+            by priorities, or changed by transforms; if actions are masked; if
+            observations are normalized by the agent; or if a subclass changes
+            what Python does in a round.
         """
         return (
             dataset.n_step == 1
             and not dataset.prioritized
+            and not dataset.transform
             and not agent.policy.initial_state(1)
             and not is_masked(agent.observation_space)
             and not agent.normalizing.changing

@@ -273,12 +273,22 @@ class TransitionBlock:
         agent: `keras_rl2.Agent`, bound to its spaces. Its observations and
             normalized actions are returned, discounted by its `gamma`.
         n_step: int. Rewards of a transition, n.
+        generator: `np.random.Generator`. Draws the transitions.
     """
 
+    #: An episode is stored without steps of others between its own.
+    num_envs = 1
+
     def __init__(
-        self, episodes: Episodes, agent: CollectingAgent, n_step: int
+        self,
+        episodes: Episodes,
+        agent: CollectingAgent,
+        n_step: int,
+        generator: np.random.Generator,
     ) -> None:
         self.gamma = agent.gamma
+        self.n_step = n_step
+        self.generator = generator
         self._episodes = episodes
         self._row = episodes.row
         self._observation = _observations(episodes, agent)
@@ -318,17 +328,28 @@ class TransitionBlock:
             `next_observation`, `[M, ...]`, copied.
         """
         row = self._row.take(index)
-
-        def observation(row: np.ndarray) -> Any:
-            return map_leaves(lambda a: a.take(row, axis=0), self._observation)
-
         return {
-            "observation": observation(row),
+            "observation": self._observed(row),
             "action": self._action.take(index, axis=0),
             "reward": self._reward.take(index),
             "discount": self._discount.take(index),
-            "next_observation": observation(row + self._span.take(index)),
+            "next_observation": self._observed(row + self._span.take(index)),
         }
+
+    def _observed(self, row: np.ndarray) -> Any:
+        """Returns observations by their rows, copied."""
+        return map_leaves(lambda a: a.take(row, axis=0), self._observation)
+
+    def episode_of(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Returns first and last steps; see `ReplayBuffer.episode_of`."""
+        last = self._episodes.last
+        episode = np.searchsorted(last, index)
+        first = last - self._episodes.lengths + 1
+        return first[episode], last[episode]
+
+    def reached(self, index: np.ndarray) -> Any:
+        """Returns observations after steps; see `ReplayBuffer.reached`."""
+        return self._observed(self._row.take(index) + 1)
 
     def trajectories(self) -> Iterator[Trajectory]:
         """Yields the steps in order, for an agent's statistics.

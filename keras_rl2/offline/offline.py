@@ -1,6 +1,7 @@
 """Fixed datasets for off-policy agents."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 from typing import cast
 
@@ -11,6 +12,7 @@ from keras_rl2.basics import arguments
 from keras_rl2.basics import seeds
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.memory import bytes_of
+from keras_rl2.data.replay_buffer import Transform
 from keras_rl2.data.replay_buffer import into_minibatches
 from keras_rl2.data.replay_buffer import transition_spec
 from keras_rl2.data.round_dataset import MOST_BYTES
@@ -66,6 +68,9 @@ class OfflineDataset(RoundDataset):
             Defaults to `None`.
         action_space: `gymnasium.Space` or None. The space of actions; None
             for that of the source, or else of the agent. Defaults to `None`.
+        transform: sequence of functions of a drawn minibatch and a view of the
+            stored steps, which return the changed minibatch; see
+            `keras_rl2.data.ReplayBuffer`. Defaults to `()`.
 
     Attributes:
         observation_space: `gymnasium.Space`. None until it is known.
@@ -108,6 +113,7 @@ class OfflineDataset(RoundDataset):
         updates_per_epoch: int = 1000,
         observation_space: gymnasium.Space[Any] | None = None,
         action_space: gymnasium.Space[Any] | None = None,
+        transform: Sequence[Transform] = (),
     ) -> None:
         arguments.check_positive(
             batch_size=batch_size,
@@ -119,6 +125,7 @@ class OfflineDataset(RoundDataset):
         self.batch_size = int(batch_size)
         self.n_step = int(n_step)
         self.seed = seed
+        self.transform = tuple(transform)
         self.updates_per_epoch = int(updates_per_epoch)
         self.steps_per_round = 0
         self._settle_round(_MOST_UPDATES)
@@ -169,7 +176,7 @@ class OfflineDataset(RoundDataset):
             refuse_on_policy(agent, self)
         if agent is self.agent and self._block is not None:
             if agent.gamma != self._block.gamma:
-                self._block = TransitionBlock(self.recorded, agent, self.n_step)
+                self._block = self._make_block(agent)
             return
         self._bind_spaces(agent)
         if agent.policy.initial_state(1):
@@ -178,7 +185,7 @@ class OfflineDataset(RoundDataset):
                 f"drawn from an {type(self).__name__}. Received: a recurrent "
                 f"{type(agent).__name__}"
             )
-        self._block = TransitionBlock(self.recorded, agent, self.n_step)
+        self._block = self._make_block(agent)
         # Minibatches of a round that fit into memory.
         numbers = bytes_of(leaves(agent.policy.observation_spec))
         most = MOST_BYTES // (self.batch_size * (2 * numbers + 16))
@@ -188,6 +195,12 @@ class OfflineDataset(RoundDataset):
         for trajectory in self._block.trajectories():
             agent.observe(trajectory)
         agent.begin_round()
+
+    def _make_block(self, agent: CollectingAgent) -> TransitionBlock:
+        """Makes the transitions for an agent."""
+        return TransitionBlock(
+            self.recorded, agent, self.n_step, self._generator
+        )
 
     def _bind_spaces(self, agent: Any) -> None:
         """Settles the spaces between data and agent."""
@@ -252,11 +265,17 @@ class OfflineDataset(RoundDataset):
             )
         index = self._generator.integers(len(self._block), size=batch_size)
         weight = np.ones(batch_size, np.float32)
-        return self._block.take(index) | {"weight": weight}
+        batch = {**self._block.take(index), "weight": weight, "index": index}
+        for transform in self.transform:
+            batch = transform(batch, self._block)
+        del batch["index"]
+        return batch
 
     def largest_return(self) -> float:
         """Returns a bound of the discounted returns of the data."""
-        return math.inf if self._block is None else self._block.largest_return
+        if self._block is None or self.transform:
+            return math.inf
+        return self._block.largest_return
 
     @property
     def in_words(self) -> str:

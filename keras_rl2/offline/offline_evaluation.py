@@ -109,7 +109,8 @@ class OfflineEvaluation:
         # Neither the dataset's binding nor the agent's statistics change.
         if known.observation_space and known.action_space:
             agent.bind(known.observation_space, known.action_space)
-        block = TransitionBlock(known.recorded, agent, 1)
+        generator = seeds.generator(self.seed)
+        block = TransitionBlock(known.recorded, agent, 1, generator)
         lengths, last = known.recorded.lengths, known.recorded.last
         first = last + 1 - lengths
         steps = block.take(np.arange(len(block)))

@@ -10,6 +10,7 @@ from keras_rl2 import presets
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import present
+from keras_rl2.data.hindsight import Hindsight
 from keras_rl2.data.replay import ReplayDataset
 from keras_rl2.data.rollouts import RolloutDataset
 from keras_rl2.envs.adapt import as_vector_env
@@ -115,7 +116,10 @@ def make(
         return preset, agent, _recorded(agent, preset, data, seed)
     dataset_kind: type[RolloutDataset] | type[ReplayDataset]
     dataset_kind = RolloutDataset if kind.on_policy else ReplayDataset
-    dataset = dataset_kind(adapter, seed=seed, **preset.dataset)
+    settings = dict(preset.dataset)
+    if settings.get("hindsight") is not None:
+        settings["hindsight"] = Hindsight.from_config(settings["hindsight"])
+    dataset = dataset_kind(adapter, seed=seed, **settings)
     updates = _updates(preset, dataset, kind)
     agent = _make_agent(kind, preset, adapter, updates, seed)
     return preset, agent, dataset

@@ -176,6 +176,7 @@ class WorkerPool:
 
     Attributes:
         shares: list of slices.
+        maker: Function that makes a number of environments.
         losses: int. Number of lost processes so far.
         closed: bool. Whether all processes have ended for good.
         description: tuple, as returned by `Worker.describe`.
@@ -195,7 +196,7 @@ class WorkerPool:
         self.closed = False
         self._seed = seed
         self._transport = transport
-        self._maker = maker
+        self.maker = maker
         self._timeout = timeout
         self._replace_seconds = start_timeout
         self._plan: tuple[Any, ...] = ()
@@ -303,7 +304,7 @@ class WorkerPool:
         """Asks a process to make its environments."""
         index = process.index
         seed = derived_seed(self._seed, self.losses, index)
-        settings = (index, self.shares[index], self._maker, seed)
+        settings = (index, self.shares[index], self.maker, seed)
         packed = cloudpickle.dumps(settings)
         seconds = self._replace_seconds
         process.ask(Call("make", (packed,), seconds, internal=True))

@@ -114,6 +114,10 @@ class WorkerEnv(VectorEnvAdapter):
 
         return WorkerSource
 
+    def _one(self) -> Any:
+        """Returns another environment like those of the workers."""
+        return self.pool.maker(1)
+
     def _reset(self, seed: int | None) -> NoReturn:
         """Raises an error: only rollouts begin episodes there."""
         raise ValueError(
