@@ -12,6 +12,8 @@ import keras
 import numpy as np
 import numpy.typing as npt
 
+from keras_rl2.exploration.policy_noise import PolicyNoise
+
 Noise = npt.NDArray[np.float32]
 State = npt.NDArray[np.float64] | None
 Scale: TypeAlias = float | keras.optimizers.schedules.LearningRateSchedule
@@ -319,31 +321,52 @@ def exploration_noise(x: GivenNoise | None) -> ExplorationNoise | None:
     return noise
 
 
-def draw_action_noise(
-    noise: ExplorationNoise | None,
-    generator: np.random.Generator,
-    shape: tuple[int, ...],
-    step: int,
-    state: Any = None,
-) -> tuple[np.ndarray, Any]:
-    """Draws noise `[T, B, A]` or `[B, A]`, zeros of None, and its state."""
-    if noise is None:
-        return np.zeros(shape, np.float32), state
-    # Noise is drawn over time, of which `(B, A)` is one step.
-    drawn, state = noise.draw(
-        generator, (1, *shape)[-3:], step=step, state=state
-    )
-    return drawn.reshape(shape), state
+class AddedNoise(PolicyNoise):
+    """The noise of a policy to whose actions exploration noise is added.
 
+    Args:
+        noise: `ExplorationNoise` or None. None for zeros.
+        size: int. Dimensions of an action, A.
+        step: int. Environment steps so far. Defaults to `0`.
+        kind: str or None. Its kind in `parts`, without a scale; None for the
+            class of the noise. Defaults to `None`.
 
-def describe_noise(
-    noise: ExplorationNoise | None, size: int, step: int
-) -> dict[str, Any]:
-    """Describes noise of A dimensions, for programs that draw it."""
-    if noise is None:
-        return {"kind": "zeros", "size": size}
-    return {
-        "kind": type(noise).__name__,
-        "size": size,
-        "scale": noise._scale_at(step),
-    }
+    Example:
+
+    >>> AddedNoise(GaussianNoise(0.5), size=1).parts
+    [{'kind': 'GaussianNoise', 'size': 1, 'scale': 0.5}]
+    """
+
+    def __init__(
+        self,
+        noise: ExplorationNoise | None,
+        size: int,
+        step: int = 0,
+        kind: str | None = None,
+    ) -> None:
+        self.noise, self.size, self.step = noise, size, step
+        self.kind = "zeros" if noise is None else kind
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """Description of the noise, with its present scale."""
+        if self.noise is None or self.kind:
+            return [{"kind": self.kind, "size": self.size}]
+        kind, scale = type(self.noise).__name__, self.noise._scale_at(self.step)
+        return [{"kind": kind, "size": self.size, "scale": scale}]
+
+    def draw(
+        self,
+        generator: np.random.Generator,
+        shape: Sequence[int],
+        state: State = None,
+    ) -> tuple[Noise, State]:
+        """Draws the noise by its present scale."""
+        whole = (*shape, self.size)
+        if self.noise is None:
+            return np.zeros(whole, np.float32), state
+        # Noise is drawn over time, of which `(B, A)` is one step.
+        drawn, state = self.noise.draw(
+            generator, (1, *whole)[-3:], step=self.step, state=state
+        )
+        return drawn.reshape(whole), state

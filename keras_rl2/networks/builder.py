@@ -156,7 +156,7 @@ class NetworkBuilder:
         with self._making(name):
             return critic_for(
                 self._space,
-                self.head.noise_shape[0],
+                self.head.action_shape[0],
                 seed=seed,
                 name=name,
                 **self._layers(self._default_hidden),

@@ -85,7 +85,7 @@ def test_names_shapes_and_dtypes_are_those_of_the_file(tmp_path):
         assert found[name].shape == (3, *each["shape"][1:])
         assert found[name].dtype == each["dtype"]
     sizes = [part["size"] for part in manifest["noise"]]
-    assert [sum(sizes)] == [*agent.noise_shape]
+    assert sum(sizes) == agent.noise.size
 
 
 def test_noise_is_named():
@@ -106,8 +106,8 @@ def test_noise_is_named():
         (rl.SAC, "Pendulum-v1", {"exploration": 0.5}, [normal, gaussian]),
     ]:
         agent = make.for_env(env, hidden=(4,), **settings)
-        assert agent.policy.noise_parts == expected
-        assert sum(each["size"] for each in expected) == agent.noise_shape[0]
+        assert agent.policy.noise.parts == expected
+        assert sum(each["size"] for each in expected) == agent.noise.size
 
 
 def test_other_tools_ignore_the_manifest(files):
