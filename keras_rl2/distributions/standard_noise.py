@@ -1,19 +1,21 @@
 """Standard noise of the distributions."""
 
-from collections.abc import Sequence
+import dataclasses
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from keras_rl2.distributions.bernoulli import logistic
 from keras_rl2.distributions.categorical import gumbel
 from keras_rl2.distributions.gaussian import normal
-from keras_rl2.exploration import PolicyNoise
+from keras_rl2.exploration.policy_noise import Drawn
+from keras_rl2.exploration.policy_noise import PolicyNoise
+from keras_rl2.exploration.policy_noise import Shape
 
 _DRAWS = {"gumbel": gumbel, "logistic": logistic, "normal": normal}
 
 
+@dataclasses.dataclass(frozen=True)
 class StandardNoise(PolicyNoise):
     """Noise of a standard distribution, by which actions are sampled.
 
@@ -30,8 +32,9 @@ class StandardNoise(PolicyNoise):
     (16, 2, 3)
     """
 
-    def __init__(self, kind: str, size: int, hold: int | None = 1) -> None:
-        self.kind, self.size, self.hold = kind, size, hold
+    kind: str
+    size: int
+    hold: int | None = 1
 
     @property
     def parts(self) -> list[dict[str, Any]]:
@@ -40,11 +43,8 @@ class StandardNoise(PolicyNoise):
         return [{"kind": self.kind, "size": self.size, **hold}]
 
     def draw(
-        self,
-        generator: np.random.Generator,
-        shape: Sequence[int],
-        state: Any = None,
-    ) -> tuple[npt.NDArray[np.float32], Any]:
+        self, generator: np.random.Generator, shape: Shape, state: Any = None
+    ) -> Drawn:
         """Draws finite numbers; the state is that of the call."""
         draw, (*steps, num_envs) = _DRAWS[self.kind], shape
         if not steps or self.hold == 1:

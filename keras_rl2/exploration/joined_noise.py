@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from keras_rl2.exploration.policy_noise import Drawn
 from keras_rl2.exploration.policy_noise import PolicyNoise
+from keras_rl2.exploration.policy_noise import Shape
 
 
 class JoinedNoise(PolicyNoise):
@@ -34,11 +35,8 @@ class JoinedNoise(PolicyNoise):
         return [part for each in self.noises for part in each.parts]
 
     def draw(
-        self,
-        generator: np.random.Generator,
-        shape: Sequence[int],
-        state: Any = None,
-    ) -> tuple[npt.NDArray[np.float32], Any]:
+        self, generator: np.random.Generator, shape: Shape, state: Any = None
+    ) -> Drawn:
         """Draws each noise, one after the other."""
         state = state or [None] * len(self.noises)
         drawn, after = zip(

@@ -1,6 +1,7 @@
 """Exploration noise: the interface, three kinds, and their short forms."""
 
 import abc
+import dataclasses
 import math
 import numbers
 from collections.abc import Sequence
@@ -12,7 +13,9 @@ import keras
 import numpy as np
 import numpy.typing as npt
 
+from keras_rl2.exploration.policy_noise import Drawn
 from keras_rl2.exploration.policy_noise import PolicyNoise
+from keras_rl2.exploration.policy_noise import Shape
 
 Noise = npt.NDArray[np.float32]
 State = npt.NDArray[np.float64] | None
@@ -124,6 +127,10 @@ class GaussianNoise(ExplorationNoise):
         scale: float or `keras.optimizers.schedules.LearningRateSchedule`.
             Standard deviation, in half the range of an action. Defaults to
             `0.1`.
+        lowest: float or None. If given, each environment has a standard
+            deviation of its own, drawn once, uniformly between `lowest` and
+            `scale`, so that some explore and others follow the policy: the
+            exploration of FastTD3. Defaults to `None`.
 
     Example:
 
@@ -139,7 +146,16 @@ class GaussianNoise(ExplorationNoise):
 
     Reference:
         - [Fujimoto et al., 2018, TD3](https://arxiv.org/abs/1802.09477)
+        - [Seo et al., 2025, FastTD3](https://arxiv.org/abs/2505.22642)
     """
+
+    def __init__(self, scale: Scale = 0.1, lowest: float | None = None) -> None:
+        super().__init__(scale)
+        if lowest is not None and not 0 <= lowest < math.inf:
+            raise ValueError(
+                f"Expected lowest of 0 or more. Received: lowest={lowest}"
+            )
+        self.lowest = lowest
 
     def draw(
         self,
@@ -148,10 +164,19 @@ class GaussianNoise(ExplorationNoise):
         step: int = 0,
         state: State = None,
     ) -> tuple[Noise, State]:
-        """Draws scale * N(0, 1): `[T, B, A]` float32, and no state."""
+        """Draws `[T, B, A]`; the state `[B, 1]` are places within a range."""
+        scale: Any = self._scale_at(step)
+        if self.lowest is not None:
+            new = state is None
+            state = generator.random((shape[1], 1)) if new else np.array(state)
+            scale = self.lowest + (scale - self.lowest) * state
         noise = generator.standard_normal(shape, dtype=np.float32)
-        scale = np.float32(self._scale_at(step))
-        return np.multiply(noise, scale, out=noise), None
+        return np.multiply(noise, np.float32(scale), out=noise), state
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments as plain JSON."""
+        own = {} if self.lowest is None else {"lowest": self.lowest}
+        return {**super().get_config(), **own}
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -321,6 +346,7 @@ def exploration_noise(x: GivenNoise | None) -> ExplorationNoise | None:
     return noise
 
 
+@dataclasses.dataclass(frozen=True)
 class AddedNoise(PolicyNoise):
     """The noise of a policy to whose actions exploration noise is added.
 
@@ -337,30 +363,25 @@ class AddedNoise(PolicyNoise):
     [{'kind': 'GaussianNoise', 'size': 1, 'scale': 0.5}]
     """
 
-    def __init__(
-        self,
-        noise: ExplorationNoise | None,
-        size: int,
-        step: int = 0,
-        kind: str | None = None,
-    ) -> None:
-        self.noise, self.size, self.step = noise, size, step
-        self.kind = "zeros" if noise is None else kind
+    noise: ExplorationNoise | None
+    size: int
+    step: int = 0
+    kind: str | None = None
 
     @property
     def parts(self) -> list[dict[str, Any]]:
         """Description of the noise, with its present scale."""
         if self.noise is None or self.kind:
-            return [{"kind": self.kind, "size": self.size}]
-        kind, scale = type(self.noise).__name__, self.noise._scale_at(self.step)
-        return [{"kind": kind, "size": self.size, "scale": scale}]
+            return [{"kind": self.kind or "zeros", "size": self.size}]
+        settings = self.noise.get_config() | {
+            "scale": self.noise._scale_at(self.step)
+        }
+        kind = type(self.noise).__name__
+        return [{"kind": kind, "size": self.size, **settings}]
 
     def draw(
-        self,
-        generator: np.random.Generator,
-        shape: Sequence[int],
-        state: State = None,
-    ) -> tuple[Noise, State]:
+        self, generator: np.random.Generator, shape: Shape, state: Any = None
+    ) -> Drawn:
         """Draws the noise by its present scale."""
         whole = (*shape, self.size)
         if self.noise is None:

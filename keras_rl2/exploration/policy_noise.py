@@ -3,9 +3,13 @@
 import abc
 from collections.abc import Sequence
 from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+Shape: TypeAlias = Sequence[int]
+Drawn: TypeAlias = tuple[npt.NDArray[np.float32], Any]
 
 
 class PolicyNoise(abc.ABC):
@@ -46,11 +50,8 @@ class PolicyNoise(abc.ABC):
 
     @abc.abstractmethod
     def draw(
-        self,
-        generator: np.random.Generator,
-        shape: Sequence[int],
-        state: Any = None,
-    ) -> tuple[npt.NDArray[np.float32], Any]:
+        self, generator: np.random.Generator, shape: Shape, state: Any = None
+    ) -> Drawn:
         """Draws the noise of many actions at once.
 
         Args:

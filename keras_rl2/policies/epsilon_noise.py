@@ -1,17 +1,19 @@
 """Epsilon-greedy exploration, as noise."""
 
-from collections.abc import Sequence
+import dataclasses
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from keras_rl2.exploration import PolicyNoise
+from keras_rl2.exploration.policy_noise import Drawn
+from keras_rl2.exploration.policy_noise import PolicyNoise
+from keras_rl2.exploration.policy_noise import Shape
 
 # Added to the value of an action that is taken regardless of the values.
 _FORCED = 1e30
 
 
+@dataclasses.dataclass(frozen=True)
 class EpsilonNoise(PolicyNoise):
     """Epsilon-greedy exploration, implemented as additive noise on Q-values.
 
@@ -32,8 +34,9 @@ class EpsilonNoise(PolicyNoise):
     ((4, 3), [1, 1, 1, 1])
     """
 
-    def __init__(self, size: int, epsilon: float, ranked: bool = False) -> None:
-        self.size, self.epsilon, self.ranked = size, epsilon, ranked
+    size: int
+    epsilon: float
+    ranked: bool = False
 
     @property
     def parts(self) -> list[dict[str, Any]]:
@@ -41,11 +44,8 @@ class EpsilonNoise(PolicyNoise):
         return [{"kind": "epsilon_greedy", **vars(self)}]
 
     def draw(
-        self,
-        generator: np.random.Generator,
-        shape: Sequence[int],
-        state: Any = None,
-    ) -> tuple[npt.NDArray[np.float32], Any]:
+        self, generator: np.random.Generator, shape: Shape, state: Any = None
+    ) -> Drawn:
         """Draws which actions are random; the state is that of the call."""
         shape, actions = tuple(shape), self.size
         explores = generator.random(shape) < self.epsilon
