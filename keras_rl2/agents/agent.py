@@ -121,6 +121,8 @@ class AgentArguments(TypedDict, total=False):
     initialization: Literal["orthogonal", "fan_in"] | None
     memory: keras.layers.Layer | None
     shared: bool | None
+    state_dependent_noise: bool | float
+    resample_every: int | None
     data_format: Literal["channels_first", "channels_last"] | None
     device: str | None
 
@@ -193,6 +195,8 @@ class Agent(Described, keras.Model, abc.ABC):
     takes_memory = False
     #: Whether the networks of `for_env` can have common layers.
     takes_shared = False
+    #: Whether the actor of `for_env` may have noise that depends on the state.
+    takes_state_dependent_noise = False
     #: Attributes of arguments that are kept under another name, by argument,
     #: for `get_config`.
     argument_attributes: Mapping[str, str] = {}

@@ -105,6 +105,7 @@ class SAC(StochasticPolicy, CriticAgent):
     """
 
     actor_width = -1
+    takes_state_dependent_noise = True
     statistics_names = (
         *CriticAgent.statistics_names,
         *("entropy", "temperature"),
@@ -155,7 +156,8 @@ class SAC(StochasticPolicy, CriticAgent):
     def noise(self) -> PolicyNoise:
         """The policy's noise and the added noise, if any."""
         own, steps = super().noise, self.policy.noise_steps
-        if self.noise_color == "pink" and not self.is_discrete:
+        independent = not (self.is_discrete or self._noise_layers)
+        if independent and self.noise_color == "pink":
             own = AddedNoise(_PINK, own.size, kind="normal")
         if self.exploration is None:
             return JoinedNoise([own])
