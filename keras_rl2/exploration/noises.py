@@ -373,11 +373,9 @@ class AddedNoise(PolicyNoise):
         """Description of the noise, with its present scale."""
         if self.noise is None or self.kind:
             return [{"kind": self.kind or "zeros", "size": self.size}]
-        settings = self.noise.get_config() | {
-            "scale": self.noise._scale_at(self.step)
-        }
-        kind = type(self.noise).__name__
-        return [{"kind": kind, "size": self.size, **settings}]
+        named = {"kind": type(self.noise).__name__, "size": self.size}
+        scale = {"scale": self.noise._scale_at(self.step)}
+        return [named | self.noise.get_config() | scale]
 
     def draw(
         self, generator: np.random.Generator, shape: Shape, state: Any = None

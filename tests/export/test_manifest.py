@@ -103,6 +103,18 @@ def test_noise_is_named():
         ),
         (rl.TD3, "Pendulum-v1", {"exploration": 0.5}, [gaussian]),
         (rl.TD3, "Pendulum-v1", {"exploration": None}, [zeros]),
+        (
+            rl.TD3,
+            "Pendulum-v1",
+            {"exploration": rl.exploration.GaussianNoise(0.5, lowest=0.1)},
+            [{**gaussian, "lowest": 0.1}],
+        ),
+        (
+            rl.PPO,
+            "Pendulum-v1",
+            {"state_dependent_noise": True, "resample_every": 8},
+            [{"kind": "normal", "size": 4, "hold": 8}],
+        ),
         (rl.SAC, "Pendulum-v1", {"exploration": 0.5}, [normal, gaussian]),
     ]:
         agent = make.for_env(env, hidden=(4,), **settings)
