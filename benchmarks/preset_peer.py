@@ -68,6 +68,12 @@ def settings(preset):
         policy["ortho_init"] = False
     if "initial_log_std" in preset.agent:
         policy["log_std_init"] = preset.agent["initial_log_std"]
+    log_std = preset.networks.get("state_dependent_noise", False)
+    if log_std is not False:
+        policy["log_std_init"] = -3.0 if log_std is True else log_std
+        result["use_sde"] = True
+        every = preset.networks.get("resample_every")
+        result["sde_sample_freq"] = -1 if every is None else every
     return {
         **result,
         **rounds,

@@ -133,7 +133,7 @@ def parts():
     agent = rl.PPO.for_env(data.env, hidden=MODEL["hidden"], seed=0)
     agent.fit(data, epochs=3, verbose=0)
     pool, actor = data.env.pool, data.source.actor
-    noise, _ = agent.draw_noise(np.random.default_rng(0), (horizon, num_envs))
+    noise, _ = agent.noise.draw(np.random.default_rng(0), (horizon, num_envs))
     trajectory = data.collect()
     arrays = [each for each in trajectory.arrays().values() if each is not None]
 
@@ -190,7 +190,7 @@ def acting(batch):
     agent = rl.PPO.for_env("CartPole-v1", hidden=MODEL["hidden"], seed=0)
     actor = ActorSnapshot(agent.policy, batch)
     observation = np.zeros((batch, 4), np.float32)
-    noise, _ = agent.draw_noise(np.random.default_rng(0), (batch,))
+    noise, _ = agent.noise.draw(np.random.default_rng(0), (batch,))
     return timed(lambda: actor(observation, noise), 2000)
 
 

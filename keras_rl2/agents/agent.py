@@ -43,6 +43,7 @@ from keras_rl2.distributions import PolicyHead
 from keras_rl2.distributions import policy_head
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.vector_env import GivenEnv
+from keras_rl2.exploration import PolicyNoise
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.building import NORMALIZATIONS
@@ -120,6 +121,8 @@ class AgentArguments(TypedDict, total=False):
     initialization: Literal["orthogonal", "fan_in"] | None
     memory: keras.layers.Layer | None
     shared: bool | None
+    state_dependent_noise: bool | float
+    resample_every: int | None
     data_format: Literal["channels_first", "channels_last"] | None
     device: str | None
 
@@ -192,6 +195,8 @@ class Agent(Described, keras.Model, abc.ABC):
     takes_memory = False
     #: Whether the networks of `for_env` can have common layers.
     takes_shared = False
+    #: Whether the actor of `for_env` may have noise that depends on the state.
+    takes_state_dependent_noise = False
     #: Attributes of arguments that are kept under another name, by argument,
     #: for `get_config`.
     argument_attributes: Mapping[str, str] = {}
@@ -445,7 +450,7 @@ class Agent(Described, keras.Model, abc.ABC):
 
     @abc.abstractmethod
     def sample_action(self, observation: Tree[Tensor], noise: Tensor) -> Tensor:
-        """Draws actions of the policy `[B, ...]` from standard noise."""
+        """Draws actions of the policy `[B, ...]` from its noise `[B, n]`."""
 
     @abc.abstractmethod
     def greedy_action(self, observation: Tree[Tensor]) -> Tensor:
@@ -603,8 +608,8 @@ class Agent(Described, keras.Model, abc.ABC):
                 manifest; see `keras_rl2.read_manifest`. Defaults to
                 `"tf_saved_model"`.
             deterministic: bool. Whether the file returns the most probable
-                action. If not, standard noise `[B, *noise_shape]` of
-                `draw_noise` is its second input. Defaults to `True`.
+                action. If not, `[B, n]` of `noise` is its second
+                input. Defaults to `True`.
             quantize: str or None. For `"litert"`: `"float16"` keeps weights in
                 16 bits; `"int8"` keeps weights and computes in 8 bits, which
                 costs some of the return. Defaults to `None`.
@@ -725,37 +730,9 @@ class Agent(Described, keras.Model, abc.ABC):
         )
 
     @property
-    def noise_shape(self) -> tuple[int, ...]:
-        """Shape of the noise of one action."""
-        return self.policy.head.noise_shape
-
-    @property
-    def noise_parts(self) -> list[dict[str, Any]]:
-        """Description of an action's noise, as plain data.
-
-        Programs that draw the noise themselves need the kind and the width of
-        each part, in the order in which they are concatenated.
-        """
-        return self.policy.head.noise_parts
-
-    def draw_noise(
-        self,
-        generator: np.random.Generator,
-        shape: tuple[int, ...],
-        state: object = None,
-    ) -> tuple[np.ndarray, Any]:
-        """Draws the noise that `sample_action` turns into actions.
-
-        Args:
-            generator: NumPy generator.
-            shape: Leading shape, `(T, B)` or `(B,)`.
-            state: State returned by the last call, for noise that is
-                correlated over time. Defaults to `None`.
-
-        Returns:
-            `[*shape, *noise_shape]` float32, and the state, plain data.
-        """
-        return self.policy.head.draw_noise(generator, shape), state
+    def noise(self) -> PolicyNoise:
+        """The noise that `sample_action` turns into actions, at present."""
+        return self.policy.head.noise
 
     def begin_training(self, dataset: RoundDataset) -> None:
         """Receives the dataset that `fit` trains on, and prepares updates.

@@ -154,6 +154,7 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
     default_adam: Mapping[str, Any] = {"learning_rate": 3e-4, "epsilon": 1e-5}
     takes_memory = True
     takes_shared = True
+    takes_state_dependent_noise = True
     # A policy that depends on its minibatch is not the one that acted.
     normalizations = ("none", "layer", "spectral")
     shared_numbers: tuple[str, ...] = (

@@ -18,6 +18,9 @@ from keras_rl2.agents.stochastic_policy import StochasticPolicy
 from keras_rl2.basics import arguments
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Categorical
+from keras_rl2.exploration import AddedNoise
+from keras_rl2.exploration import JoinedNoise
+from keras_rl2.exploration import PolicyNoise
 from keras_rl2.exploration import noises
 from keras_rl2.spaces.supported import ACTION_MASK
 from keras_rl2.spaces.trees import leaves
@@ -102,6 +105,7 @@ class SAC(StochasticPolicy, CriticAgent):
     """
 
     actor_width = -1
+    takes_state_dependent_noise = True
     statistics_names = (
         *CriticAgent.statistics_names,
         *("entropy", "temperature"),
@@ -149,57 +153,24 @@ class SAC(StochasticPolicy, CriticAgent):
         super().build_networks()
 
     @property
-    def noise_shape(self) -> tuple[int, ...]:
-        """Shape of an action's noise: the policy's and the added noise."""
-        shape = super().noise_shape
-        return shape if self.exploration is None else (2 * shape[0],)
-
-    @property
-    def noise_parts(self) -> list[dict[str, Any]]:
-        """Description of the policy's noise and of the added noise."""
-        parts = super().noise_parts
+    def noise(self) -> PolicyNoise:
+        """The policy's noise and the added noise, if any."""
+        own, steps = super().noise, self.policy.noise_steps
+        independent = not (self.is_discrete or self._noise_layers)
+        if independent and self.noise_color == "pink":
+            own = AddedNoise(_PINK, own.size, kind="normal")
         if self.exploration is None:
-            return parts
-        size = parts[0]["size"]
-        return [
-            *parts,
-            noises.describe_noise(
-                self.exploration, size, self.policy.noise_steps
-            ),
-        ]
-
-    def draw_noise(
-        self,
-        generator: np.random.Generator,
-        shape: tuple[int, ...],
-        state: Any = None,
-    ) -> tuple[np.ndarray, Any]:
-        """Draws the policy's noise and the added noise, concatenated."""
-        own, adding = state or (None, None)
-        if self.noise_color == "white" or self.is_discrete:
-            noise, _ = super().draw_noise(generator, shape)
-        else:
-            noise, own = noises.draw_action_noise(
-                _PINK, generator, (*shape, *super().noise_shape), 0, own
-            )
-        if self.exploration is not None:
-            added, adding = noises.draw_action_noise(
-                self.exploration,
-                generator,
-                noise.shape,
-                self.policy.noise_steps,
-                adding,
-            )
-            noise = np.concatenate([noise, added], axis=-1)
-        return noise, (own, adding)
+            return JoinedNoise([own])
+        [size] = self.policy.head.action_shape
+        return JoinedNoise([own, AddedNoise(self.exploration, size, steps)])
 
     def sample_action(self, observation: Any, noise: Tensor) -> Tensor:
-        """Draws actions of the policy from noise of `draw_noise`."""
-        policy = self.distribution(observation)
+        """Draws actions of the policy, and adds the added noise."""
         if self.exploration is None:
-            return policy.sample(noise)
-        noise, added = ops.split(noise, 2, axis=-1)
-        return ops.clip(policy.sample(noise) + added, -1.0, 1.0)
+            return super().sample_action(observation, noise)
+        [size] = self.policy.head.action_shape
+        action = super().sample_action(observation, noise[:, :-size])
+        return ops.clip(action + noise[:, -size:], -1.0, 1.0)
 
     @property
     def actor_variables(self) -> list[keras.Variable]:
@@ -277,7 +248,7 @@ class SAC(StochasticPolicy, CriticAgent):
         """
         # The last batch of a user's own dataset may be smaller.
         count = ops.shape(leaves(observation)[0])[:1]
-        noise = self.draw_normal(count + self.policy.head.noise_shape, stream)
+        noise = self.draw_normal((*count, self.policy.head.noise.size), stream)
         return self.distribution(observation, training).sample_and_log_prob(
             noise
         )

@@ -1,5 +1,6 @@
 """Agents with a distribution of actions from a network."""
 
+import math
 from typing import Any
 
 import keras
@@ -8,6 +9,9 @@ from keras import ops
 from keras_rl2.agents.agent import Agent
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
+from keras_rl2.distributions import StandardNoise
+from keras_rl2.exploration import PolicyNoise
+from keras_rl2.layers import StateDependentNoise
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks import inputs
 from keras_rl2.spaces.trees import Tree
@@ -126,8 +130,27 @@ class StochasticPolicy(Agent):
             return log_std
         return ops.clip(log_std, *self.log_std_bounds)
 
+    @property
+    def _noise_layers(self) -> list[StateDependentNoise]:
+        """The layer of state-dependent noise, if there is one."""
+        layers = self.actor.layers
+        return [each for each in layers if type(each) is StateDependentNoise]
+
+    @property
+    def noise(self) -> PolicyNoise:
+        """The noise that `sample_action` turns into actions, at present."""
+        for layer in self._noise_layers:
+            size = math.prod(layer.log_std.shape)
+            return StandardNoise("normal", size, layer.resample_every)
+        return super().noise
+
     def sample_action(self, observation: Tree[Tensor], noise: Tensor) -> Tensor:
         """Draws actions of the policy from standard noise."""
+        for layer in self._noise_layers:
+            network = keras.Model(self.actor.input, layer.input)
+            encoded = self.policy.encode(observation)
+            features = inputs.run_network(network, encoded)
+            noise = layer.standardized(features, noise)
         return self.distribution(observation).sample(noise)
 
     def greedy_action(self, observation: Tree[Tensor]) -> Tensor:

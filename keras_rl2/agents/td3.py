@@ -1,12 +1,10 @@
 """Twin delayed deep deterministic policy gradient."""
 
 import functools
-from typing import Any
 from typing import Unpack
 
 import gymnasium
 import keras
-import numpy as np
 from keras import ops
 
 from keras_rl2.agents.off_policy_agent import CriticAgent
@@ -14,6 +12,8 @@ from keras_rl2.agents.off_policy_agent import LearningArguments
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.exploration import AddedNoise
+from keras_rl2.exploration import PolicyNoise
 from keras_rl2.exploration import noises
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks import inputs
@@ -160,7 +160,7 @@ class TD3(CriticAgent):
         return inputs.run_network(self.actor, encoded, training)
 
     def sample_action(self, observation: Tree[Tensor], noise: Tensor) -> Tensor:
-        """Adds noise of `draw_noise` to the policy's actions."""
+        """Adds noise to the policy's actions."""
         return ops.clip(self.greedy_action(observation) + noise, -1.0, 1.0)
 
     def greedy_action(self, observation: Tree[Tensor]) -> Tensor:
@@ -173,26 +173,10 @@ class TD3(CriticAgent):
         return output if self._gives_actions else ops.tanh(output)
 
     @property
-    def noise_parts(self) -> list[dict[str, Any]]:
-        """Description of the added noise, with its current scale."""
-        [size] = self.policy.head.noise_shape
-        return [
-            noises.describe_noise(
-                self.exploration, size, self.policy.noise_steps
-            )
-        ]
-
-    def draw_noise(
-        self,
-        generator: np.random.Generator,
-        shape: tuple[int, ...],
-        state: object = None,
-    ) -> tuple[np.ndarray, Any]:
-        """Draws the noise that `sample_action` adds, with its current scale."""
-        shape = (*shape, *self.noise_shape)
-        return noises.draw_action_noise(
-            self.exploration, generator, shape, self.policy.noise_steps, state
-        )
+    def noise(self) -> PolicyNoise:
+        """The noise that `sample_action` adds, with its present scale."""
+        [size] = self.policy.head.action_shape
+        return AddedNoise(self.exploration, size, self.policy.noise_steps)
 
     def values(
         self,

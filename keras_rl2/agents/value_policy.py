@@ -7,19 +7,20 @@ from typing import cast
 
 import gymnasium
 import keras
-import numpy as np
 from keras import ops
 
 from keras_rl2.agents.agent import Agent
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
 from keras_rl2.distributions.discrete_head import DiscreteHead
+from keras_rl2.exploration import PolicyNoise
 from keras_rl2.losses.value_distributions import ValueDistribution
 from keras_rl2.losses.value_distributions import value_distribution
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks import inputs
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.policies.epsilon_greedy import EpsilonGreedy
+from keras_rl2.policies.epsilon_noise import EpsilonNoise
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 
@@ -201,25 +202,10 @@ class ValuePolicy(Agent):
         return self.policy.head(self._choices(observation)).mode()
 
     @property
-    def noise_parts(self) -> list[dict[str, Any]]:
-        """Description of the noise: its kind, and the current ε."""
-        actions, ranked = self._head.n, self.policy.is_masked
-        return [
-            self.exploring.noise_part(actions, self.policy.noise_steps, ranked)
-        ]
-
-    def draw_noise(
-        self,
-        generator: np.random.Generator,
-        shape: tuple[int, ...],
-        state: object = None,
-    ) -> tuple[np.ndarray, Any]:
-        """Draws the selection of random actions; see `EpsilonGreedy.draw`."""
-        actions, ranked = self._head.n, self.policy.is_masked
-        noise = self.exploring.draw(
-            generator, shape, actions, self.policy.noise_steps, ranked
-        )
-        return noise, state
+    def noise(self) -> PolicyNoise:
+        """The selection of random actions, with the present ε."""
+        epsilon = self.exploring.present(self.policy.noise_steps)
+        return EpsilonNoise(self._head.n, epsilon, self.policy.is_masked)
 
     def exploration_logs(self) -> dict[str, float]:
         """Returns the current probability of a random action."""

@@ -22,7 +22,7 @@ from keras_rl2.spaces.action_format import ActionFormat
 from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import map_leaves
 
-# Noise of an actor by step: [T, B, *noise_shape], or random draws made in
+# Noise of an actor by step: [T, B, n], or random draws made in
 # advance for an actor without a trained policy.
 StepNoise = np.ndarray | Sequence[Actions]
 
@@ -48,7 +48,7 @@ class Collector:
     >>> collector = Collector(env, 16, agent.policy.head)
     >>> collector.reset(seed=0)
     >>> actor = rl.data.ActorSnapshot(agent.policy, num_envs=2)
-    >>> noise, _ = agent.policy.draw_noise(np.random.default_rng(0), (16, 2))
+    >>> noise, _ = agent.policy.noise.draw(np.random.default_rng(0), (16, 2))
     >>> trajectory = collector.collect(actor, noise)
     >>> trajectory.reward.shape
     (16, 2)
@@ -116,7 +116,7 @@ class Collector:
         Args:
             actor: `PolicyActor`, or a function with the same signature. Chooses
                 the actions.
-            noise: `[T, B, *noise_shape]` float32. Noise of the actor by step,
+            noise: `[T, B, n]` float32. Noise of the actor by step,
                 or its other inputs.
         """
         storage = self.storage_kind(

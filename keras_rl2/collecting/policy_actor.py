@@ -74,7 +74,7 @@ class PolicyActor:
         Args:
             observation: `[B, ...]`. Observations, a tree of contiguous
                 arrays.
-            noise: `[B, *noise_shape]` float32. Standard noise of the policy;
+            noise: `[B, n]` float32. Noise of the policy;
                 None for a deterministic actor. Defaults to `None`.
 
         Returns:

@@ -163,7 +163,7 @@ class EvaluationDataset:
                 _warn_of_long_episodes(env.name)
             noise = None
             if not self.deterministic:
-                noise, _ = agent.policy.draw_noise(generator, (env.num_envs,))
+                noise, _ = agent.policy.noise.draw(generator, (env.num_envs,))
             resetting = env.pending_reset
             counted = ~resetting
             _, action = actor(

@@ -24,6 +24,7 @@ from keras_rl2.distributions.gaussian import SquashedGaussian
 from keras_rl2.distributions.multi_binary_head import MultiBinaryHead
 from keras_rl2.distributions.multi_discrete_head import MultiDiscreteHead
 from keras_rl2.distributions.policy_head import PolicyHead
+from keras_rl2.distributions.standard_noise import StandardNoise
 
 __all__ = [
     "Bernoulli",
@@ -39,6 +40,7 @@ __all__ = [
     "MultiDiscreteHead",
     "PolicyHead",
     "SquashedGaussian",
+    "StandardNoise",
     "argmax",
     "forbid",
     "policy_head",

@@ -14,8 +14,8 @@ from keras_rl2.basics.shapes import TensorLike
 from keras_rl2.basics.shapes import check_shape
 from keras_rl2.distributions.gaussian import DiagonalGaussian
 from keras_rl2.distributions.gaussian import SquashedGaussian
-from keras_rl2.distributions.gaussian import normal
 from keras_rl2.distributions.policy_head import PolicyHead
+from keras_rl2.distributions.standard_noise import StandardNoise
 from keras_rl2.spaces.space_configs import bounds_to_json
 
 _MIN_LOG_STD = -20.0
@@ -71,8 +71,6 @@ class BoxHead(PolicyHead):
     """
 
     action_dtype = "float32"
-    noise_kind = "normal"
-    _noise = staticmethod(normal)
 
     def __init__(
         self,
@@ -92,7 +90,7 @@ class BoxHead(PolicyHead):
         size = math.prod(self.shape)
         self.parameter_sizes = (size, 2 * size)
         self.log_std_size = size
-        self.noise_shape = (size,)
+        self.noise = StandardNoise("normal", size)
         self.action_shape = (size,)
         low, high = self.low.ravel(), self.high.ravel()
         below, above = np.isfinite(low), np.isfinite(high)

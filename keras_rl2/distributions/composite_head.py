@@ -22,6 +22,7 @@ from keras_rl2.distributions.discrete_head import DiscreteHead
 from keras_rl2.distributions.multi_binary_head import MultiBinaryHead
 from keras_rl2.distributions.multi_discrete_head import MultiDiscreteHead
 from keras_rl2.distributions.policy_head import PolicyHead
+from keras_rl2.exploration import JoinedNoise
 from keras_rl2.spaces.supported import bounds
 
 
@@ -73,13 +74,12 @@ class CompositeHead(PolicyHead):
         self.parameter_sizes = (narrow, wide) if wide > narrow else (narrow,)
         self._log_std_sizes = [head.log_std_size for head in self.heads]
         self._mask_sizes = [head.mask_size for head in self.heads]
-        self._noise_sizes = [head.noise_shape[0] for head in self.heads]
+        self.noise = JoinedNoise([head.noise for head in self.heads])
         self._action_sizes = [
             math.prod(head.action_shape) for head in self.heads
         ]
         self.log_std_size = sum(self._log_std_sizes)
         self.mask_size = sum(self._mask_sizes)
-        self.noise_shape = (sum(self._noise_sizes),)
         self.action_shape = (sum(self._action_sizes),)
 
     def __call__(
@@ -96,7 +96,8 @@ class CompositeHead(PolicyHead):
             head(piece, each if head.log_std_size else None)
             for head, piece, each in self._each(pieces, log_stds)
         ]
-        return Composite(parts, self._action_sizes, self._noise_sizes)
+        noise_sizes = [head.noise.size for head in self.heads]
+        return Composite(parts, self._action_sizes, noise_sizes)
 
     def _pieces(self, parameters: Tensor) -> list[Tensor]:
         """Cuts the network's output into those of the parts."""
@@ -160,20 +161,6 @@ class CompositeHead(PolicyHead):
             for head, part, size in self._each(action, self._action_sizes)
         ]
         return ops.concatenate(columns, axis=-1)
-
-    @property
-    def noise_parts(self) -> list[dict[str, Any]]:
-        """The noise distribution of each part."""
-        return [each for head in self.heads for each in head.noise_parts]
-
-    def draw_noise(
-        self, generator: np.random.Generator, leading_shape: Sequence[int]
-    ) -> npt.NDArray[np.float32]:
-        """Draws the noise of all parts, concatenated."""
-        drawn = [
-            head.draw_noise(generator, leading_shape) for head in self.heads
-        ]
-        return np.concatenate(drawn, axis=-1)
 
     def random_action(
         self,

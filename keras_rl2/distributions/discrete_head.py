@@ -10,6 +10,7 @@ import numpy.typing as npt
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions.categorical import Categorical
 from keras_rl2.distributions.policy_head import PolicyHead
+from keras_rl2.distributions.standard_noise import StandardNoise
 from keras_rl2.spaces.supported import allowed_choice
 
 
@@ -38,7 +39,7 @@ class DiscreteHead(PolicyHead):
         self.n = int(n)
         self.start = int(start)
         self.parameter_sizes = (self.n,)
-        self.noise_shape = (self.n,)
+        self.noise = StandardNoise("gumbel", self.n)
         self.mask_size = self.n
         self.action_shape = ()
         self.changes_action = self.start != 0

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions.bernoulli import Bernoulli
-from keras_rl2.distributions.bernoulli import logistic
 from keras_rl2.distributions.policy_head import PolicyHead
+from keras_rl2.distributions.standard_noise import StandardNoise
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -32,9 +32,6 @@ class MultiBinaryHead(PolicyHead):
     [[0, 1]]
     """
 
-    noise_kind = "logistic"
-    _noise = staticmethod(logistic)
-
     def __init__(self, shape: int | Sequence[int]) -> None:
         self.shape = tuple(int(size) for size in np.atleast_1d(shape))
         switches = math.prod(self.shape)
@@ -43,7 +40,7 @@ class MultiBinaryHead(PolicyHead):
                 f"Expected at least one switch. Received: shape={shape}"
             )
         self.parameter_sizes = (switches,)
-        self.noise_shape = (switches,)
+        self.noise = StandardNoise("logistic", switches)
         self.mask_size = switches
         self.action_shape = (switches,)
         self.changes_action = len(self.shape) != 1

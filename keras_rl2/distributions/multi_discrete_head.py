@@ -13,6 +13,7 @@ from keras_rl2.basics.shapes import check_shape
 from keras_rl2.distributions.composite import MultiCategorical
 from keras_rl2.distributions.composite import cut
 from keras_rl2.distributions.policy_head import PolicyHead
+from keras_rl2.distributions.standard_noise import StandardNoise
 from keras_rl2.spaces.supported import allowed_choice
 
 
@@ -49,7 +50,8 @@ class MultiDiscreteHead(PolicyHead):
         check_shape(self.nvec.shape, start=self.start)
         self.shape = self.nvec.shape
         self.mask_size = int(self.nvec.sum())
-        self.parameter_sizes = self.noise_shape = (self.mask_size,)
+        self.parameter_sizes = (self.mask_size,)
+        self.noise = StandardNoise("gumbel", self.mask_size)
         self.action_shape = (self.nvec.size,)
         self.changes_action = self.nvec.ndim != 1 or bool(self.start.any())
 

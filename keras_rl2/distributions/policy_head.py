@@ -1,8 +1,6 @@
 """The interface of policy heads."""
 
 import abc
-import math
-from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 from typing import Self
@@ -13,9 +11,9 @@ from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.shapes import check_rank
-from keras_rl2.distributions.categorical import gumbel
 from keras_rl2.distributions.distribution import Distribution
 from keras_rl2.distributions.distribution import forbid
+from keras_rl2.exploration import PolicyNoise
 from keras_rl2.spaces.action_format import ActionFormat
 
 
@@ -27,9 +25,7 @@ class PolicyHead(abc.ABC):
             axis.
         log_std_size: int. Width of a log standard deviation that does not
             depend on the observation; 0 where the distribution has none.
-        noise_shape: tuple of int. Shape of the noise for one action.
-        noise_kind: str. Its distribution: `"gumbel"`, `"logistic"` or
-            `"normal"`, in standard form.
+        noise: `PolicyNoise`. Noise by which its distributions are sampled.
         shape: tuple of int. Shape of the environment's action.
         start: int or array of int. The environment's numbers of the first
             choices; 0 for actions that are no choices.
@@ -55,14 +51,10 @@ class PolicyHead(abc.ABC):
     mask_size: int = 0
     shape: tuple[int, ...] = ()
     start: Any = 0
-    noise_shape: tuple[int, ...]
-    noise_kind: str = "gumbel"
+    noise: PolicyNoise
     action_shape: tuple[int, ...]
     action_dtype: str = "int32"
     changes_action: bool
-    _noise: Callable[
-        [np.random.Generator, tuple[int, ...]], npt.NDArray[np.float32]
-    ] = staticmethod(gumbel)
 
     @abc.abstractmethod
     def __call__(
@@ -111,32 +103,6 @@ class PolicyHead(abc.ABC):
         if np.any(self.start):
             action = action - np.ravel(self.start).astype("int32")
         return action
-
-    def draw_noise(
-        self, generator: np.random.Generator, leading_shape: Sequence[int]
-    ) -> npt.NDArray[np.float32]:
-        """Draws the noise for many actions at once.
-
-        Args:
-            generator: `np.random.Generator`. The only source of chance in
-                acting.
-            leading_shape: Sequence of int. For example, `(B,)`, or `(T, B)` for
-                a whole rollout.
-
-        Returns:
-            `[*leading_shape, *noise_shape]` float32, finite.
-        """
-        shape = (*leading_shape, *self.noise_shape)
-        return type(self)._noise(generator, shape)
-
-    @property
-    def noise_parts(self) -> list[dict[str, Any]]:
-        """The distribution of each part of the noise, as plain data.
-
-        For programs that draw it themselves: the kind and the width of each
-        part, in the order of their concatenation.
-        """
-        return [{"kind": self.noise_kind, "size": math.prod(self.noise_shape)}]
 
     @property
     def choices(self) -> tuple[tuple[int, int], ...]:

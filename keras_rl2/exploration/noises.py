@@ -1,6 +1,7 @@
 """Exploration noise: the interface, three kinds, and their short forms."""
 
 import abc
+import dataclasses
 import math
 import numbers
 from collections.abc import Sequence
@@ -11,6 +12,10 @@ from typing import TypeAlias
 import keras
 import numpy as np
 import numpy.typing as npt
+
+from keras_rl2.exploration.policy_noise import Drawn
+from keras_rl2.exploration.policy_noise import PolicyNoise
+from keras_rl2.exploration.policy_noise import Shape
 
 Noise = npt.NDArray[np.float32]
 State = npt.NDArray[np.float64] | None
@@ -122,6 +127,10 @@ class GaussianNoise(ExplorationNoise):
         scale: float or `keras.optimizers.schedules.LearningRateSchedule`.
             Standard deviation, in half the range of an action. Defaults to
             `0.1`.
+        lowest: float or None. If given, each environment has a standard
+            deviation of its own, drawn once, uniformly between `lowest` and
+            `scale`, so that some explore and others follow the policy: the
+            exploration of FastTD3. Defaults to `None`.
 
     Example:
 
@@ -137,7 +146,16 @@ class GaussianNoise(ExplorationNoise):
 
     Reference:
         - [Fujimoto et al., 2018, TD3](https://arxiv.org/abs/1802.09477)
+        - [Seo et al., 2025, FastTD3](https://arxiv.org/abs/2505.22642)
     """
+
+    def __init__(self, scale: Scale = 0.1, lowest: float | None = None) -> None:
+        super().__init__(scale)
+        if lowest is not None and not 0 <= lowest < math.inf:
+            raise ValueError(
+                f"Expected lowest of 0 or more. Received: lowest={lowest}"
+            )
+        self.lowest = lowest
 
     def draw(
         self,
@@ -146,10 +164,19 @@ class GaussianNoise(ExplorationNoise):
         step: int = 0,
         state: State = None,
     ) -> tuple[Noise, State]:
-        """Draws scale * N(0, 1): `[T, B, A]` float32, and no state."""
+        """Draws `[T, B, A]`; the state `[B, 1]` are places within a range."""
+        scale: Any = self._scale_at(step)
+        if self.lowest is not None:
+            new = state is None
+            state = generator.random((shape[1], 1)) if new else np.array(state)
+            scale = self.lowest + (scale - self.lowest) * state
         noise = generator.standard_normal(shape, dtype=np.float32)
-        scale = np.float32(self._scale_at(step))
-        return np.multiply(noise, scale, out=noise), None
+        return np.multiply(noise, np.float32(scale), out=noise), state
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments as plain JSON."""
+        own = {} if self.lowest is None else {"lowest": self.lowest}
+        return {**super().get_config(), **own}
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -319,31 +346,46 @@ def exploration_noise(x: GivenNoise | None) -> ExplorationNoise | None:
     return noise
 
 
-def draw_action_noise(
-    noise: ExplorationNoise | None,
-    generator: np.random.Generator,
-    shape: tuple[int, ...],
-    step: int,
-    state: Any = None,
-) -> tuple[np.ndarray, Any]:
-    """Draws noise `[T, B, A]` or `[B, A]`, zeros of None, and its state."""
-    if noise is None:
-        return np.zeros(shape, np.float32), state
-    # Noise is drawn over time, of which `(B, A)` is one step.
-    drawn, state = noise.draw(
-        generator, (1, *shape)[-3:], step=step, state=state
-    )
-    return drawn.reshape(shape), state
+@dataclasses.dataclass(frozen=True)
+class AddedNoise(PolicyNoise):
+    """The noise of a policy to whose actions exploration noise is added.
 
+    Args:
+        noise: `ExplorationNoise` or None. None for zeros.
+        size: int. Dimensions of an action, A.
+        step: int. Environment steps so far. Defaults to `0`.
+        kind: str or None. Its kind in `parts`, without a scale; None for the
+            class of the noise. Defaults to `None`.
 
-def describe_noise(
-    noise: ExplorationNoise | None, size: int, step: int
-) -> dict[str, Any]:
-    """Describes noise of A dimensions, for programs that draw it."""
-    if noise is None:
-        return {"kind": "zeros", "size": size}
-    return {
-        "kind": type(noise).__name__,
-        "size": size,
-        "scale": noise._scale_at(step),
-    }
+    Example:
+
+    >>> AddedNoise(GaussianNoise(0.5), size=1).parts
+    [{'kind': 'GaussianNoise', 'size': 1, 'scale': 0.5}]
+    """
+
+    noise: ExplorationNoise | None
+    size: int
+    step: int = 0
+    kind: str | None = None
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """Description of the noise, with its present scale."""
+        if self.noise is None or self.kind:
+            return [{"kind": self.kind or "zeros", "size": self.size}]
+        named = {"kind": type(self.noise).__name__, "size": self.size}
+        scale = {"scale": self.noise._scale_at(self.step)}
+        return [named | self.noise.get_config() | scale]
+
+    def draw(
+        self, generator: np.random.Generator, shape: Shape, state: Any = None
+    ) -> Drawn:
+        """Draws the noise by its present scale."""
+        whole = (*shape, self.size)
+        if self.noise is None:
+            return np.zeros(whole, np.float32), state
+        # Noise is drawn over time, of which `(B, A)` is one step.
+        drawn, state = self.noise.draw(
+            generator, (1, *whole)[-3:], step=self.step, state=state
+        )
+        return drawn.reshape(whole), state

@@ -223,7 +223,7 @@ def _description(
             {"shape": each["shape"], "dtype": each["dtype"], "initial": initial}
             for each, initial in zip(states, begin, strict=True)
         ],
-        "noise": [] if deterministic else policy.noise_parts,
+        "noise": [] if deterministic else policy.noise.parts,
     }
 
 
@@ -238,7 +238,7 @@ def _inputs(
         for spec, path in zip(specs, paths, strict=True)
     ]
     if not deterministic:
-        noise = tf.TensorSpec((None, *policy.noise_shape), tf.float32)
+        noise = tf.TensorSpec((None, policy.noise.size), tf.float32)
         inputs.append(_entry("noise", noise, batch_size, "noise"))
     return inputs + [
         _entry(f"state_{k}", each, batch_size, "state", index=k)
@@ -387,7 +387,7 @@ def _quantization(
     count = len(leaves(batch)[0])
     if not deterministic:
         generator = np.random.default_rng(0)
-        arrays["noise"] = policy.draw_noise(generator, (count,))[0]
+        arrays["noise"] = policy.noise.draw(generator, (count,))[0]
     options["representative_dataset"] = lambda: (
         {name: array[i : i + 1] for name, array in arrays.items()}
         for i in range(0, count, -(-count // _MOST))
@@ -403,7 +403,7 @@ def _check_fits_8_bits(policy: Policy, deterministic: bool) -> None:
     would leave none for the others.
     """
     forced = any(
-        part["kind"] == "epsilon_greedy" for part in policy.noise_parts
+        part["kind"] == "epsilon_greedy" for part in policy.noise.parts
     )
     for found, kind in (
         (policy.is_masked, "a policy with action masks"),

@@ -57,7 +57,7 @@ class GraphCollector(Collector):
     >>> collector = GraphCollector(env, 16, agent.policy.head)
     >>> collector.reset(seed=0)
     >>> actor = GraphActor(agent.policy)
-    >>> noise, _ = agent.policy.draw_noise(np.random.default_rng(0), (16, 2))
+    >>> noise, _ = agent.policy.noise.draw(np.random.default_rng(0), (16, 2))
     >>> collector.collect(actor, noise).reward.shape
     (16, 2)
     """

@@ -84,7 +84,7 @@ def roll_out(
         env: `GraphVectorEnv`. B environments.
         episodes: `Episodes`. Where they are.
         totals: `Totals` of the episodes in progress.
-        noise: `[T, B, *noise_shape]` float32. Noise of the actions.
+        noise: `[T, B, n]` float32. Noise of the actions.
     """
     horizon = noise.shape[0]
     spec = action_spec(env.single_action_space)
@@ -250,7 +250,7 @@ class RoundsInGraph(abc.ABC):
             `noise.noise_inputs`.
         """
         numbers = self._of_each_round(
-            rounds, lambda: noise.noise_inputs(self._agent.policy.noise_parts)
+            rounds, lambda: noise.noise_inputs(self._agent.policy.noise.parts)
         )
         return {
             "seed": draw_seeds(generator, rounds),

@@ -33,7 +33,7 @@ class GraphRounds(RoundsInGraph):
     def __init__(self, agent: Any, dataset: Any) -> None:
         super().__init__(agent, dataset)
         # ε itself is passed to each round: a schedule may run TensorFlow.
-        self._noise_parts = agent.policy.noise_parts
+        self._noise_parts = agent.policy.noise.parts
         self._passes = dataset.passes
         self._minibatches = dataset.minibatches
         self._batch_size = dataset.batch_size
@@ -63,9 +63,6 @@ class GraphRounds(RoundsInGraph):
             inputs["noise"],
             inputs["seed"],
             (self._horizon, env.num_envs),
-        )
-        drawn = tf.reshape(
-            drawn, (self._horizon, env.num_envs, *agent.policy.noise_shape)
         )
         _, rollout, report = self._roll_out(carried["totals"], drawn)
         usable = tf.reduce_all(report["bad"] < 0)
@@ -111,10 +108,8 @@ class GraphRounds(RoundsInGraph):
             hasattr(agent, "rollout_samples")
             and not agent.whole_episodes
             and not agent.policy.initial_state(1)
-            and noise.can_draw(agent.policy.noise_parts)
-            and not overrides(
-                agent, "prepare", "observe", "draw_noise", "begin_round"
-            )
+            and noise.can_draw(agent.policy.noise.parts)
+            and not overrides(agent, "prepare", "observe", "begin_round")
         )
 
     @property

@@ -20,7 +20,7 @@ _KINDS = ("epsilon_greedy", "gumbel", "logistic", "normal", "zeros")
 def can_draw(parts: Sequence[Mapping[str, Any]]) -> bool:
     """Returns whether noise can be drawn in the graph.
 
-    Noise that is correlated over time cannot.
+    Noise that is correlated over time, and noise of a user's own kind, cannot.
 
     Example:
 
@@ -48,7 +48,7 @@ def draw_noise(
     """Draws the noise of many actions at once.
 
     Args:
-        parts: Sequence of dict. `noise_parts` of a policy, see `can_draw`.
+        parts: Sequence of dict. Those of a policy's noise, see `can_draw`.
         inputs: `[P]` float32. See `noise_inputs`.
         seed: `[2]` uint32. The only source of random numbers.
         shape: tuple of int. Leading axes, such as `(T, B)`.
@@ -78,6 +78,11 @@ def _draw_part(
     shape: tuple[int, ...],
 ) -> Any:
     """Draws the noise of one part."""
+    hold = part.get("hold", 1) or shape[0]
+    if hold > 1:
+        few = (-(-shape[0] // hold), *shape[1:])
+        drawn = _draw_part({**part, "hold": 1}, epsilon, seed, few)
+        return ops.repeat(drawn, hold, axis=0)[: shape[0]]
     kind, whole = part["kind"], (*shape, part["size"])
     if kind == "epsilon_greedy":
         return _epsilon_greedy(part, epsilon, seed, shape)
@@ -104,7 +109,7 @@ def _epsilon_greedy(
     seed: Tensor,
     shape: tuple[int, ...],
 ) -> Any:
-    """See `EpsilonGreedy.draw`."""
+    """See `EpsilonNoise`."""
     seeds = ops.unstack(random_numbers.split(seed, 2))
     explores = random_numbers.uniform(seeds[0], shape) < epsilon
     explores = ops.cast(explores, "float32")[..., None]

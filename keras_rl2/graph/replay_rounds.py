@@ -40,11 +40,9 @@ class ReplayRounds(RoundsInGraph):
 
     def __init__(self, agent: Any, dataset: Any) -> None:
         super().__init__(agent, dataset)
-        parts = agent.policy.noise_parts
-        in_python = overrides(agent, "draw_noise") or any(
-            each["kind"] != "epsilon_greedy" for each in parts
-        )
-        self._drawn_parts = None if in_python else parts
+        parts = agent.policy.noise.parts
+        drawn = all(each["kind"] == "epsilon_greedy" for each in parts)
+        self._drawn_parts = parts if drawn else None
         self._updates = dataset.updates_per_round
         self._batch_size = dataset.batch_size
 
@@ -170,7 +168,7 @@ class ReplayRounds(RoundsInGraph):
         shape = (self._horizon, self._env.num_envs)
 
         def draw() -> np.ndarray:
-            drawn, source.noise_state = agent.policy.draw_noise(
+            drawn, source.noise_state = agent.policy.noise.draw(
                 generator, shape, source.noise_state
             )
             return np.asarray(drawn)

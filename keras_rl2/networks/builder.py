@@ -10,7 +10,9 @@ import keras
 
 from keras_rl2.basics import seeds
 from keras_rl2.basics.arguments import given_or
+from keras_rl2.distributions import BoxHead
 from keras_rl2.distributions import PolicyHead
+from keras_rl2.layers import StateDependentNoise
 from keras_rl2.networks import MemoryNetwork
 from keras_rl2.networks import critic_for
 from keras_rl2.networks import encoder_for
@@ -39,6 +41,9 @@ class NetworkBuilder:
         dtype: str or None. Dtype policy of all layers; None for the global
             one. Defaults to `None`.
 
+    Raises:
+        ValueError: If noise that depends on the state is not supported.
+
     Attributes:
         head: `PolicyHead`.
         memory: RNN cell of Keras or None. The cell of a recurrent policy.
@@ -56,6 +61,13 @@ class NetworkBuilder:
         seed: int | None,
         dtype: str | None = None,
     ) -> None:
+        box = isinstance(policy_head, BoxHead) and options.memory is None
+        if options.state_dependent_noise is not False and not box:
+            raise ValueError(
+                "Expected a Box of actions and no memory with "
+                "`state_dependent_noise`. Received: "
+                f"{type(policy_head).__name__}, memory={options.memory}"
+            )
         self.memory = options.memory
         self._default_hidden = tuple(default_hidden)
         self.head = policy_head
@@ -118,8 +130,19 @@ class NetworkBuilder:
 
     def actor(self, units: int, seed: int | None) -> keras.Model:
         """Makes a policy network; an orthogonal one starts nearly uniform."""
-        orthogonal = self._options.initialization == "orthogonal"
-        return self.network("actor", units, seed, 0.01 if orthogonal else 1.0)
+        options = self._options
+        gain = 0.01 if options.initialization == "orthogonal" else 1.0
+        log_std = options.state_dependent_noise
+        if log_std is False:
+            return self.network("actor", units, seed, gain)
+        log_std = -3.0 if log_std is True else log_std
+        units = self.head.parameter_sizes[0]
+        means = self.network("actor", units, seed, gain)
+        with self._making("actor"):
+            layer = StateDependentNoise(units, log_std, options.resample_every)
+            parts = [means.output, layer(means.get_layer("output").input)]
+            output = keras.layers.Concatenate()(parts)
+        return keras.Model(means.input, output, name="actor")
 
     def actor_critic(self) -> keras.Model:
         """Makes a policy and a value on a shared trunk."""
@@ -156,7 +179,7 @@ class NetworkBuilder:
         with self._making(name):
             return critic_for(
                 self._space,
-                self.head.noise_shape[0],
+                self.head.action_shape[0],
                 seed=seed,
                 name=name,
                 **self._layers(self._default_hidden),

@@ -47,6 +47,12 @@ class NetworkOptions:
         shared: bool or None. Whether policy and value share all layers
             but their outputs; None where the observation contains an
             image. Without effect with `memory`. Defaults to `None`.
+        state_dependent_noise: bool or float. Whether Box actions are
+            explored by noise that is a function of the state (gSDE), with a
+            `keras_rl2.layers.StateDependentNoise` in the actor: a number is
+            the initial log σ, True is -3. Defaults to `False`.
+        resample_every: int or None. Steps after which the matrix of this
+            noise is drawn anew; None for once a rollout. Defaults to `None`.
         data_format: str or None. `"channels_first"` or `"channels_last"`
             decides where the shape of an image may be either; None for
             channels last, with a warning. Defaults to `None`.
@@ -66,6 +72,8 @@ class NetworkOptions:
     initialization: Literal["orthogonal", "fan_in"] | None = None
     memory: keras.layers.Layer | None = None
     shared: bool | None = None
+    state_dependent_noise: bool | float = False
+    resample_every: int | None = None
     data_format: Literal["channels_first", "channels_last"] | None = None
 
     def completed(self, kind: Any, space: gymnasium.Space[Any]) -> Self:
@@ -79,12 +87,12 @@ class NetworkOptions:
             ValueError: If an option is out of range, or the class does not
                 support it.
         """
-        for name in ("memory", "shared"):
-            value = getattr(self, name)
-            if value is not None and not getattr(kind, f"takes_{name}"):
+        for name in ("memory", "shared", "state_dependent_noise"):
+            value, default = getattr(self, name), getattr(type(self), name)
+            if value is not default and not getattr(kind, f"takes_{name}"):
                 raise ValueError(
-                    f"Expected `{name}=None` for {kind.__name__}, which does "
-                    f"not support it. Received: {name}={value}"
+                    f"Expected `{name}={default}` for {kind.__name__}, which "
+                    f"does not support it. Received: {name}={value}"
                 )
         names = ("activation", "normalization", "initialization")
         own = {

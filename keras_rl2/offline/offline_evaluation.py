@@ -236,7 +236,7 @@ class FittedQ:
         """Returns noise for a stochastic policy, else nothing."""
         if self._deterministic:
             return ()
-        return (self._agent.policy.draw_noise(self._generator, (count,))[0],)
+        return (self._agent.policy.noise.draw(self._generator, (count,))[0],)
 
     def _value(
         self, network: keras.Model, observation: Tree[Tensor], *noise: Tensor

@@ -242,7 +242,7 @@ def _noise(agent: Any, generator: Any, num_envs: int) -> Iterator[Any]:
     """Yields the noise of each step, drawn for many steps at once."""
     state = None
     while True:
-        noise, state = agent.policy.draw_noise(
+        noise, state = agent.policy.noise.draw(
             generator, (_BLOCK, num_envs), state
         )
         yield from noise

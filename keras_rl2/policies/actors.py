@@ -319,7 +319,7 @@ def _check_alike(
     for index in range(max(2, _COMPARED_ACTIONS // num_envs)):
         observation, noise = map_leaves(drawn, *forms), None
         if not deterministic:
-            noise, _ = policy.draw_noise(generator, (num_envs,))
+            noise, _ = policy.noise.draw(generator, (num_envs,))
             noise = noise * np.float32(index % 2)
         memory = []
         for each in policy.initial_state(num_envs):

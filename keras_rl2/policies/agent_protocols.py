@@ -9,12 +9,12 @@ from typing import SupportsInt
 
 import gymnasium
 import numpy as np
-import numpy.typing as npt
 
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.distributions import Distribution
 from keras_rl2.distributions import PolicyHead
+from keras_rl2.exploration import PolicyNoise
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 
@@ -89,8 +89,8 @@ class ActingPolicy(Protocol):
         """The conversion between the policy's outputs and the action space."""
 
     @property
-    def noise_shape(self) -> tuple[int, ...]:
-        """Shape of the noise of one action."""
+    def noise(self) -> PolicyNoise:
+        """The noise of `sample_action`, at present."""
 
     @property
     def acting_variables(self) -> list[Any]:
@@ -114,21 +114,8 @@ class ActingPolicy(Protocol):
         `begins` `[B]` is 1 where an episode begins; see `initial_state`.
         """
 
-    def draw_noise(
-        self,
-        generator: np.random.Generator,
-        shape: tuple[int, ...],
-        state: Any = None,
-    ) -> tuple[npt.NDArray[np.float32], Any]:
-        """Draws the noise of `sample_action`, for steps of a leading shape.
-
-        Returns:
-            `[*shape, *noise_shape]` float32, and a state, plain data, which
-            the next call continues from where noise is correlated.
-        """
-
     def sample_action(self, observation: Any, noise: Tensor) -> Tensor:
-        """Draws the policy's actions by noise of `draw_noise`, in a graph."""
+        """Draws the policy's actions by its noise, in a graph."""
 
     def greedy_action(self, observation: Any) -> Tensor:
         """Returns the policy's most probable actions, in a graph."""

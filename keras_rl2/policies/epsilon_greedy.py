@@ -1,7 +1,4 @@
-"""Epsilon-greedy exploration."""
-
-from collections.abc import Sequence
-from typing import Any
+"""The probability of a random action."""
 
 import keras
 import numpy as np
@@ -9,16 +6,12 @@ import tensorflow as tf
 
 from keras_rl2.basics.arguments import check_in_range
 
-# Added to the value of an action that is taken regardless of the values.
-_FORCED = 1e30
 # Counts of steps that a schedule of Keras is run for at once.
 _AHEAD = 256
 
 
 class EpsilonGreedy:
-    """Epsilon-greedy exploration, implemented as additive noise on Q-values.
-
-    With noise, acting is a single graph: the largest of value + noise.
+    """The probability ε of a random action, over the steps of a training.
 
     Args:
         epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
@@ -27,10 +20,8 @@ class EpsilonGreedy:
 
     Example:
 
-    >>> exploring = EpsilonGreedy(1.0)
-    >>> noise = exploring.draw(np.random.default_rng(0), (4,), 3, env_steps=0)
-    >>> noise.shape, (noise > 0).sum(axis=-1).tolist()
-    ((4, 3), [1, 1, 1, 1])
+    >>> EpsilonGreedy(None).present(env_steps=5_000)
+    0.5249999761581421
     """
 
     def __init__(
@@ -79,39 +70,3 @@ class EpsilonGreedy:
             )
         self._asked = env_steps
         return self._known[env_steps]
-
-    def noise_part(
-        self, actions: int, env_steps: int, ranked: bool
-    ) -> dict[str, Any]:
-        """Describes the noise, for those who draw it without the agent."""
-        return {
-            "kind": "epsilon_greedy",
-            "size": actions,
-            "epsilon": self.present(env_steps),
-            "ranked": ranked,
-        }
-
-    def draw(
-        self,
-        generator: np.random.Generator,
-        shape: Sequence[int],
-        actions: int,
-        env_steps: int,
-        ranked: bool = False,
-    ) -> np.ndarray:
-        """Draws which actions are random.
-
-        Returns:
-            `[*shape, n]` float32: zeros, except for a number beyond all values
-            at each action to be taken at random; or, with `ranked`, such
-            numbers at all actions.
-        """
-        shape = tuple(shape)
-        explores = generator.random(shape) < self.present(env_steps)
-        if ranked:
-            rank = 1.0 - generator.random((*shape, actions))
-            forced = explores[..., None] * rank * _FORCED
-            return forced.astype(np.float32)
-        action = generator.integers(actions, size=shape)
-        forced = (np.arange(actions) == action[..., None]) & explores[..., None]
-        return np.where(forced, np.float32(_FORCED), np.float32(0.0))

@@ -63,9 +63,7 @@ class Policy(Task):
     sample_action = property(operator.attrgetter("agent.sample_action"))
     greedy_action = property(operator.attrgetter("agent.greedy_action"))
     policy_step = property(operator.attrgetter("agent.policy_step"))
-    noise_shape = property(operator.attrgetter("agent.noise_shape"))
-    noise_parts = property(operator.attrgetter("agent.noise_parts"))
-    draw_noise = property(operator.attrgetter("agent.draw_noise"))
+    noise = property(operator.attrgetter("agent.noise"))
 
     def __init__(
         self,
@@ -156,7 +154,7 @@ class Policy(Task):
             check_mask(self.head.format, batch, waiting, named, 0)
         inputs = leaves(batch)
         if not deterministic:
-            noise, _ = self.draw_noise(self._generator, (count,))
+            noise, _ = self.noise.draw(self._generator, (count,))
             inputs.append(noise)
         memory = self._memory_inputs(state, count)
         if memory and state is None:

@@ -53,7 +53,7 @@ def policy_function(
     Returns:
         `tf.function` from raw observations `[B, ...]` (one argument for each
         array, in the order of `trees.leaves`), and unless `deterministic`
-        noise `[B, *noise_shape]` of `draw_noise`, to a list: the policy's own
+        `[B, n]` of its `noise`, to a list: the policy's own
         actions and, where they differ, those for the environment. Recurrent
         ones also take `begins` `[B]` and the state, and return the next one.
 
@@ -70,7 +70,7 @@ def policy_function(
     observation_specs = input_specs(policy.observation_spec, num_envs)
     noise = []
     if not deterministic:
-        shape = (num_envs, *policy.noise_shape)
+        shape = (num_envs, policy.noise.size)
         noise.append(tf.TensorSpec(shape, "float32", "noise"))
     memory = []
     for index, each in enumerate(policy.initial_state(1)):
@@ -139,8 +139,8 @@ def actions(
     Args:
         policy: `ActingPolicy`.
         observation: `[B, ...]`. Raw observations.
-        noise: `[B, *noise_shape]` float32, see `draw_noise`; None for the most
-            probable actions. Defaults to `None`.
+        noise: `[B, n]` float32, see `PolicyNoise`; None for the most probable
+            actions. Defaults to `None`.
         memory: Sequence of `begins` `[B]` and each array of the state; empty
             if the policy is not recurrent. Defaults to `()`.
 

@@ -166,7 +166,7 @@ class Source:
         """Returns the noise of the next rollout, for the actor at present."""
         self.agent.begin_round()
         self.actor.sync()
-        noise, self.noise_state = self.agent.policy.draw_noise(
+        noise, self.noise_state = self.agent.policy.noise.draw(
             self.noise,
             (self.collector.horizon, self.env.num_envs),
             self.noise_state,

@@ -305,7 +305,7 @@ def test_statistics_are_copied_to_actors_with_the_weights(trained):
     observations = np.random.default_rng(0).normal(0.0, 2.0, (4, 3))
     observations = observations.astype("float32")
     actor = ActorSnapshot(trained.policy, 4, deterministic=True)
-    noise = np.zeros((4, *trained.noise_shape), "float32")
+    noise = np.zeros((4, trained.noise.size), "float32")
     before = actor(observations, noise)[0]
     np.testing.assert_allclose(
         before, trained.act(observations, deterministic=True), atol=1e-5

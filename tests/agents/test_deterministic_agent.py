@@ -59,7 +59,7 @@ def test_one_optimizer_is_copied_for_the_critics(critic_optimizer):
 def explore(agent, steps, envs=8):
     """Draws a policy's actions on observations of zero."""
     generator = np.random.default_rng(0)
-    noise, _ = agent.draw_noise(generator, (steps, envs))
+    noise, _ = agent.noise.draw(generator, (steps, envs))
     observation = np.zeros((steps * envs, 1), "float32")
     return np.array(agent.sample_action(observation, noise.reshape(-1, 1)))
 
@@ -79,18 +79,18 @@ def test_exploration_adds_noise_in_the_unit_box():
 def test_noise_has_the_requested_shape():
     noisy, certain = (linear_agent(exploration=x) for x in (0.1, None))
     for shape in ((5, 3), (3,), (1,)):
-        noise, state = noisy.draw_noise(np.random.default_rng(0), shape)
+        noise, state = noisy.noise.draw(np.random.default_rng(0), shape)
         assert noise.shape == (*shape, 1)
         assert noise.dtype == np.float32
         assert state is None
-        noise, _ = certain.draw_noise(np.random.default_rng(0), shape)
+        noise, _ = certain.noise.draw(np.random.default_rng(0), shape)
         np.testing.assert_array_equal(noise, np.zeros((*shape, 1), "float32"))
     # Noise that remembers goes on.
     agent = linear_agent(exploration="ornstein_uhlenbeck")
-    whole, last = agent.draw_noise(np.random.default_rng(0), (6, 2))
+    whole, last = agent.noise.draw(np.random.default_rng(0), (6, 2))
     generator = np.random.default_rng(0)
-    first, state = agent.draw_noise(generator, (4, 2))
-    second, state = agent.draw_noise(generator, (2, 2), state)
+    first, state = agent.noise.draw(generator, (4, 2))
+    second, state = agent.noise.draw(generator, (2, 2), state)
     np.testing.assert_array_equal(np.concatenate([first, second]), whole)
     np.testing.assert_array_equal(state, last)
 

@@ -103,7 +103,7 @@ def test_a_share_of_actions_is_random(epsilon):
 
 def test_noise_forces_one_action_in_rows_that_explore_only():
     agent = linear_agent(np.zeros((2, 3)), actions=3, epsilon=0.25)
-    noise, state = agent.draw_noise(np.random.default_rng(0), (50, 40), "kept")
+    noise, state = agent.noise.draw(np.random.default_rng(0), (50, 40), "kept")
     assert state == "kept"
     assert noise.shape == (50, 40, 3)
     assert noise.dtype == np.float32

@@ -253,7 +253,7 @@ def certain_agent(action, **settings):
 
 def test_exploration_is_added_in_the_unit_box():
     agent = certain_agent(0.5, exploration=0.1)
-    noise, _ = agent.draw_noise(np.random.default_rng(0), (5000,))
+    noise, _ = agent.noise.draw(np.random.default_rng(0), (5000,))
     assert noise.shape == (5000, 2)
     actions = np.array(agent.sample_action(np.zeros((5000, 1)), noise))
     np.testing.assert_allclose(
@@ -270,8 +270,8 @@ def test_exploration_is_added_in_the_unit_box():
 def test_the_policys_own_chance_is_that_without_exploration():
     observation = np.linspace(-1, 1, 9, dtype=np.float32)[:, None]
     plain, noisy = box_agent(), box_agent(exploration=0.0)
-    one, _ = plain.draw_noise(np.random.default_rng(3), (9,))
-    other, _ = noisy.draw_noise(np.random.default_rng(3), (9,))
+    one, _ = plain.noise.draw(np.random.default_rng(3), (9,))
+    other, _ = noisy.noise.draw(np.random.default_rng(3), (9,))
     np.testing.assert_allclose(
         plain.sample_action(observation, one),
         noisy.sample_action(observation, other),
@@ -315,7 +315,7 @@ def test_settings_out_of_range_are_refused():
 
 def drawn(steps=4000, envs=8, **settings):
     agent = small_agent(rl.SAC, **settings)
-    noise, _ = agent.draw_noise(np.random.default_rng(0), (steps, envs))
+    noise, _ = agent.noise.draw(np.random.default_rng(0), (steps, envs))
     return noise[..., 0]
 
 

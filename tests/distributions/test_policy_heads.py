@@ -15,7 +15,11 @@ from keras_rl2.distributions import MultiBinaryHead
 from keras_rl2.distributions import MultiCategorical
 from keras_rl2.distributions import MultiDiscreteHead
 from keras_rl2.distributions import SquashedGaussian
+from keras_rl2.distributions import StandardNoise
 from keras_rl2.distributions import policy_head
+from keras_rl2.exploration import AddedNoise
+from keras_rl2.exploration import JoinedNoise
+from keras_rl2.exploration import OrnsteinUhlenbeckNoise
 
 SPACES = {
     "discrete": spaces.Discrete(3),
@@ -64,8 +68,8 @@ def distribution(head, batch=64, seed=0):
 @EVERY
 def test_sampled_and_random_actions_are_in_the_space(name):
     space, head = space_of(name), HEADS[name]
-    draws = head.draw_noise(np.random.default_rng(0), (64,))
-    assert draws.shape == (64, *head.noise_shape)
+    draws, _ = head.noise.draw(np.random.default_rng(0), (64,))
+    assert draws.shape == (64, head.noise.size)
     sampled = distribution(head).sample(draws)
     random = head.random_action(np.random.default_rng(0), (8, 50))
     assert random.shape == (8, 50, *head.action_shape)
@@ -103,9 +107,10 @@ def test_config_is_plain_json_and_makes_the_same_head():
 def test_noise_and_random_actions_repeat_with_the_seed():
     for name, head in HEADS.items():
         one, other = (
-            head.draw_noise(np.random.default_rng(3), (5, 2)) for _ in range(2)
+            head.noise.draw(np.random.default_rng(3), (5, 2))[0]
+            for _ in range(2)
         )
-        assert one.shape == (5, 2, *head.noise_shape)
+        assert one.shape == (5, 2, head.noise.size)
         assert one.dtype == "float32"
         assert np.all(np.isfinite(one))
         np.testing.assert_array_equal(one, other, err_msg=name)
@@ -144,7 +149,7 @@ def test_wrong_width_is_refused():
 )
 def test_interface(head, kind, sizes, noise, action):
     assert head.parameter_sizes == sizes
-    assert head.noise_shape == noise
+    assert (head.noise.size,) == noise
     assert head.action_shape == action
     assert head.log_std_size == (3 if isinstance(head, BoxHead) else 0)
     assert type(head(np.zeros((2, sizes[-1])))) is kind
@@ -320,13 +325,13 @@ def test_heads_work_inside_a_graph(name):
     @tf.function(
         input_signature=[
             tf.TensorSpec([None, head.parameter_sizes[-1]]),
-            tf.TensorSpec([None, *head.noise_shape]),
+            tf.TensorSpec([None, head.noise.size]),
         ]
     )
     def act(parameters, draws):
         return head.to_environment(head(parameters).sample(draws))
 
-    draws = head.draw_noise(np.random.default_rng(0), (5,))
+    draws, _ = head.noise.draw(np.random.default_rng(0), (5,))
     parameters = np.ones((5, head.parameter_sizes[-1]), "float32")
     np.testing.assert_allclose(
         act(parameters, draws),
@@ -395,3 +400,40 @@ def test_scaled_actions_are_in_units_of_half_the_range():
     drawn = head.random_action(np.random.default_rng(0), (1000,))
     assert np.abs(drawn[:, :2]).max(0) == pytest.approx([1.0, 1.0], abs=0.01)
     assert BoxHead(**head.get_config()).get_config() == head.get_config()
+
+
+@pytest.mark.parametrize(
+    ("hold", "draws"),
+    [(1, [0, 1, 2, 3, 4]), (2, [0, 0, 1, 1, 2]), (None, [0] * 5)],
+)
+def test_noise_is_held_for_steps_of_each_environment(hold, draws):
+    noise = StandardNoise("normal", 3, hold)
+    drawn, _ = noise.draw(np.random.default_rng(0), (5, 2))
+    fresh = np.random.default_rng(0).standard_normal(
+        (max(draws) + 1, 2, 3), dtype=np.float32
+    )
+    np.testing.assert_array_equal(drawn, fresh[draws])
+    # Rows of a single step are of several environments.
+    one, _ = noise.draw(np.random.default_rng(0), (5,))
+    assert len(np.unique(one)) == 15
+    held = {} if hold == 1 else {"hold": hold}
+    assert noise.parts == [{"kind": "normal", "size": 3, **held}]
+
+
+def test_joined_noises_keep_the_state_of_each():
+    walk = AddedNoise(OrnsteinUhlenbeckNoise(), size=2)
+    noise = JoinedNoise([StandardNoise("gumbel", 3), walk])
+    whole, last = noise.draw(np.random.default_rng(0), (1, 4))
+    assert whole.shape == (1, 4, noise.size) == (1, 4, 5)
+    generator = np.random.default_rng(0)
+    StandardNoise("gumbel", 3).draw(generator, (1, 4))
+    own, state = walk.draw(generator, (1, 4))
+    np.testing.assert_array_equal(whole[..., 3:], own)
+    np.testing.assert_array_equal(last[1], state)
+    # It goes on, as after a checkpoint whose tuples are lists.
+    generators = [np.random.default_rng(1) for _ in range(2)]
+    then, _ = noise.draw(generators[0], (1, 4), [*last])
+    StandardNoise("gumbel", 3).draw(generators[1], (1, 4))
+    np.testing.assert_array_equal(
+        then[..., 3:], walk.draw(generators[1], (1, 4), state)[0]
+    )

@@ -16,6 +16,7 @@ DECAY = keras.optimizers.schedules.PolynomialDecay(0.5, 100, 0.1)
 NOISES = {
     "gaussian": GaussianNoise(0.3),
     "gaussian_schedule": GaussianNoise(DECAY),
+    "gaussian_range": GaussianNoise(0.3, lowest=0.1),
     "ornstein_uhlenbeck": OrnsteinUhlenbeckNoise(0.3, theta=0.5, dt=0.1),
     "ornstein_uhlenbeck_schedule": OrnsteinUhlenbeckNoise(DECAY),
     "pink": PinkNoise(0.3),
@@ -43,7 +44,7 @@ def test_draws_are_float32_and_repeat_with_the_seed(noise):
     one, state = noise.draw(generator(3), [5, 3, 2])
     assert one.shape == (5, 3, 2)
     assert one.dtype == "float32"
-    assert state is None or state.shape[:2] == (3, 2)
+    assert state is None or len(state) == 3
     again, _ = noise.draw(generator(3), (5, 3, 2))
     other, _ = noise.draw(generator(4), (5, 3, 2))
     np.testing.assert_array_equal(one, again)
@@ -99,6 +100,9 @@ def test_wrong_settings_are_refused_at_construction():
         for kind in (GaussianNoise, OrnsteinUhlenbeckNoise):
             with pytest.raises(ValueError, match=r"Received: scale="):
                 kind(scale)
+    for lowest in (-0.1, math.nan, math.inf):
+        with pytest.raises(ValueError, match=r"Received: lowest="):
+            GaussianNoise(lowest=lowest)
     # Nor are processes made that would not settle.
     for settings in (
         {"theta": 0.0},
@@ -132,6 +136,33 @@ def test_gaussian_noise_is_independent_and_of_the_scale():
     beside = np.corrcoef(noise[..., 0].ravel(), noise[..., 1].ravel())[0, 1]
     assert abs(following) < 0.015
     assert abs(beside) < 0.02
+
+
+class Halves(Ones):
+    """A generator whose uniform numbers are 0, 1/2 and 1."""
+
+    def random(self, shape):
+        return np.array([0.0, 0.5, 1.0]).reshape(shape)
+
+
+def test_each_environment_has_a_scale_within_a_range():
+    noise = GaussianNoise(0.4, lowest=0.1)
+    drawn, state = noise.draw(Halves(), (2, 3, 1))
+    np.testing.assert_allclose(drawn[..., 0], [[0.1, 0.25, 0.4]] * 2)
+    # It is kept, and follows a schedule.
+    drawn, _ = noise.draw(Ones(), (1, 3, 1), state=state)
+    np.testing.assert_allclose(drawn[0, :, 0], [0.1, 0.25, 0.4])
+    drawn, _ = GaussianNoise(DECAY, 0.1).draw(Ones(), (1, 3, 1), 50, state)
+    np.testing.assert_allclose(drawn[0, :, 0], [0.1, 0.2, 0.3], rtol=1e-6)
+
+
+def test_scales_of_environments_are_uniform():
+    noise, _ = GaussianNoise(0.4, lowest=0.001).draw(generator(), (500, 400, 1))
+    scales = np.sort(noise.std(axis=(0, 2)))
+    # Seo et al., 2025: uniform between 0.001 and 0.4, its settings.
+    np.testing.assert_allclose(
+        scales, np.linspace(0.001, 0.4, 400), rtol=0, atol=0.04
+    )
 
 
 def test_ornstein_uhlenbeck_noise_by_hand():

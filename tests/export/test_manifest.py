@@ -85,7 +85,7 @@ def test_names_shapes_and_dtypes_are_those_of_the_file(tmp_path):
         assert found[name].shape == (3, *each["shape"][1:])
         assert found[name].dtype == each["dtype"]
     sizes = [part["size"] for part in manifest["noise"]]
-    assert [sum(sizes)] == [*agent.noise_shape]
+    assert sum(sizes) == agent.noise.size
 
 
 def test_noise_is_named():
@@ -103,11 +103,23 @@ def test_noise_is_named():
         ),
         (rl.TD3, "Pendulum-v1", {"exploration": 0.5}, [gaussian]),
         (rl.TD3, "Pendulum-v1", {"exploration": None}, [zeros]),
+        (
+            rl.TD3,
+            "Pendulum-v1",
+            {"exploration": rl.exploration.GaussianNoise(0.5, lowest=0.1)},
+            [{**gaussian, "lowest": 0.1}],
+        ),
+        (
+            rl.PPO,
+            "Pendulum-v1",
+            {"state_dependent_noise": True, "resample_every": 8},
+            [{"kind": "normal", "size": 4, "hold": 8}],
+        ),
         (rl.SAC, "Pendulum-v1", {"exploration": 0.5}, [normal, gaussian]),
     ]:
         agent = make.for_env(env, hidden=(4,), **settings)
-        assert agent.policy.noise_parts == expected
-        assert sum(each["size"] for each in expected) == agent.noise_shape[0]
+        assert agent.policy.noise.parts == expected
+        assert sum(each["size"] for each in expected) == agent.noise.size
 
 
 def test_other_tools_ignore_the_manifest(files):

@@ -168,7 +168,7 @@ def test_serve_takes_noise_after_all_observations(acting, tmp_path):
     agent = acting("DQN", "masked")
     agent.export(tmp_path / "policy", deterministic=False)
     policy = tf.saved_model.load(str(tmp_path / "policy"))
-    noise, _ = agent.draw_noise(np.random.default_rng(0), (COUNT,))
+    noise, _ = agent.noise.draw(np.random.default_rng(0), (COUNT,))
     batch = observations_of(agent, COUNT)
     served = policy.serve(*map(tf.constant, leaves(batch)), noise).numpy()
     chosen = np.take_along_axis(batch["action_mask"], served[:, None] - 1, 1)

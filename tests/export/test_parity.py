@@ -76,7 +76,7 @@ def test_noise_of_the_agents_own_seed_gives_its_own_samples(tmp_path):
     path = export(agent, tmp_path, "litert", deterministic=False)
     policy = rl.PolicyFile(path)
     batch = observations_of(agent)
-    noise, _ = agent.draw_noise(np.random.default_rng(7), (len(batch),))
+    noise, _ = agent.noise.draw(np.random.default_rng(7), (len(batch),))
     assert policy.act(batch, noise=noise).tolist() == agent.act(batch).tolist()
 
 
@@ -132,7 +132,7 @@ def test_noise_as_the_manifest_names_it_gives_the_distribution(kind, tmp_path):
         assert (np.abs(shares - expected) < 5 * error).all()
         return
     samples = agent.sample_action(
-        batch, agent.draw_noise(np.random.default_rng(1), (count,))[0]
+        batch, agent.noise.draw(np.random.default_rng(1), (count,))[0]
     )
     samples = np.asarray(agent.policy.head.to_environment(samples), np.float64)
     error = np.sqrt(2 * samples.var(axis=0) / count) + 1e-9

@@ -41,7 +41,7 @@ def test_a_rollout_equals_one_that_is_collected_step_by_step():
         actor = make_actor(agent.policy)
         generator = np.random.default_rng(0)
         for _ in range(2):
-            noise, _ = agent.draw_noise(generator, (64, 3))
+            noise, _ = agent.noise.draw(generator, (64, 3))
             found.append(collector.collect(actor, noise))
         assert env.steps == sum(len(each.reward) for each in found[-2:])
         found.append(list(collector.episodes.returns))

@@ -35,7 +35,7 @@ def collected(num_envs: int, horizon: int) -> tuple[Any, Any]:
     env = rl.envs.GraphVectorEnv("CartPole-v1", num_envs=num_envs)
     env.reset(seed=0)
     agent = rl.PPO.for_env(env, hidden=(8,), seed=0)
-    noise, _ = agent.draw_noise(np.random.default_rng(0), (horizon, num_envs))
+    noise, _ = agent.noise.draw(np.random.default_rng(0), (horizon, num_envs))
     totals = Totals(*(tf.zeros(num_envs), tf.zeros(num_envs)))
 
     @tf.function(autograph=False)

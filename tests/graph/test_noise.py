@@ -59,6 +59,16 @@ def test_parts_are_side_by_side_and_independent() -> None:
     assert abs(np.corrcoef(noise[:, 0], noise[:, 2])[0, 1]) < 0.5
 
 
+@pytest.mark.parametrize(
+    ("hold", "draws"), [(2, [0, 0, 1, 1, 2]), (None, [0] * 5)]
+)
+def test_noise_is_held_in_the_graph_too(hold, draws):
+    part = {"kind": "normal", "size": 3}
+    fresh = drawn([part], (max(draws) + 1, 4))
+    held = drawn([part | {"hold": hold}], (5, 4))
+    np.testing.assert_array_equal(held, fresh[draws])
+
+
 def test_epsilon_is_the_share_of_random_actions() -> None:
     part = {"kind": "epsilon_greedy", "size": 4, "epsilon": 0.3}
     noise = drawn([part | {"ranked": False}], (100, 100))
@@ -90,7 +100,7 @@ def test_noise_correlated_over_time_is_left_to_numpy(
     exploration: str | None, in_graph: bool
 ) -> None:
     agent = rl.SAC.for_env("Pendulum-v1", hidden=(4,), exploration=exploration)
-    assert can_draw(agent.noise_parts) is in_graph
+    assert can_draw(agent.noise.parts) is in_graph
 
 
 def actions_of(kind: Any, **given: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -130,13 +140,21 @@ def test_rounds_explore_with_probability_epsilon(epsilon, expected, tolerance):
     assert (taken != greedy).mean() == pytest.approx(expected, abs=tolerance)
 
 
-class AlwaysRight(rl.DQN):
-    """Draws noise of its own."""
+class Right(rl.exploration.PolicyNoise):
+    """Noise of a user, by which the second of two actions is taken."""
 
-    def draw_noise(self, generator, shape, state=None):
+    size = 2
+
+    def draw(self, generator, shape, state=None):
         noise = np.zeros((*shape, 2), np.float32)
         noise[..., 1] = 1e30
         return noise, state
+
+
+class AlwaysRight(rl.DQN):
+    """Has noise of its own."""
+
+    noise = Right()
 
 
 @pytest.mark.slow

@@ -273,7 +273,7 @@ def test_recorded_data_ends_schedules_of_exploration(make, env, last, tmp_path):
     offline = rl.OfflineDataset(offline, batch_size=8, updates_per_epoch=2)
     agent.fit(offline, verbose=0)
     assert agent.exploration_logs() == pytest.approx(last)
-    [*_, part] = agent.policy.noise_parts
+    [*_, part] = agent.policy.noise.parts
     assert part.get("epsilon", part.get("scale")) == pytest.approx(
         *last.values()
     )

@@ -31,9 +31,7 @@ def inputs(agent, num_envs, seed=1):
     space = agent.observation_space
     space.seed(seed)
     batch = np.stack([space.sample() for _ in range(num_envs)])
-    noise = agent.policy.head.draw_noise(
-        np.random.default_rng(seed), (num_envs,)
-    )
+    noise, _ = agent.policy.noise.draw(np.random.default_rng(seed), (num_envs,))
     return np.ascontiguousarray(
         batch, agent.policy.observation_spec.dtype
     ), noise

@@ -35,11 +35,8 @@ class PreferringPolicy:
         return ArraySpec(self.observation_space.shape, "float32")
 
     @property
-    def noise_shape(self):
-        return self.head.noise_shape
-
-    def draw_noise(self, generator, shape, state=None):
-        return self.head.draw_noise(generator, shape), state
+    def noise(self):
+        return self.head.noise
 
     def _policy(self, observation):
         (preferences,) = self.acting_variables
@@ -136,7 +133,7 @@ def test_acting_and_evaluation():
     assert actor.backend == "litert"
     agent.policy.acting_variables[0].assign([0.0, 0.0, 99.0])
     actor.sync()
-    noise, _ = agent.policy.draw_noise(np.random.default_rng(0), (2,))
+    noise, _ = agent.policy.noise.draw(np.random.default_rng(0), (2,))
     action, _ = actor(np.zeros((2, 3), "float32"), noise)
     assert action.tolist() == [2, 2]
 

@@ -37,7 +37,7 @@ def ppo(seed=0, hidden=(4,), activation="tanh", **kwargs):
 
 def act(agent, actor):
     observation = np.ones((2, 3), "float32")
-    noise, _ = agent.draw_noise(np.random.default_rng(0), (2,))
+    noise, _ = agent.noise.draw(np.random.default_rng(0), (2,))
     return actor(observation, noise)[0], agent.sample_action(observation, noise)
 
 

@@ -131,7 +131,7 @@ def compare(agent, policy, count=COUNT, steps=STEPS):
             found = agent.act(batch, ours or None, deterministic=True)
             action, ours = found if ours else (found, ours)
         else:
-            noise, _ = agent.draw_noise(generator, (count,))
+            noise, _ = agent.noise.draw(generator, (count,))
             action, ours = _sampled(agent, function, batch, noise, ours)
         found = policy.act(batch, theirs or None, noise)
         other, theirs = found if theirs else (found, theirs)
