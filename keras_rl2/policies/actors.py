@@ -265,6 +265,14 @@ def _make_runner(
         variables,
         actions_and_log_prob if with_log_prob else None,
     )
+    read = set(map(id, function.get_concrete_function().variables))
+    for each in policy.trainable_variables:
+        if id(each.value) in read:
+            raise ValueError(
+                "Expected all networks that act to be among "
+                "`acting_networks`, as the policy acts with copies of their "
+                f"weights. Received: {each.path!r}, which is in none of them"
+            )
     if tensorflow and _convolved(function) > _MOST_CONVOLVED:
         logger.info(
             "The policy acts through tf.function, which is faster for its "

@@ -60,6 +60,9 @@ class Policy(Task):
 
     # Defined by the class of the agent.
     acting_variables = property(operator.attrgetter("agent.acting_variables"))
+    trainable_variables = property(
+        operator.attrgetter("agent.trainable_variables")
+    )
     sample_action = property(operator.attrgetter("agent.sample_action"))
     greedy_action = property(operator.attrgetter("agent.greedy_action"))
     policy_step = property(operator.attrgetter("agent.policy_step"))

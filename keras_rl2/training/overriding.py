@@ -86,9 +86,10 @@ def refuse_uncalled_methods(agent: keras.Model) -> None:
             raise _never_called(kind, name, instead)
     if not is_overridden(kind, "train_step"):
         refuse_losses_of_keras(agent)
-    # A custom kind of agent has to define it, and may call it.
+    # A custom kind of agent, or one with its own losses, may call it.
     definers = _definers(kind, "call")
-    if not _is_ours(definers[0]) and any(
+    own_losses = is_overridden(kind, "objectives")
+    if not (own_losses or _is_ours(definers[0])) and any(
         each.__module__.partition(".")[0] == "keras_rl2" for each in definers
     ):
         names = " and ".join(f"`{each}`" for each in agent.given_networks())

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from keras import ops
 
 import keras_rl2 as rl
 from support.agents import KINDS
@@ -134,3 +135,38 @@ def test_a_mixin_may_have_the_outermost_constructor():
             super().build_networks()
 
     assert Mine.for_env("CartPole-v1", hidden=(4,)).built
+
+
+def test_a_network_that_acts_has_to_be_named():
+    class Mine(rl.DQN):
+        names = False
+
+        def build_networks(self):
+            super().build_networks()
+            self.last = keras.Sequential(
+                [keras.Input((2,)), keras.layers.Dense(2)]
+            )
+
+        @property
+        def acting_networks(self):
+            found = super().acting_networks
+            return [*found, self.last] if self.names else found
+
+        def objectives(self):
+            return {"q": rl.agents.Objective(self.terms, [self.last])}
+
+        def terms(self, batch):
+            values = self(batch["observation"], training=True)
+            return {"loss": ops.mean(values), "q_value": 0.0, "td_error": 0.0}
+
+        def call(self, observation, training=False):
+            return self.last(super().call(observation, training))
+
+    agent = Mine.for_env("CartPole-v1", hidden=(4,), epsilon=0.0, seed=0)
+    replay = rl.ReplayDataset("CartPole-v1", batch_size=8, warm_up=16, seed=0)
+    with pytest.raises(ValueError, match=r"Expected .*acting_networks.*dense"):
+        agent.fit(replay, total_steps=256, verbose=0)
+    agent.names = True
+    before = weights_of(agent.last)
+    agent.fit(replay, total_steps=256, verbose=0)
+    assert (before[0] != agent.last.get_weights()[0]).any()

@@ -495,15 +495,15 @@ AGENTS = [
     Mutant(
         "advantages_are_never_normalised",
         "agents/on_policy_agent.py",
-        'return statistics.normalize(advantage, batch["weight"])',
+        "return statistics.normalize(advantage, weight)",
         "return advantage",
         "agents/test_ppo.py::test_first_update_of_a_round_has_ratio_1",
     ),
     Mutant(
         "dqn_without_a_target_network",
         "agents/dqn.py",
-        "self._outputs(self.target_network, encoded)",
-        "self._outputs(self.q_network, encoded)",
+        "self.outputs_of(self.target_network, encoded)",
+        "self.outputs_of(self.q_network, encoded)",
         "agents/test_dqn_losses.py::test_loss_is_of_the_td_error_to_the_best_value_of_the_target",
     ),
     Mutant(
@@ -558,8 +558,8 @@ AGENTS = [
     Mutant(
         "the_policy_trains_the_temperature",
         "agents/sac.py",
-        "ops.stop_gradient(ops.exp(self.log_temperature))",
-        "ops.exp(self.log_temperature)",
+        "ops.stop_gradient(ops.exp(log_temperature))",
+        "ops.exp(log_temperature)",
         "agents/test_sac.py::test_an_update_is_that_of_the_paper",
     ),
     Mutant(

@@ -28,6 +28,7 @@ class PreferringPolicy:
 
     def __init__(self, units):
         self.acting_variables = [keras.Variable(np.zeros(units, "float32"))]
+        self.trainable_variables = self.acting_variables
         self.observation_space = self.action_space = self.head = None
 
     @property
