@@ -48,7 +48,8 @@ class Preset:
         optimizer: dict. `name` of a Keras optimizer, `learning_rate` and
             further arguments; empty for the algorithm's own. Defaults to `{}`.
         dataset: dict. Arguments of `RolloutDataset`, `ReplayDataset` or
-            `OfflineDataset`, but for environments, workers, data and seed.
+            `OfflineDataset`, but for environments, workers, data and seed;
+            `hindsight` is a dict of the arguments of `keras_rl2.Hindsight`.
             Defaults to `{}`.
         laptop: bool. Whether a laptop is enough for the task. Defaults to
             `False`.

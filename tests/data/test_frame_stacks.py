@@ -95,7 +95,16 @@ def test_minibatches_are_those_of_whole_observations(
             frames = again
         step = stop
         if len(whole):
-            np.testing.assert_equal(frames.sample(64), whole.sample(64))
+            batch = whole.sample(64)
+            np.testing.assert_equal(frames.sample(64), batch)
+            index = batch["index"]
+            for each, other in zip(
+                frames.episode_of(index), whole.episode_of(index), strict=True
+            ):
+                np.testing.assert_array_equal(each, other)
+                np.testing.assert_array_equal(
+                    frames.reached(each), whole.reached(each)
+                )
     assert frames.nbytes < whole.nbytes
 
 
