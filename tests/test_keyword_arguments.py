@@ -16,6 +16,7 @@ from keras_rl2.presets.algorithms import ALGORITHMS
 HANDED_ON = {
     "ActionMask.reset",
     "ObservationNormalization",
+    "StateDependentNoise",
     "atari",
     "from_sb3",
 }
