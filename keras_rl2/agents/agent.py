@@ -456,6 +456,14 @@ class Agent(Described, keras.Model, abc.ABC):
         """Returns the networks, keyed by constructor argument."""
 
     @property
+    def further_inputs(self) -> dict[str, keras.KerasTensor]:
+        """Symbolic inputs of value networks beside the observation, by name.
+
+        By default, those of critics of Box actions have an `action`.
+        """
+        return {}
+
+    @property
     def acting_networks(self) -> list[keras.Model]:
         """Networks of the policy: by default, the first that is given."""
         return [next(iter(self.given_networks().values()))]

@@ -197,7 +197,9 @@ class DQN(ValuePolicy, OffPolicyAgent):
             outputs, batch = self._steps_of_sequences(batch)
         else:
             encoded = self.policy.encode(batch["observation"])
-            outputs = self._outputs(self.q_network, encoded, training=True)
+            outputs = self.network_outputs(
+                self.q_network, encoded, training=True
+            )
         return self.loss_terms(outputs, batch)
 
     def _steps_of_sequences(self, batch: Batch) -> tuple[Tensor, Batch]:
@@ -279,10 +281,10 @@ class DQN(ValuePolicy, OffPolicyAgent):
     def _next_outputs(self, observation: Tree[Tensor]) -> Batch:
         """Returns `next_outputs` and `selector`; see `loss_terms`."""
         encoded = self.policy.encode(observation)
-        next_outputs = self._outputs(self.target_network, encoded)
+        next_outputs = self.network_outputs(self.target_network, encoded)
         choosing = next_outputs
         if self.double:
-            choosing = self._outputs(self.q_network, encoded)
+            choosing = self.network_outputs(self.q_network, encoded)
         return {
             "next_outputs": next_outputs,
             "selector": self.allowed_values(observation, choosing),

@@ -77,12 +77,15 @@ class ValuePolicy(Agent):
             (actions + self.dueling) * atoms,
             why=f": {'the value of the state and ' * self.dueling}"
             f"{actions} actions, {atoms} for each",
+            **self.further_inputs,
         )
         if self.policy.memory is None:
-            seen = self.policy.encode.network_input
-            network_checks.check_value_ending(
-                self.q_network, inputs.inputs_for(self.q_network, seen)
+            seen = inputs.inputs_for(
+                self.q_network,
+                self.policy.encode.network_input,
+                **self.further_inputs,
             )
+            network_checks.check_value_ending(self.q_network, seen)
 
     @property
     def _head(self) -> DiscreteHead:
@@ -92,7 +95,9 @@ class ValuePolicy(Agent):
     def call(self, observation: Tree[Tensor], training: bool = False) -> Tensor:
         """Returns Q-values `[B, n]` float32."""
         encoded = self.policy.encode(observation)
-        return self.q_values(self._outputs(self.q_network, encoded, training))
+        return self.q_values(
+            self.network_outputs(self.q_network, encoded, training)
+        )
 
     def q_values(self, outputs: Tensor) -> Tensor:
         """Returns the Q-values `[B, n]` of outputs `[B, n, N]`, float32."""
@@ -104,14 +109,20 @@ class ValuePolicy(Agent):
         """Returns Q-values of outputs, much lower for forbidden actions."""
         return self.policy.allowed(observation, self.q_values(outputs))
 
-    def _outputs(
+    def network_outputs(
         self,
         network: keras.Model,
         encoded: Tree[Tensor],
         training: bool = False,
+        **further: Tensor,
     ) -> Tensor:
-        """Returns the outputs of a network by action, `[B, n, N]` float32."""
-        return self._of_actions(inputs.run_network(network, encoded, training))
+        """Returns the outputs of a network by action, `[B, n, N]` float32.
+
+        A class whose network has `further_inputs` adds them here, by name.
+        """
+        return self._of_actions(
+            inputs.run_network(network, encoded, training, **further)
+        )
 
     def _of_actions(self, outputs: Tensor) -> Tensor:
         """Splits the outputs of a network by action, `[B, n, N]` float32."""

@@ -502,8 +502,8 @@ AGENTS = [
     Mutant(
         "dqn_without_a_target_network",
         "agents/dqn.py",
-        "self._outputs(self.target_network, encoded)",
-        "self._outputs(self.q_network, encoded)",
+        "self.network_outputs(self.target_network, encoded)",
+        "self.network_outputs(self.q_network, encoded)",
         "agents/test_dqn_losses.py::test_loss_is_of_the_td_error_to_the_best_value_of_the_target",
     ),
     Mutant(
