@@ -113,11 +113,13 @@ class AgentArguments(TypedDict, total=False):
     name: str | None
     dtype: str | None
     # Of `for_env` alone.
+    network: Literal["simba"] | None
     hidden: Sequence[int] | None
     activation: str | None
     normalize_observations: bool
     normalization: Literal["none", "layer", "batch", "spectral"] | None
     initialization: Literal["orthogonal", "fan_in"] | None
+    critic_dropout: float | None
     memory: keras.layers.Layer | None
     shared: bool | None
     data_format: Literal["channels_first", "channels_last"] | None
@@ -192,6 +194,10 @@ class Agent(Described, keras.Model, abc.ABC):
     takes_memory = False
     #: Whether the networks of `for_env` can have common layers.
     takes_shared = False
+    #: Whether the networks of `for_env` can be those of SimBa.
+    takes_network = True
+    #: Whether it has critics that `for_env` can make with dropout.
+    takes_critic_dropout = False
     #: Attributes of arguments that are kept under another name, by argument,
     #: for `get_config`.
     argument_attributes: Mapping[str, str] = {}
@@ -454,14 +460,6 @@ class Agent(Described, keras.Model, abc.ABC):
     @abc.abstractmethod
     def given_networks(self) -> dict[str, Any]:
         """Returns the networks, keyed by constructor argument."""
-
-    @property
-    def further_inputs(self) -> dict[str, keras.KerasTensor]:
-        """Symbolic inputs of value networks beside the observation, by name.
-
-        By default, those of critics of Box actions have an `action`.
-        """
-        return {}
 
     @property
     def acting_networks(self) -> list[keras.Model]:

@@ -209,6 +209,7 @@ class CriticAgent(OffPolicyAgent):
         *(gymnasium.spaces.Box, gymnasium.spaces.Discrete),
     )
     squashes = True
+    takes_critic_dropout = True
     actor: keras.Model
     critics: list[keras.Model]
     target_critics: list[keras.Model]
