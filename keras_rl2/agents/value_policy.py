@@ -14,6 +14,7 @@ from keras_rl2.agents.agent import Agent
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
 from keras_rl2.distributions.discrete_head import DiscreteHead
+from keras_rl2.layers import noise_given
 from keras_rl2.losses.value_distributions import ValueDistribution
 from keras_rl2.losses.value_distributions import value_distribution
 from keras_rl2.networks import checks as network_checks
@@ -37,12 +38,16 @@ class ValuePolicy(Agent):
     default_normalization = "layer"
     default_adam: Mapping[str, Any] = {"learning_rate": 5e-4}
     q_network: keras.Model
+    #: Symbolic inputs of the network beside the observation, by name.
+    further_inputs: Mapping[str, keras.KerasTensor] = {}
     #: Selects random actions.
     exploring: EpsilonGreedy
     #: Meaning of the network's outputs.
     values: ValueDistribution
     #: Whether the network outputs V and advantages.
     dueling = False
+    #: Whether the network has `NoisyDense` layers, and their noise.
+    noisy, noise_size = False, 0
 
     @classmethod
     def default_networks(
@@ -52,6 +57,7 @@ class ValuePolicy(Agent):
         dueling: bool = False,
         distributional: str | None = None,
         atoms: int = 51,
+        noisy: bool = False,
         **settings: Any,
     ) -> tuple[keras.Model]:
         """Makes a Q-network."""
@@ -61,7 +67,8 @@ class ValuePolicy(Agent):
             rows = units + dueling * each
             return (build.recurrent("q_network", (rows,), build.seed),)
         outputs = (each, units) if dueling else units
-        return (build.network("q_network", outputs, build.seed),)
+        seed = build.seed
+        return (build.network("q_network", outputs, seed, noisy=noisy),)
 
     def given_networks(self) -> dict[str, keras.Model]:
         """Returns the network, keyed by constructor argument."""
@@ -192,18 +199,29 @@ class ValuePolicy(Agent):
 
     def sample_action(self, observation: Tree[Tensor], noise: Tensor) -> Tensor:
         """Returns the best actions, or random ones selected by the noise."""
-        return self.policy.head(self._choices(observation)).sample(noise)
+        drawn = None
+        if self.noisy:
+            noise, drawn = ops.split(noise, [self._head.n], axis=-1)
+        with noise_given(drawn):
+            return self.policy.head(self._choices(observation)).sample(noise)
 
     def greedy_action(self, observation: Tree[Tensor]) -> Tensor:
         """Returns the best actions `[B]`."""
         return self.policy.head(self._choices(observation)).mode()
 
     @property
+    def noise_shape(self) -> tuple[int, ...]:
+        """Shape of an action's noise: random actions, then a noisy network."""
+        return (self._head.n + self.noise_size,)
+
+    @property
     def noise_parts(self) -> list[dict[str, Any]]:
         """Description of the noise: its kind, and the current ε."""
         actions, ranked = self._head.n, self.policy.is_masked
+        normal = {"kind": "normal", "size": self.noise_size}
         return [
-            self.exploring.noise_part(actions, self.policy.noise_steps, ranked)
+            self.exploring.noise_part(actions, self.policy.noise_steps, ranked),
+            *[normal][: self.noisy],
         ]
 
     def draw_noise(
@@ -212,11 +230,14 @@ class ValuePolicy(Agent):
         shape: tuple[int, ...],
         state: object = None,
     ) -> tuple[np.ndarray, Any]:
-        """Draws the selection of random actions; see `EpsilonGreedy.draw`."""
+        """Draws random actions, see `EpsilonGreedy.draw`, then other noise."""
         actions, ranked = self._head.n, self.policy.is_masked
         noise = self.exploring.draw(
             generator, shape, actions, self.policy.noise_steps, ranked
         )
+        if self.noisy:
+            drawn = generator.standard_normal((*shape, self.noise_size), "f")
+            noise = np.concatenate([noise, drawn], axis=-1)
         return noise, state
 
     def exploration_logs(self) -> dict[str, float]:
