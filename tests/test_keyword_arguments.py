@@ -15,6 +15,8 @@ from keras_rl2.presets.algorithms import ALGORITHMS
 # to Keras, whose layers and metrics all take its own arguments like this.
 HANDED_ON = {
     "ActionMask.reset",
+    "MonteCarloDropout",
+    "NoisyDense",
     "ObservationNormalization",
     "StateDependentNoise",
     "atari",

@@ -114,11 +114,13 @@ class AgentArguments(TypedDict, total=False):
     name: str | None
     dtype: str | None
     # Of `for_env` alone.
+    network: Literal["simba"] | None
     hidden: Sequence[int] | None
     activation: str | None
     normalize_observations: bool
     normalization: Literal["none", "layer", "batch", "spectral"] | None
     initialization: Literal["orthogonal", "fan_in"] | None
+    critic_dropout: float | None
     memory: keras.layers.Layer | None
     shared: bool | None
     state_dependent_noise: bool | float
@@ -197,6 +199,10 @@ class Agent(Described, keras.Model, abc.ABC):
     takes_shared = False
     #: Whether the actor of `for_env` may have noise that depends on the state.
     takes_state_dependent_noise = False
+    #: Whether the networks of `for_env` can be those of SimBa.
+    takes_network = True
+    #: Whether it has critics that `for_env` can make with dropout.
+    takes_critic_dropout = False
     #: Attributes of arguments that are kept under another name, by argument,
     #: for `get_config`.
     argument_attributes: Mapping[str, str] = {}

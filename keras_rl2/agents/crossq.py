@@ -74,6 +74,9 @@ class CrossQ(SAC):
     has_critic_optimizer = True
     default_adam = {"learning_rate": 1e-3, "beta_1": 0.5, "name": "actor"}
     default_normalization = "batch"
+    # Without batch normalization, its critics would follow themselves.
+    takes_network = False
+    takes_critic_dropout = False
 
     def __init__(
         self,

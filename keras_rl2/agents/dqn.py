@@ -16,9 +16,12 @@ from keras_rl2.agents.off_policy_agent import OffPolicyArguments
 from keras_rl2.agents.value_policy import ValuePolicy
 from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.layers import NoisyDense
+from keras_rl2.layers import noise_given
 from keras_rl2.losses.value_distributions import as_support
 from keras_rl2.losses.value_distributions import value_distribution
 from keras_rl2.networks import inputs
+from keras_rl2.networks.model_layers import layers_within
 from keras_rl2.networks.network_copies import copy_of
 from keras_rl2.policies.epsilon_greedy import EpsilonGreedy
 from keras_rl2.spaces.trees import Tree
@@ -36,6 +39,7 @@ class DQNArguments(OffPolicyArguments, total=False):
     distributional: Literal["categorical", "quantile"] | None
     atoms: int
     support: Sequence[float]
+    noisy: bool
     loss: Literal["huber", "mse"]
     epsilon: float | keras.optimizers.schedules.LearningRateSchedule | None
 
@@ -60,6 +64,10 @@ class DQN(ValuePolicy, OffPolicyAgent):
       logits on fixed atoms (C51, trained by cross-entropy to the projected
       target) or by quantiles (QR-DQN, trained by the quantile Huber loss with
       a threshold of 1). Q is its mean.
+    - `noisy`: the network has `keras_rl2.layers.NoisyDense` layers, whose noise
+      explores. Each action has noise of its own, and so has each network in an
+      update, the same for all rows of the minibatch. Greedy actions use the
+      means of the weights.
 
     With a recurrent network it learns from sequences, as R2D2 does; see
     `sequence_length` and `burn_in` of the `ReplayDataset`.
@@ -78,6 +86,8 @@ class DQN(ValuePolicy, OffPolicyAgent):
         atoms: int. Atoms or quantiles of each distribution. Defaults to `51`.
         support: Sequence of two floats. Smallest and largest return on the
             atoms of `"categorical"`. Defaults to `(-10.0, 10.0)`.
+        noisy: bool. Whether the network has `NoisyDense` layers. Defaults to
+            `False`.
         loss: str. `"mse"` (half the square) or `"huber"` (with a threshold of
             1) of the TD error; distributions have their own losses. Where
             rewards are chance, the minimum of `"huber"` is near their median,
@@ -85,7 +95,7 @@ class DQN(ValuePolicy, OffPolicyAgent):
         epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
             over environment steps. Probability of a random action; it changes
             from round to round. None for a linear decay from 1 to 0.05 over
-            10,000 steps. Defaults to `None`.
+            10,000 steps, or for 0 with `noisy`. Defaults to `None`.
         max_gradient_norm: float or None. Global norm to which gradients are
             clipped; None for no clipping. Defaults to `10.0`.
         tau: float. Polyak coefficient, above 0 and at most 1: the target
@@ -115,6 +125,7 @@ class DQN(ValuePolicy, OffPolicyAgent):
         - [Wang et al., 2016](https://arxiv.org/abs/1511.06581), dueling.
         - [Bellemare et al., 2017](https://arxiv.org/abs/1707.06887), C51.
         - [Dabney et al., 2018](https://arxiv.org/abs/1710.10044), QR-DQN.
+        - [Fortunato et al., 2018](https://arxiv.org/abs/1706.10295), noisy.
         - [Hessel et al., 2018](https://arxiv.org/abs/1710.02298), Rainbow.
         - [Kapturowski et al., 2019](https://openreview.net/forum?id=r1lyTjAqYX),
           R2D2.
@@ -145,6 +156,7 @@ class DQN(ValuePolicy, OffPolicyAgent):
         distributional: Literal["categorical", "quantile"] | None = None,
         atoms: int = 51,
         support: Sequence[float] = (-10.0, 10.0),
+        noisy: bool = False,
         loss: Literal["huber", "mse"] = "mse",
         epsilon: float
         | keras.optimizers.schedules.LearningRateSchedule
@@ -154,9 +166,10 @@ class DQN(ValuePolicy, OffPolicyAgent):
         target_every: int = 1,
         **kwargs: Unpack[AgentArguments],
     ) -> None:
-        check_flag(double=double, dueling=dueling)
+        check_flag(double=double, dueling=dueling, noisy=noisy)
         support = as_support(support)
         values = value_distribution(distributional, atoms, support, loss)
+        epsilon = 0.0 if noisy and epsilon is None else epsilon
         exploring = EpsilonGreedy(epsilon)
         super().__init__(
             max_gradient_norm=max_gradient_norm,
@@ -170,6 +183,7 @@ class DQN(ValuePolicy, OffPolicyAgent):
         self.distributional = distributional
         self.atoms = atoms
         self.support = support
+        self.noisy = noisy
         self.loss_name = loss
         self.epsilon = exploring.epsilon
         self.values = values
@@ -178,6 +192,15 @@ class DQN(ValuePolicy, OffPolicyAgent):
     def build_networks(self) -> None:
         """Checks the network against the spaces and makes all variables."""
         super().build_networks()
+        layers = layers_within(self.q_network)
+        noisy = [each for each in layers if isinstance(each, NoisyDense)]
+        memory = self.policy.memory
+        if bool(noisy) != self.noisy or (noisy and memory is not None):
+            raise ValueError(
+                "Expected `NoisyDense` layers with `noisy=True` alone, and no "
+                f"memory then. Received: {noisy} and memory={memory}"
+            )
+        self.noise_size = sum(each.noise_size for each in noisy)
         self.target_network = copy_of(
             self.q_network, f"target_{self.q_network.name}"
         )
@@ -194,11 +217,14 @@ class DQN(ValuePolicy, OffPolicyAgent):
     def _terms(self, batch: Batch) -> Terms:
         """Runs the network once, and returns `loss_terms`."""
         if self.policy.memory is not None:
-            outputs, batch = self._steps_of_sequences(batch)
-        else:
-            encoded = self.policy.encode(batch["observation"])
+            return self.loss_terms(*self._steps_of_sequences(batch))
+        encoded = self.policy.encode(batch["observation"])
+        # For the network, its target, and the network that chooses an action.
+        shape = (1, 3 * self.noise_size)
+        noise = self.draw_normal(shape, 0) if self.noisy else None
+        with noise_given(noise):
             outputs = self.outputs_of(self.q_network, encoded, training=True)
-        return self.loss_terms(outputs, batch)
+            return self.loss_terms(outputs, batch)
 
     def _steps_of_sequences(self, batch: Batch) -> tuple[Tensor, Batch]:
         """Runs the networks on M sequences of L steps, as R2D2 does.

@@ -21,6 +21,7 @@ from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.inputs import inputs_for
 from keras_rl2.networks.network_copies import copy_of
 from keras_rl2.networks.network_copies import sibling
+from keras_rl2.spaces.supported import ACTION
 from keras_rl2.spaces.supported import check_critic_space
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.updates import critics
@@ -215,6 +216,7 @@ class CriticAgent(OffPolicyAgent):
         *(gymnasium.spaces.Box, gymnasium.spaces.Discrete),
     )
     squashes = True
+    takes_critic_dropout = True
     actor: keras.Model
     critics: list[keras.Model]
     target_critics: list[keras.Model]
@@ -294,6 +296,14 @@ class CriticAgent(OffPolicyAgent):
         """Whether actions are Discrete, and critics value all of them."""
         return isinstance(self.action_space, gymnasium.spaces.Discrete)
 
+    @property
+    def further_inputs(self) -> dict[str, keras.KerasTensor]:
+        """Symbolic inputs of critics beside the observation, by name."""
+        if self.is_discrete:
+            return {}
+        shape = (None, *self.policy.head.action_shape)
+        return {ACTION: keras.KerasTensor(shape, "float32")}
+
     @abc.abstractmethod
     def build_actor(self, *sizes: int, squash: bool = False) -> None:
         """Checks the actor, whose output has one of the given widths."""
@@ -304,21 +314,19 @@ class CriticAgent(OffPolicyAgent):
         self.build_actor(head.parameter_sizes[self.actor_width], squash=True)
         networks = [self.actor]
         if self.value_network is not None:
-            self._check_values("value_network", self.value_network, None, 1)
+            self._check_values("value_network", self.value_network, 1)
             networks.append(self.value_network)
-        action, units = None, 1
-        if self.is_discrete:
-            units = head.parameter_sizes[0]
-        else:
-            check_critic_space(self.observation_space)
-            action = keras.KerasTensor((None, *head.action_shape), "float32")
+        units = head.parameter_sizes[0] if self.is_discrete else 1
+        further = self.further_inputs
+        for name in further:
+            check_critic_space(self.observation_space, name)
         for critic in self.critics:
-            self._check_values("critic", critic, action, units)
+            self._check_values("critic", critic, units, **further)
         all_critics = list(self.critics)
         for index in range(len(all_critics), self.number_of_critics):
             all_critics.append(sibling(all_critics[0], index))
             network_checks.check_width(
-                "critic", all_critics[-1], self.policy, units, action=action
+                "critic", all_critics[-1], self.policy, units, **further
             )
         self.critics = all_critics
         critics.check_apart([*networks, *all_critics])
@@ -328,14 +336,13 @@ class CriticAgent(OffPolicyAgent):
         self,
         name: str,
         network: keras.Model,
-        action: keras.KerasTensor | None,
         units: int,
+        **further: keras.KerasTensor,
     ) -> None:
         """Checks the inputs and outputs of a network of values."""
-        network_checks.check_width(
-            name, network, self.policy, units, action=action
-        )
-        inputs = inputs_for(network, self.policy.encode.network_input, action)
+        network_checks.check_width(name, network, self.policy, units, **further)
+        seen = self.policy.encode.network_input
+        inputs = inputs_for(network, seen, **further)
         network_checks.check_value_ending(network, inputs)
 
     def make_targets(self) -> None:

@@ -13,7 +13,10 @@ from keras_rl2.agents.agent import Agent
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
 from keras_rl2.distributions.discrete_head import DiscreteHead
+from keras_rl2.distributions.standard_noise import StandardNoise
+from keras_rl2.exploration import JoinedNoise
 from keras_rl2.exploration import PolicyNoise
+from keras_rl2.layers import noise_given
 from keras_rl2.losses.value_distributions import ValueDistribution
 from keras_rl2.losses.value_distributions import value_distribution
 from keras_rl2.networks import checks as network_checks
@@ -45,12 +48,16 @@ class ValuePolicy(Agent):
     default_normalization = "layer"
     default_adam: Mapping[str, Any] = {"learning_rate": 5e-4}
     q_network: keras.Model
+    #: Symbolic inputs of the network beside the observation, by name.
+    further_inputs: Mapping[str, keras.KerasTensor] = {}
     #: Selects random actions.
     exploring: EpsilonGreedy
     #: Meaning of the network's outputs.
     values: ValueDistribution
     #: Whether the network outputs V and advantages.
     dueling = False
+    #: Whether the network has `NoisyDense` layers, and their noise.
+    noisy, noise_size = False, 0
 
     @classmethod
     def default_networks(
@@ -60,6 +67,7 @@ class ValuePolicy(Agent):
         dueling: bool = False,
         distributional: str | None = None,
         atoms: int = 51,
+        noisy: bool = False,
         **settings: Any,
     ) -> tuple[keras.Model]:
         """Makes a Q-network."""
@@ -69,7 +77,8 @@ class ValuePolicy(Agent):
             rows = units + dueling * each
             return (build.recurrent("q_network", (rows,), build.seed),)
         outputs = (each, units) if dueling else units
-        return (build.network("q_network", outputs, build.seed),)
+        seed = build.seed
+        return (build.network("q_network", outputs, seed, noisy=noisy),)
 
     def given_networks(self) -> dict[str, keras.Model]:
         """Returns the network, keyed by constructor argument."""
@@ -85,12 +94,15 @@ class ValuePolicy(Agent):
             (actions + self.dueling) * atoms,
             why=f": {'the value of the state and ' * self.dueling}"
             f"{actions} actions, {atoms} for each",
+            **self.further_inputs,
         )
         if self.policy.memory is None:
-            seen = self.policy.encode.network_input
-            network_checks.check_value_ending(
-                self.q_network, inputs.inputs_for(self.q_network, seen)
+            seen = inputs.inputs_for(
+                self.q_network,
+                self.policy.encode.network_input,
+                **self.further_inputs,
             )
+            network_checks.check_value_ending(self.q_network, seen)
 
     @property
     def _head(self) -> DiscreteHead:
@@ -117,15 +129,21 @@ class ValuePolicy(Agent):
         network: keras.Model,
         encoded: Tree[Tensor],
         training: bool = False,
+        **further: Tensor,
     ) -> Tensor:
         """Returns the outputs of a network by action, `[B, n, N]` float32.
+
+        A class whose network has `further_inputs` adds them here, by name.
 
         Args:
             network: `keras.Model`. The Q-network, or its target network.
             encoded: tree of `[B, ...]`. Observations, by `policy.encode`.
             training: bool. Passed on to the network. Defaults to `False`.
+            **further: `[B, ...]` each. Further inputs by name.
         """
-        return self._of_actions(inputs.run_network(network, encoded, training))
+        return self._of_actions(
+            inputs.run_network(network, encoded, training, **further)
+        )
 
     def _of_actions(self, outputs: Tensor) -> Tensor:
         """Splits the outputs of a network by action, `[B, n, N]` float32."""
@@ -195,7 +213,11 @@ class ValuePolicy(Agent):
 
     def sample_action(self, observation: Tree[Tensor], noise: Tensor) -> Tensor:
         """Returns the best actions, or random ones selected by the noise."""
-        return self.policy.head(self._choices(observation)).sample(noise)
+        drawn = None
+        if self.noisy:
+            noise, drawn = ops.split(noise, [self._head.n], axis=-1)
+        with noise_given(drawn):
+            return self.policy.head(self._choices(observation)).sample(noise)
 
     def greedy_action(self, observation: Tree[Tensor]) -> Tensor:
         """Returns the best actions `[B]`."""
@@ -203,9 +225,12 @@ class ValuePolicy(Agent):
 
     @property
     def noise(self) -> PolicyNoise:
-        """The selection of random actions, with the present ε."""
+        """Random actions with the present ε, then noise of `NoisyDense`."""
         epsilon = self.exploring.present(self.policy.noise_steps)
-        return EpsilonNoise(self._head.n, epsilon, self.policy.is_masked)
+        own = EpsilonNoise(self._head.n, epsilon, self.policy.is_masked)
+        if not self.noisy:
+            return own
+        return JoinedNoise([own, StandardNoise("normal", self.noise_size)])
 
     def exploration_logs(self) -> dict[str, float]:
         """Returns the current probability of a random action."""

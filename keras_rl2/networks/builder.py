@@ -17,6 +17,8 @@ from keras_rl2.networks import MemoryNetwork
 from keras_rl2.networks import critic_for
 from keras_rl2.networks import encoder_for
 from keras_rl2.networks import network_for
+from keras_rl2.networks.building import FORM
+from keras_rl2.networks.building import Form
 from keras_rl2.networks.building import Initialization
 from keras_rl2.networks.building import dense
 from keras_rl2.networks.memory import outputs_of
@@ -76,11 +78,15 @@ class NetworkBuilder:
         self.seed = seed
         self._dtype = dtype
         seen = leaves(space_tree(observation_space))
+        self._is_simba = options.network == "simba"
         self.shared = given_or(options.shared, any(map(is_image, seen)))
 
     @contextmanager
-    def _making(self, name: str) -> Iterator[None]:
+    def _making(self, name: str, noisy: bool = False) -> Iterator[None]:
         """Sets the globals of the layers that are made within."""
+        # Critics are numbered.
+        rate = self._options.critic_dropout if "critic_" in name else None
+        form = FORM.set(Form(self._is_simba, noisy, rate or 0.0))
         before = keras.config.dtype_policy()
         keras.config.set_dtype_policy(self._dtype or before)
         format_before = IMAGE_FORMAT.set(self._options.data_format)
@@ -90,19 +96,26 @@ class NetworkBuilder:
         finally:
             keras.config.set_dtype_policy(before)
             IMAGE_FORMAT.reset(format_before)
+            FORM.reset(form)
 
-    def _layers(self, of_images: Sequence[int] | None) -> dict[str, Any]:
+    def _layers(
+        self, of_images: Sequence[int] | None, name: str = ""
+    ) -> dict[str, Any]:
         """Returns arguments of hidden layers, with widths where none are given.
 
-        Those after the convolutions of images differ.
+        Those after the convolutions of images differ, and those of SimBa.
         """
         own = of_images if is_image(self._space) else self._default_hidden
+        start = self._options.initialization
+        if self._is_simba:
+            own = (128,) if name == "actor" else (512, 512)
+            start = "orthogonal"
         return {
             "hidden": given_or(self._options.hidden, own),
             "activation": self._options.activation,
             "normalize_observations": self._options.normalize_observations,
             "normalization": self._options.normalization,
-            "initialization": self._options.initialization,
+            "initialization": start,
         }
 
     def seeds(self, count: int) -> list[int]:
@@ -116,16 +129,17 @@ class NetworkBuilder:
         units: int | Sequence[int],
         seed: int | None,
         output_gain: float = 1.0,
+        noisy: bool = False,
     ) -> keras.Model:
-        """Makes a network of observations."""
-        with self._making(name):
+        """Makes a network of observations, with `NoisyDense` if `noisy`."""
+        with self._making(name, noisy):
             return network_for(
                 self._space,
                 units,
                 output_gain=output_gain,
                 seed=seed,
                 name=name,
-                **self._layers(None),
+                **self._layers(None, name),
             )
 
     def actor(self, units: int, seed: int | None) -> keras.Model:

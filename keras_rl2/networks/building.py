@@ -3,13 +3,17 @@
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from contextvars import ContextVar
 from typing import Any
+from typing import NamedTuple
 
 import keras
 
 from keras_rl2.basics import arguments
 from keras_rl2.basics import seeds
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.layers import MonteCarloDropout
+from keras_rl2.layers import NoisyDense
 from keras_rl2.layers import ObservationNormalization
 
 #: Data format of all layers, whatever `keras.config.image_data_format()` says.
@@ -20,6 +24,26 @@ INITIALIZATIONS = ("orthogonal", "fan_in")
 
 NORMALIZATIONS = ("none", "layer", "batch", "spectral")
 """Normalizations of hidden layers; see `keras_rl2.networks.mlp`."""
+
+
+class Form(NamedTuple):
+    """The form of fully connected layers, beside the arguments of builders.
+
+    Attributes:
+        simba: bool. Whether hidden layers are the residual blocks of SimBa.
+        noisy: bool. Whether `NoisyDense` layers replace `Dense` ones.
+        dropout: float. Rate of `MonteCarloDropout` before the layer
+            normalization of hidden layers.
+    """
+
+    simba: bool = False
+    noisy: bool = False
+    dropout: float = 0.0
+
+
+_PLAIN = Form()
+#: Set by `for_env` while it makes a network.
+FORM: ContextVar[Form] = ContextVar("form", default=_PLAIN)
 
 
 class Initialization:
@@ -228,15 +252,21 @@ def fully_connected(
             x = hidden_layer(x, width, start, name, activation, normalization)
         return x
 
+    def output(x: Tensor, width: int, name: str) -> Tensor:
+        if FORM.get().simba:
+            x = _simba_normalization(f"{name}_normalization")(x)
+        return dense(x, width, start, name, gain=output_gain)
+
     x = normalized_input(x, normalization)
+    if FORM.get().simba:
+        x = dense(x, hidden[0], start, "embedding", gain=1.0)
     if not isinstance(units, Sequence):
-        return dense(run(x, layers), units, start, "output", gain=output_gain)
+        return output(run(x, layers), units, "output")
     x = run(x, layers[:-1])
     streams = []
     for index, width in enumerate(units):
         stream = run(x, layers[-1:], f"_stream_{index}")
-        name = f"output_{index}"
-        streams.append(dense(stream, width, start, name, gain=output_gain))
+        streams.append(output(stream, width, f"output_{index}"))
     return keras.layers.Concatenate(name="output")(streams)
 
 
@@ -261,8 +291,15 @@ def hidden_layer(
     Returns:
         `[B, units]`.
     """
-    if normalization == "layer":
+    form = FORM.get()
+    if form.simba:
+        return _residual_block(x, units, start, name, activation)
+    if normalization == "layer" or form.dropout:
         x = dense(x, units, start, name)
+        if form.dropout:
+            x = MonteCarloDropout(
+                form.dropout, seed=start.next_seed(), name=f"{name}_dropout"
+            )(x)
         x = keras.layers.LayerNormalization(name=f"{name}_normalization")(x)
         name = f"{name}_activation"
         return keras.layers.Activation(activation, name=name)(x)
@@ -272,6 +309,23 @@ def hidden_layer(
         # This is the input of the next layer, which may be the output.
         x = keras.layers.BatchNormalization(name=f"{name}_normalization")(x)
     return x
+
+
+def _residual_block(
+    x: Tensor, units: int, start: Initialization, name: str, activation: str
+) -> Tensor:
+    """Adds to its input `[B, units]` two layers of it, the first of 4 units."""
+    y = _simba_normalization(f"{name}_normalization")(x)
+    first, last = ("_wide", 4 * units, activation), ("", units, None)
+    for end, width, each in (first, last):
+        kernel = keras.initializers.HeNormal(start.next_seed())
+        y = dense(y, width, start, name + end, each, kernel=kernel)
+    return keras.layers.Add(name=f"{name}_sum")([x, y])
+
+
+def _simba_normalization(name: str) -> keras.layers.Layer:
+    """Makes a layer normalization of SimBa."""
+    return keras.layers.LayerNormalization(epsilon=1e-6, name=name)
 
 
 def normalized_input(x: Tensor, normalization: str) -> Tensor:
@@ -298,6 +352,7 @@ def dense(
     activation: str | None = None,
     gain: float | None = None,
     spectral: bool = False,
+    kernel: keras.initializers.Initializer | None = None,
 ) -> Tensor:
     """Applies a new dense layer.
 
@@ -311,15 +366,18 @@ def dense(
             `None`.
         spectral: bool. Whether its weights are divided by their largest
             singular value. Defaults to `False`.
+        kernel: `keras.initializers.Initializer` or None. Initial weights; None
+            for those of `start`. Defaults to `None`.
 
     Returns:
         `[B, units]`.
     """
-    layer = keras.layers.Dense(
+    kind = NoisyDense if FORM.get().noisy else keras.layers.Dense
+    layer = kind(
         # Keras does not take integers of NumPy.
         int(units),
         activation=activation,
-        kernel_initializer=start.kernel(gain),
+        kernel_initializer=kernel or start.kernel(gain),
         bias_initializer=start.bias(x.shape[-1]),
         name=f"{name}_dense" if spectral else name,
     )

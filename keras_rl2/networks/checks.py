@@ -45,11 +45,14 @@ def check_width(
     network: keras.Model,
     task: Task,
     *units: int,
-    action: keras.KerasTensor | None = None,
     why: str = "",
+    **further: keras.KerasTensor,
 ) -> int:
-    """Raises unless a network fits; builds it if need be."""
-    return _width(name, _run(name, network, task, action), units, why)
+    """Raises unless a network fits; builds it if need be.
+
+    `further` are its symbolic inputs beside the observation, by name.
+    """
+    return _width(name, _run(name, network, task, **further), units, why)
 
 
 def check_actor_critic(
@@ -148,19 +151,19 @@ def _run(
     name: str,
     network: keras.Model,
     task: Task,
-    action: keras.KerasTensor | None = None,
+    **further: keras.KerasTensor,
 ) -> Any:
     """Calls a network symbolically, one with memory for one step."""
     encoded = task.encode.network_input
     try:
         if has_memory(network):
             return _run_memory(network, encoded)
-        return run_network(network, encoded, action=action)
+        return run_network(network, encoded, **further)
     except Exception as error:
         shapes = map_leaves(lambda leaf: tuple(leaf.shape), encoded)
         expected = f"observations of shape {shapes}"
-        if action is not None:
-            expected = f"[{expected}, actions of shape {tuple(action.shape)}]"
+        for key, each in further.items():
+            expected += f", {key} of shape {tuple(each.shape)}"
         raise ValueError(
             f"Expected the {name} to take {expected} for the "
             f"action space {task.action_space} and the observation space "

@@ -15,7 +15,6 @@ from keras import ops
 
 from keras_rl2.basics import replicas
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.spaces.supported import ACTION
 from keras_rl2.spaces.supported import ACTION_MASK
 from keras_rl2.spaces.supported import input_name
 from keras_rl2.spaces.trees import Tree
@@ -47,15 +46,16 @@ def run_network(
     network: keras.Model,
     encoded: Tree[Tensor],
     training: bool = False,
-    action: Tensor | None = None,
+    **further: Tensor,
 ) -> Any:
     """Runs a network on observations; each replica runs its share.
 
     Args:
-        network: `keras.Model`. Takes observations, and actions if any.
+        network: `keras.Model`. Takes observations, and further inputs if any.
         encoded: tree of `[B, ...]`. Encoded observations.
         training: bool. Passed on to the network. Defaults to `False`.
-        action: `[B, A]` or None. Actions for a critic. Defaults to `None`.
+        **further: `[B, ...]` each. Further inputs by name, such as `action`;
+            see `inputs_for`.
 
     Returns:
         The outputs of the network, float32.
@@ -69,12 +69,12 @@ def run_network(
     TensorShape([3, 2])
     """
 
-    def run(encoded: Tree[Tensor], action: Tensor | None) -> Any:
-        inputs = inputs_for(network, encoded, action=action)
+    def run(encoded: Tree[Tensor], further: dict[str, Tensor]) -> Any:
+        inputs = inputs_for(network, encoded, **further)
         outputs = network(inputs, training=training)
         return keras.tree.map_structure(_as_float32, outputs)
 
-    return replicas.by_rows(run, encoded, action)
+    return replicas.by_rows(run, encoded, further)
 
 
 def one_value_each(value: Tensor) -> Tensor:
@@ -132,7 +132,7 @@ def run_memory(
 
 
 def inputs_for(
-    network: keras.Model, encoded: Tree[Tensor], action: Tensor | None = None
+    network: keras.Model, encoded: Tree[Tensor], **further: Tensor
 ) -> Any:
     """Returns the inputs of a network.
 
@@ -140,28 +140,27 @@ def inputs_for(
         network: `keras.Model`.
         encoded: tree of tensors, which may be symbolic. Encoded
             observations.
-        action: `[B, A]` or None. Actions, for a critic of them. Defaults to
-            `None`.
+        **further: `[B, ...]` each. Further inputs by name: the `action` of a
+            critic, or fractions, noise, skills or goals.
 
     Returns:
         Tensors in the form that the network takes. A single array stays as
-        it is; with actions it becomes `[observation, action]`. From a tree, a
-        functional network gets the arrays that its inputs are named after,
-        by path (`"image"`, `"arm.angle"`, `"0"` in a Tuple; and `"action"`);
-        any other network gets the tree without the action mask, or its only
-        array.
+        it is; with further inputs it becomes `[observation, *further]`, in
+        the order given. From a tree, a functional network gets the arrays that
+        its inputs are named after, by path (`"image"`, `"arm.angle"`, `"0"` in
+        a Tuple; and the names of further inputs); any other network gets the
+        tree without the action mask, or its only array.
     """
     if is_leaf(encoded):
-        return encoded if action is None else [encoded, action]
+        return [encoded, *further.values()] if further else encoded
     form = form_of_inputs(network)
     if form is not None:
-        actions = {} if action is None else {ACTION: action}
-        return _chosen(network, form, dict(named_leaves(encoded)) | actions)
+        return _chosen(network, form, dict(named_leaves(encoded)) | further)
     if isinstance(encoded, Mapping):
         encoded = {k: v for k, v in encoded.items() if k != ACTION_MASK}
     arrays = leaves(encoded)
     observation = arrays[0] if len(arrays) == 1 else encoded
-    return observation if action is None else [observation, action]
+    return [observation, *further.values()] if further else observation
 
 
 def form_of_inputs(network: keras.Model) -> Any:

@@ -27,7 +27,7 @@ def copy_of(network: keras.Model, name: str) -> keras.Model:
     >>> bool((one.get_weights()[0] == other.get_weights()[0]).all())
     True
     """
-    copy = _rebuilt(network, name) or NetworkCopy(network, name)
+    copy = _rebuilt(network, name, 0) or NetworkCopy(network, name)
     copy.set_weights(network.get_weights())
     copy.trainable = False
     return copy
@@ -51,13 +51,8 @@ def sibling(network: keras.Model, index: int = 1) -> keras.Model:
     >>> bool((one.get_weights()[0] == other.get_weights()[0]).any())
     False
     """
-
-    def reseeded(seed: Any) -> Any:
-        is_fixed = isinstance(seed, int)
-        return seeds.several([seed, index], 1)[0] if is_fixed else seed
-
     name = f"{network.name}_{index}"
-    twin = _rebuilt(network, name, reseeded)
+    twin = _rebuilt(network, name, index)
     if twin is None:
         twin = NetworkCopy(network, name)
         generator = np.random.default_rng([index, len(network.weights)])
@@ -175,15 +170,19 @@ def _variables(network: keras.Model) -> list[keras.Variable]:
     return [*weights, *(each for each in others if id(each) not in known)]
 
 
-def _rebuilt(
-    network: keras.Model,
-    name: str,
-    seed_of: Callable[[Any], Any] = lambda seed: seed,
-) -> keras.Model | None:
-    """Makes a network from its config; None where that is not reliable."""
+def _rebuilt(network: keras.Model, name: str, index: int) -> keras.Model | None:
+    """Makes a network from its config; None where that is not reliable.
+
+    Weights and dropout have other seeds.
+    """
+
+    def reseeded(seed: Any) -> Any:
+        is_fixed = isinstance(seed, int)
+        return seeds.several([seed, index], 1)[0] if is_fixed else seed
+
     if not is_wholly_described(network):
         return None
-    config = {**with_seeds(network.get_config(), seed_of), "name": name}
+    config = {**with_seeds(network.get_config(), reseeded), "name": name}
     try:
         # Keras' checkpoints tell variables apart by their paths.
         with keras.name_scope(name):

@@ -23,10 +23,19 @@ class NetworkOptions:
     """Arguments of `for_env` about networks.
 
     Args:
+        network: `"simba"` or None. `"simba"`: an `ObservationNormalization`
+            layer, a dense layer, residual blocks x + W_2 relu(W_1 LN(x)),
+            where LN is layer normalization and W_1 has four times as many
+            outputs as x, and layer normalization before the output; initial
+            weights are orthogonal, those of blocks He's. None for `hidden`
+            layers in sequence, after convolutions where observations are
+            images. Defaults to `None`.
         hidden: Sequence of ints or None. Widths of the hidden layers,
             after the convolutions where observations are images; None for
             the algorithm's default, or that of the convolutional network.
-            Defaults to `None`.
+            With `network="simba"`, a width for each residual block, all equal;
+            None for (128,) in actors and (512, 512) in others. Defaults to
+            `None`.
         activation: str or None. Activation of the hidden layers; after the
             convolutions of images it is relu. None for the algorithm's
             default. Defaults to `None`.
@@ -41,6 +50,11 @@ class NetworkOptions:
             the last layer of an actor; `"fan_in"`, the default of
             PyTorch's layers; None for the algorithm's default. Defaults to
             `None`.
+        critic_dropout: float or None. Rate of dropout in the critics, before
+            the layer normalization of each hidden layer, which it implies, as
+            in DroQ. It is a `MonteCarloDropout`, active in all passes: of
+            losses, of targets, and of the actor's loss. None for no dropout.
+            Defaults to `None`.
         memory: RNN cell of Keras or None, for example
             `keras.layers.LSTMCell(128)`. Makes the network recurrent; see
             `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
@@ -63,13 +77,19 @@ class NetworkOptions:
     >>> seen = gymnasium.spaces.Box(-1.0, 1.0, (3,))
     >>> NetworkOptions(hidden=(8,)).completed(rl.PPO, seen).activation
     'tanh'
+
+    Reference:
+        - [Lee et al., 2025](https://arxiv.org/abs/2410.09754), SimBa.
+        - [Hiraoka et al., 2022](https://arxiv.org/abs/2110.02034), DroQ.
     """
 
+    network: Literal["simba"] | None = None
     hidden: Sequence[int] | None = None
     activation: str | None = None
     normalize_observations: bool = False
     normalization: Literal["none", "layer", "batch", "spectral"] | None = None
     initialization: Literal["orthogonal", "fan_in"] | None = None
+    critic_dropout: float | None = None
     memory: keras.layers.Layer | None = None
     shared: bool | None = None
     state_dependent_noise: bool | float = False
@@ -87,7 +107,13 @@ class NetworkOptions:
             ValueError: If an option is out of range, or the class does not
                 support it.
         """
-        for name in ("memory", "shared", "state_dependent_noise"):
+        for name in (
+            "memory",
+            "shared",
+            "network",
+            "critic_dropout",
+            "state_dependent_noise",
+        ):
             value, default = getattr(self, name), getattr(type(self), name)
             if value is not default and not getattr(kind, f"takes_{name}"):
                 raise ValueError(
@@ -101,8 +127,19 @@ class NetworkOptions:
         }
         arguments.check_sizes(**arguments.present(hidden=self.hidden))
         arguments.check_flag(normalize_observations=self.normalize_observations)
+        arguments.check_choice(network=(self.network, (None, "simba")))
+        if self.network is not None:
+            self._check_simba(space)
+            own["activation"] = self.activation or "relu"
+            own["normalize_observations"] = True
+        kinds = kind.normalizations
+        if self.critic_dropout is not None:
+            kinds = ("none", "layer")
+            arguments.check_in_range(
+                critic_dropout=(self.critic_dropout, 0.0, 0.99)
+            )
         arguments.check_choice(
-            normalization=(own["normalization"], kind.normalizations),
+            normalization=(own["normalization"], kinds),
             initialization=(own["initialization"], INITIALIZATIONS),
             data_format=(self.data_format, _DATA_FORMATS),
         )
@@ -121,3 +158,18 @@ class NetworkOptions:
                     stacklevel=4,
                 )
         return dataclasses.replace(self, **own)
+
+    def _check_simba(self, space: gymnasium.Space[Any]) -> None:
+        """Raises for options that do not go with SimBa."""
+        others = ("normalization", "initialization", "memory", "critic_dropout")
+        images = map(spaces.is_image, leaves(spaces.space_tree(space)))
+        if (
+            any(getattr(self, name) is not None for name in others)
+            or len({*arguments.given_or(self.hidden, (1,))}) != 1
+            or any(images)
+        ):
+            raise ValueError(
+                "Expected network='simba' without images, with equal widths in "
+                f"`hidden`, and without {', '.join(others)}. "
+                f"Received: {self} and observations of {space}"
+            )

@@ -166,6 +166,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
             **_RATES,
             "agent.double": [False, True],
             "agent.dueling": [False, True],
+            "agent.noisy": [False, True],
             "agent.max_gradient_norm": [1.0, 10.0, 100.0],
             "dataset.batch_size": [32, 64, 128, 256],
             "dataset.n_step": [1, 2, 3, 5],

@@ -231,12 +231,12 @@ def input_name(path: str) -> str:
     return path.replace("/", "_")
 
 
-def check_critic_space(space: Space[Any]) -> None:
-    """Raises if a critic cannot tell an observation from its action."""
-    if isinstance(space, Dict) and ACTION in space.spaces:
+def check_critic_space(space: Space[Any], further: str = ACTION) -> None:
+    """Raises if a critic cannot tell an observation from a further input."""
+    if isinstance(space, Dict) and further in space.spaces:
         raise ValueError(
-            f"Expected no array of the observation to be called {ACTION!r}, "
-            "the name of a critic's input for actions: rename the key. "
+            f"Expected no array of the observation to be called {further!r}, "
+            "the name of a further input of a critic: rename the key. "
             f"Received: {describe(space)}"
         )
 

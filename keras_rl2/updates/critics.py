@@ -35,7 +35,7 @@ def action_values(
         list of `[B]` float32.
     """
     return [
-        one_value_each(run_network(critic, encoded, training, action))
+        one_value_each(run_network(critic, encoded, training, action=action))
         for critic in critics
     ]
 
