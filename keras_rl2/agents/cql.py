@@ -220,6 +220,8 @@ class BoxCQL(CQL, SAC):
 
     action_kinds = (gymnasium.spaces.Box,)
     statistics_names = (*SAC.statistics_names, "cql_penalty", "alpha")
+    # Its penalty compares single steps of recorded data.
+    takes_memory = False
     # The sampled actions would count as data.
     takes_batch_normalization = False
 

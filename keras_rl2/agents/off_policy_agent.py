@@ -1,6 +1,9 @@
 """Agents that learn from replay, and those of them with critics."""
 
 import abc
+import itertools
+from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 from typing import Unpack
 from typing import cast
@@ -18,11 +21,17 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.exploration import ExplorationNoise
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
+from keras_rl2.networks.inputs import flat
+from keras_rl2.networks.inputs import has_memory
 from keras_rl2.networks.inputs import inputs_for
+from keras_rl2.networks.inputs import of_one_step
+from keras_rl2.networks.inputs import run_memory
 from keras_rl2.networks.network_copies import copy_of
 from keras_rl2.networks.network_copies import sibling
+from keras_rl2.networks.sequences import Sequences
 from keras_rl2.spaces.supported import check_critic_space
 from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.updates import critics
 from keras_rl2.updates.critics import GivenCritics
 from keras_rl2.updates.target_networks import TargetUpdate
@@ -33,6 +42,7 @@ from keras_rl2.updates.updater import Terms
 
 # Draws of one update that differ from each other.
 _STREAMS = 8
+_TRANSITION = ("action", "reward", "discount", "weight")
 
 
 class LearningArguments(AgentArguments, total=False):
@@ -187,6 +197,27 @@ class OffPolicyAgent(Agent):
             self.train_function = None
 
 
+class _PolicyOfStep:
+    """The policy of one step of a recurrent agent, like a `Distribution`."""
+
+    def __init__(self, agent: Any, step: Sequences) -> None:
+        self._agent = agent
+        self._step = step
+
+    def mode(self) -> Tensor:
+        """Returns the actions without noise."""
+        return cast(Tensor, self._agent.greedy_action(self._step))
+
+    def sample(self, noise: Tensor) -> Tensor:
+        """Returns actions by noise of `draw_noise`."""
+        return cast(Tensor, self._agent.sample_action(self._step, noise))
+
+    def log_prob(self, action: Tensor) -> Tensor:
+        """Returns log-probabilities under the policy without added noise."""
+        policy = self._agent.distribution(self._step)
+        return cast(Tensor, policy.log_prob(action))
+
+
 class CriticAgent(OffPolicyAgent):
     """Base of agents with an actor and critics, by default with target critics.
 
@@ -283,6 +314,11 @@ class CriticAgent(OffPolicyAgent):
             )
 
     @property
+    def remembering_critics(self) -> list[keras.Model]:
+        """The critics, where they are recurrent."""
+        return self.critics if has_memory(self.critics[0]) else []
+
+    @property
     def is_discrete(self) -> bool:
         """Whether actions are Discrete, and critics value all of them."""
         return isinstance(self.action_space, gymnasium.spaces.Discrete)
@@ -306,6 +342,11 @@ class CriticAgent(OffPolicyAgent):
             check_critic_space(self.observation_space)
             action = keras.KerasTensor((None, *head.action_shape), "float32")
         for critic in self.critics:
+            if has_memory(critic) != has_memory(self.actor):
+                raise ValueError(
+                    "Expected actor and critics that are all recurrent, or "
+                    f"none. Received: {self.actor.name!r} and {critic.name!r}"
+                )
             self._check_values("critic", critic, action, units)
         all_critics = list(self.critics)
         for index in range(len(all_critics), self.number_of_critics):
@@ -328,6 +369,8 @@ class CriticAgent(OffPolicyAgent):
         network_checks.check_width(
             name, network, self.policy, units, action=action
         )
+        if has_memory(network):
+            return
         inputs = inputs_for(network, self.policy.encode.network_input, action)
         network_checks.check_value_ending(network, inputs)
 
@@ -375,6 +418,76 @@ class CriticAgent(OffPolicyAgent):
         """Variables of the policy's loss that are in no network."""
         return []
 
+    def policy_step(
+        self, observation: Tree[Tensor], begins: Tensor, state: Sequence[Tensor]
+    ) -> tuple[Any, Sequence[Tensor]]:
+        """Returns the policy of one step and the state after it.
+
+        The state may be that of the policy, or those of all networks.
+        """
+        step = Sequences(
+            map_leaves(of_one_step, observation),
+            of_one_step(begins),
+            self._states(state),
+        )
+        encoded, after = self.policy.encode(step), []
+        for network in step.states:
+            body = network if network is self.actor else network.remember
+            after += run_memory(
+                body, encoded.observation, step.begins, step.states[network]
+            )[1]
+        return _PolicyOfStep(self, step), after
+
+    def _states(
+        self, state: Sequence[Tensor]
+    ) -> dict[keras.Model, Sequence[Tensor]]:
+        """Returns the state of each network, by `CollectingPolicy`'s order."""
+        rest, states = iter(state), {}
+        for network in (self.actor, *self.critics):
+            count = len(network.initial_state(1))
+            if own := [*itertools.islice(rest, count)]:
+                states[network] = own
+        return states
+
+    def _of_steps(
+        self, terms: Callable[[Batch], Terms]
+    ) -> Callable[[Batch], Terms]:
+        """Returns terms that take sequences, where networks are recurrent."""
+        if self.policy.memory is None:
+            return terms
+        return lambda batch: terms(self._steps_of_sequences(batch))
+
+    def _steps_of_sequences(self, batch: Batch) -> Batch:
+        """Turns M sequences of L transitions into M * L transitions.
+
+        Targets begin with the state of the network that they follow, as in
+        R2D2.
+
+        Args:
+            batch: dict; see `keras_rl2.data.SequenceReplayBuffer.sample`.
+        """
+        steps: dict[str, Any] = dict(batch)
+        span, states = steps.pop("span"), self._states(steps.pop("state"))
+        seen, begins = steps.pop("observation"), steps.pop("begins")
+        burn_in, learned = steps.pop("burn_in"), span.shape[1]
+        for target, source in self.target_pairs:
+            states[target] = states[source]
+        if not burn_in["begins"].shape[1]:
+            burn_in = None
+        following = Sequences(
+            *(seen, begins, states, burn_in),
+            places=ops.arange(learned, dtype="int32") + span,
+        )
+        present = Sequences(
+            *map_leaves(lambda each: each[:, :learned], (seen, begins)),
+            *(states, burn_in),
+        )
+        return {
+            **{key: flat(steps[key]) for key in _TRANSITION},
+            "observation": present,
+            "next_observation": following,
+        }
+
     def objectives(self) -> dict[str, Objective]:
         """Returns the losses of the critics and, after the delay, of the actor.
 
@@ -390,10 +503,12 @@ class CriticAgent(OffPolicyAgent):
             critic_optimizer = compile_arguments.critic_optimizer
         return {
             "critic": Objective(
-                self._critic_terms, self.critics, optimizer=critic_optimizer
+                self._of_steps(self._critic_terms),
+                self.critics,
+                optimizer=critic_optimizer,
             ),
             "actor": Objective(
-                self.actor_terms,
+                self._of_steps(self.actor_terms),
                 [self.actor],
                 self._actor_variables,
                 optimizer=optimizer,

@@ -20,7 +20,6 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Categorical
 from keras_rl2.exploration import noises
 from keras_rl2.spaces.supported import ACTION_MASK
-from keras_rl2.spaces.trees import leaves
 from keras_rl2.updates import critics
 from keras_rl2.updates.critics import GivenCritics
 from keras_rl2.updates.updater import Batch
@@ -102,6 +101,7 @@ class SAC(StochasticPolicy, CriticAgent):
     """
 
     actor_width = -1
+    takes_memory = True
     statistics_names = (
         *CriticAgent.statistics_names,
         *("entropy", "temperature"),
@@ -271,12 +271,12 @@ class SAC(StochasticPolicy, CriticAgent):
         Gradients reach the policy through the actions and their
         log-probabilities `[B]`.
         """
+        parameters = self.call(observation, training)
         # The last batch of a user's own dataset may be smaller.
-        count = ops.shape(leaves(observation)[0])[:1]
+        count = ops.shape(parameters)[:1]
         noise = self.draw_normal(count + self.policy.head.noise_shape, stream)
-        return self.distribution(observation, training).sample_and_log_prob(
-            noise
-        )
+        policy = self.policy_of(parameters, observation)
+        return policy.sample_and_log_prob(noise)
 
     @property
     def _alpha(self) -> Tensor:

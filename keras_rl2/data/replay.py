@@ -33,6 +33,7 @@ from keras_rl2.distributions import DiscreteHead
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.policies.agent_protocols import ReplayAgent
 from keras_rl2.policies.agent_protocols import refuse_on_policy
+from keras_rl2.policies.collecting_policy import collecting_policy
 from keras_rl2.saving.checkpoint_folder import SegmentLog
 from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import map_leaves
@@ -299,7 +300,7 @@ class ReplayDataset(CollectingDataset):
         settings: dict[str, Any] = {}
         if sizes is not None:
             kind = SequenceReplayBuffer
-            settings = {**sizes, "state": state_spec(agent)}
+            settings = {**sizes, "state": state_spec(collecting_policy(agent))}
         if self.prioritized:
             if sizes is not None:
                 raise ValueError(
@@ -505,8 +506,9 @@ def _check_fits(buffer: ReplayBuffer, agent: ReplayAgent) -> None:
             f"Received: gamma={agent.gamma}"
         )
     spec = buffer.spec.get("state", ())
-    if spec != state_spec(agent):
+    received = state_spec(collecting_policy(agent))
+    if spec != received:
         raise ValueError(
             f"Expected an agent with the stored recurrent state, {spec}. "
-            f"Received: {state_spec(agent)}"
+            f"Received: {received}"
         )

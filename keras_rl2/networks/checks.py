@@ -1,5 +1,6 @@
 """Checks of networks against spaces, before anything is trained."""
 
+import functools
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -154,7 +155,7 @@ def _run(
     encoded = task.encode.network_input
     try:
         if has_memory(network):
-            return _run_memory(network, encoded)
+            return _run_memory(network, encoded, action)
         return run_network(network, encoded, action=action)
     except Exception as error:
         shapes = map_leaves(lambda leaf: tuple(leaf.shape), encoded)
@@ -169,14 +170,19 @@ def _run(
         ) from error
 
 
-def _run_memory(network: keras.Model, encoded: Tree[Tensor]) -> Any:
+def _run_memory(
+    network: keras.Model,
+    encoded: Tree[Tensor],
+    action: keras.KerasTensor | None,
+) -> Any:
     """Calls a recurrent network for one step."""
 
     def sequence(shape: Sequence[int | None], dtype: str = "float32") -> Any:
         return keras.KerasTensor((None, None, *shape), dtype)
 
+    further = {} if action is None else {"action": sequence(action.shape[1:])}
     outputs, _ = run_memory(
-        network,
+        functools.partial(network, **further),
         map_leaves(lambda each: sequence(each.shape[1:], each.dtype), encoded),
         sequence(()),
         tuple(

@@ -15,6 +15,7 @@ from keras import ops
 
 from keras_rl2.basics import replicas
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.networks.sequences import Sequences
 from keras_rl2.spaces.supported import ACTION
 from keras_rl2.spaces.supported import ACTION_MASK
 from keras_rl2.spaces.supported import input_name
@@ -38,7 +39,9 @@ def has_memory(network: keras.Model) -> bool:
     `[B, T, ...]`, `begins` `[B, T]` (1 where a step is the first of an episode:
     the state before it does not count) and a state. It returns outputs
     `[B, T, ...]` and the state after the last step, the same for a sequence as
-    for its single steps in turn.
+    for its single steps in turn. A critic of actions has the two halves of it:
+    `remember`, which returns features `[B, T, U]` and the state, and `head`, a
+    model of features and actions of single steps.
     """
     return hasattr(network, "initial_state")
 
@@ -53,10 +56,13 @@ def run_network(
 
     Args:
         network: `keras.Model`. Takes observations, and actions if any.
-        encoded: tree of `[B, ...]`. Encoded observations.
+        encoded: tree of `[B, ...]`, or `Sequences`. Encoded observations.
         training: bool. Passed on to the network. Defaults to `False`.
         action: `[B, A]` or None. Actions for a critic. Defaults to `None`.
     """
+    if isinstance(encoded, Sequences):
+        outputs, _ = run_sequences(network, encoded, training, action)
+        return outputs
 
     def run(encoded: Tree[Tensor], action: Tensor | None) -> Any:
         inputs = inputs_for(network, encoded, action=action)
@@ -93,8 +99,8 @@ def as_logits(probabilities: Tensor) -> Tensor:
 
 
 def run_memory(
-    network: keras.Model,
-    encoded: Tree[Tensor],
+    network: Callable[..., Any],
+    observation: Tree[Tensor],
     begins: Tensor,
     state: Sequence[Any],
     training: bool = False,
@@ -102,8 +108,8 @@ def run_memory(
     """Runs a recurrent network through sequences; each replica its share.
 
     Args:
-        network: `keras.Model`. Recurrent, see `has_memory`.
-        encoded: tree of `[B, T, ...]`. Encoded observations.
+        network: `keras.Model`. Recurrent, see `has_memory`; or its `remember`.
+        observation: tree of `[B, T, ...]`. Encoded observations.
         begins: `[B, T]`. 1 where a step is the first of an episode.
         state: Sequence of `[B, ...]`. Before the first step.
         training: bool. Passed on to the network. Defaults to `False`.
@@ -116,8 +122,45 @@ def run_memory(
         outputs, after = network(*inputs, training=training)
         return keras.tree.map_structure(_as_float32, outputs), after
 
-    found = replicas.by_rows(run, encoded, begins, tuple(state))
+    found = replicas.by_rows(run, observation, begins, tuple(state))
     return found
+
+
+def run_sequences(
+    network: keras.Model,
+    encoded: Sequences,
+    training: bool = False,
+    action: Tensor | None = None,
+) -> tuple[Any, Sequence[Any]]:
+    """Runs a recurrent network through `Sequences`, after their burn-in.
+
+    Args:
+        network: `keras.Model`. Recurrent, see `has_memory`.
+        encoded: `Sequences`. Encoded observations.
+        training: bool. Passed on to the network. Defaults to `False`.
+        action: `[B, A]` or None. Actions of the steps. Defaults to `None`.
+
+    Returns:
+        Outputs `[B, ...]`, and the state after the last step.
+    """
+    state = encoded.states[network]
+    # Actions enter after the memory, so that those of a policy may be valued
+    # in place of those that were taken.
+    body = network if action is None else network.remember
+    if encoded.burn_in is not None:
+        _, state = run_memory(body, **encoded.burn_in, state=state)
+        state = map_leaves(ops.stop_gradient, tuple(state))
+    outputs, after = run_memory(
+        body, encoded.observation, encoded.begins, state, training
+    )
+    outputs = keras.tree.map_structure(encoded.rows, outputs)
+    if action is not None:
+        outputs = replicas.by_rows(
+            lambda *both: _as_float32(network.head([*both], training=training)),
+            outputs,
+            action,
+        )
+    return outputs, after
 
 
 def inputs_for(

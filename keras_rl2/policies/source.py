@@ -22,6 +22,7 @@ from keras_rl2.envs.vector_env import TimedEnv
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.policies.actors import ActorSnapshot
 from keras_rl2.policies.agent_protocols import CollectingAgent
+from keras_rl2.policies.collecting_policy import collecting_policy
 
 
 class StarterOfWorkers(Protocol):
@@ -121,7 +122,7 @@ class Source:
 
     def _make_actor(self) -> Any:
         """Makes the actor of the agent."""
-        return ActorSnapshot(self.agent.policy, self.env.num_envs)
+        return ActorSnapshot(collecting_policy(self.agent), self.env.num_envs)
 
     @property
     def actor(self) -> Any:

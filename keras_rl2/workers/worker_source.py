@@ -9,6 +9,7 @@ from keras_rl2.collecting.collector import Collector
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.policies.actors import SentActor
 from keras_rl2.policies.agent_protocols import CollectingAgent
+from keras_rl2.policies.collecting_policy import collecting_policy
 from keras_rl2.policies.source import Source
 from keras_rl2.workers.worker_collector import WorkerCollector
 from keras_rl2.workers.workers import WorkerEnv
@@ -39,9 +40,8 @@ class WorkerSource(Source):
     def _make_actor(self) -> SentActor:
         """Makes the actor of the agent."""
         lags = self.rounds_ahead > 0 and hasattr(self.agent, "max_lag")
-        return SentActor(
-            self.agent.policy, self.env.envs_per_worker, with_log_prob=lags
-        )
+        policy, envs = collecting_policy(self.agent), self.env.envs_per_worker
+        return SentActor(policy, envs, with_log_prob=lags)
 
     def collect(self, stopwatch: Stopwatch | None = None) -> Trajectory:
         """Begins rollouts as far ahead as allowed, and waits for the oldest."""
