@@ -19,6 +19,7 @@ from keras_rl2.basics import seeds
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.exploration import ExplorationNoise
+from keras_rl2.losses import statistics
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.inputs import flat
@@ -135,8 +136,14 @@ class OffPolicyAgent(Agent):
         """Counts the update, and stores its TD errors if they are used."""
         has_errors = {"td_error", "position"} <= {*terms, *batch}
         if self.td_errors is not None and has_errors:
+            td_error = terms["td_error"]
+            if "begins" in batch:
+                td_error = statistics.sequence_priority(
+                    ops.reshape(td_error, batch["weight"].shape),
+                    batch["weight"] > 0,
+                )
             self.td_errors.scatter_nd_update(
-                batch["position"][None, None], terms["td_error"][None]
+                batch["position"][None, None], td_error[None]
             )
         self.updates.assign_add(1)
 

@@ -22,6 +22,9 @@ from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.collecting_dataset import CollectingDataset
 from keras_rl2.data.collecting_dataset import EnvironmentArguments
 from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
+from keras_rl2.data.prioritized_sequence_replay_buffer import (
+    PrioritizedSequenceReplayBuffer,
+)
 from keras_rl2.data.replay_buffer import ReplayBuffer
 from keras_rl2.data.replay_buffer import into_minibatches
 from keras_rl2.data.round_dataset import Samples
@@ -75,8 +78,9 @@ class ReplayDataset(CollectingDataset):
             rounds. Defaults to `1000`.
         n_step: int. Rewards that a transition adds up before it bootstraps.
             Defaults to `1`.
-        prioritized: bool. Whether transitions are drawn in proportion to their
-            last TD errors. The TD errors of a round are fed back after it.
+        prioritized: bool. Whether transitions, or the sequences of a recurrent
+            agent, are drawn in proportion to their last TD errors. The TD
+            errors of a round are fed back after it.
             Defaults to `False`.
         alpha: float. Exponent of the priorities. Defaults to `0.6`.
         beta: float, or a function from the number of minibatches drawn to one.
@@ -298,17 +302,17 @@ class ReplayDataset(CollectingDataset):
         """Makes the buffer for an agent's transitions."""
         kind: type[ReplayBuffer] = ReplayBuffer
         settings: dict[str, Any] = {}
-        if sizes is not None:
-            kind = SequenceReplayBuffer
-            settings = {**sizes, "state": state_spec(collecting_policy(agent))}
         if self.prioritized:
-            if sizes is not None:
-                raise ValueError(
-                    "Expected `prioritized=False` for a recurrent agent: "
-                    "sequences are drawn uniformly. Received: prioritized=True"
-                )
             kind = PrioritizedReplayBuffer
             settings = {"alpha": self.alpha, "beta": self.beta}
+        if sizes is not None:
+            kind = (
+                PrioritizedSequenceReplayBuffer
+                if self.prioritized
+                else SequenceReplayBuffer
+            )
+            state = state_spec(collecting_policy(agent))
+            settings |= {**sizes, "state": state}
         head = agent.policy.head
         return kind(
             self.capacity,
