@@ -1,18 +1,11 @@
 """Actors and critics that remember: SAC and TD3 on sequences from replay."""
 
-import functools
-
 import gymnasium as gym
-import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import keras_rl2 as rl
-from keras_rl2.networks import mlp
-from support.agents import assert_equal_weights
 from support.agents import slow
-from support.memory_envs import PositionsOnly
 from support.remembering import CELLS
 
 LENGTH, BURN_IN, N, ROWS = 5, 3, 2, 4
@@ -132,7 +125,8 @@ def test_losses_of_sac_over_sequences_are_those_of_their_steps(cell, burn_in):
     unlike(agent)
     batch = replay.sample(ROWS)
     assert 0 < batch["weight"].sum() < ROWS * LENGTH
-    assert (batch["span"] == 1).any() and (batch["discount"] == 0).any()
+    assert (batch["span"] == 1).any()
+    assert (batch["discount"] == 0).any()
     del batch["index"]
     critic, actor = (each.terms(batch) for each in agent.objectives().values())
     states, alpha = states_of(agent, batch["state"]), 0.3

@@ -264,7 +264,8 @@ def test_sequences_are_drawn_and_weighted_by_priority():
     batch = made.sample(total)
     drawn, counts = np.unique(batch["index"], return_counts=True)
     np.testing.assert_array_equal(drawn, index)
-    assert counts[3] == 2 and counts.sum() == total
+    assert counts[3] == 2
+    assert counts.sum() == total
     # (N P)^-1, the largest being 1: a half where the priority is 2.
     for row, weight in zip(batch["index"], batch["weight"], strict=True):
         factor = 0.5 if row == index[3] else 1.0
