@@ -1,10 +1,13 @@
 """Actors and critics that remember: SAC and TD3 on sequences from replay."""
 
 import gymnasium as gym
+import keras
 import numpy as np
 import pytest
+from keras import layers
 
 import keras_rl2 as rl
+from keras_rl2.networks import with_memory
 from support.agents import slow
 from support.remembering import CELLS
 
@@ -205,3 +208,190 @@ def test_losses_of_td3_over_sequences_are_those_of_their_steps():
     values = by_steps(agent.critics[0], batch, states["critics"][0], action)
     loss = -np.mean(batch["weight"] * values[:, :LENGTH, 0])
     np.testing.assert_allclose(found["actor"]["loss"], loss, rtol=1e-4)
+
+
+class Forgetful(keras.layers.Layer):
+    """An RNN cell that returns its inputs, whatever its state."""
+
+    state_size = 1
+    output_size = 3
+
+    def call(self, inputs, states):
+        return inputs, states
+
+
+def head(units, further=(), seed=0):
+    """Returns a network of observations and, for a critic, actions."""
+    given = [keras.Input((size,)) for size in (3, *further)]
+    seen = layers.Concatenate()(given) if further else given[0]
+    start = keras.initializers.GlorotUniform(seed)
+    hidden = layers.Dense(8, "tanh", kernel_initializer=start)(seen)
+    outputs = layers.Dense(units, kernel_initializer=start)(hidden)
+    return keras.Model(given if further else given[0], outputs)
+
+
+@pytest.mark.parametrize(("kind", "width"), [(rl.SAC, 2), (rl.TD3, 1)])
+def test_a_memory_that_ignores_its_state_changes_no_update(kind, width):
+    def remembering(network):
+        seen = keras.Input((3,))
+        encoder = keras.Model(seen, layers.Identity()(seen))
+        return with_memory(encoder, Forgetful(), network)
+
+    def agent_of(wrapped):
+        networks = head(width), [head(1, (1,), seed) for seed in (1, 2)]
+        networks = keras.tree.map_structure(wrapped, networks)
+        env = gym.make("Pendulum-v1")
+        spaces = {
+            "observation_space": env.observation_space,
+            "action_space": env.action_space,
+        }
+        settings = {"policy_delay": 1} if kind is rl.TD3 else {}
+        agent = kind(*networks, seed=0, **spaces, **settings)
+        agent.compile(run_eagerly=True)
+        return agent
+
+    _, replay = made(kind)
+    sequences = replay.sample(ROWS)
+    # The first state of each network.
+    sequences["state"] = tuple(np.zeros((ROWS, 1), np.float32) for _ in "abc")
+    del sequences["index"]
+    rows = {
+        key: np.reshape(sequences[key], (-1, *sequences[key].shape[2:]))
+        for key in ("action", "reward", "discount", "weight")
+    }
+    seen, steps = sequences["observation"], np.arange(LENGTH)
+    at = (steps + sequences["span"])[..., None]
+    single = {
+        **rows,
+        "observation": seen[:, :LENGTH].reshape(-1, 3),
+        "next_observation": np.take_along_axis(seen, at, axis=1).reshape(-1, 3),
+    }
+    with_states, without = agent_of(remembering), agent_of(lambda each: each)
+    logs = with_states.train_on_batch(sequences, return_dict=True)
+    expected = without.train_on_batch(single, return_dict=True)
+    assert logs.keys() == expected.keys()
+    for key, value in expected.items():
+        np.testing.assert_allclose(logs[key], value, rtol=1e-5, err_msg=key)
+    for one, other in zip(
+        with_states.trainable_variables,
+        without.trainable_variables,
+        strict=True,
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def test_replay_stores_the_states_of_actor_and_critics():
+    agent, replay = made(rl.SAC, wrappers=())
+    # Half the length of a sequence divides the steps of a round.
+    stride = 2
+    batch = replay.sample(200)
+    row_of = {int(each): row for row, each in enumerate(batch["index"])}
+    first = np.array([row for at, row in row_of.items() if at + 4 in row_of])
+    later = [row_of[int(at) + 2 * stride] for at in batch["index"][first]]
+    before = batch["burn_in"]
+    states = states_of(agent, [each[first] for each in batch["state"]])
+    expected = states_of(agent, [each[later] for each in batch["state"]])
+    assert len(first) > 10
+    networks = {
+        "actor": [agent.actor.remember],
+        "critics": [each.remember for each in agent.critics],
+    }
+    for name, bodies in networks.items():
+        given, wanted = states[name], expected[name]
+        if name == "actor":
+            given, wanted = [given], [wanted]
+        for body, state, after in zip(bodies, given, wanted, strict=True):
+            _, found = body(
+                before["observation"][first, :stride],
+                before["begins"][first, :stride],
+                state,
+            )
+            for one, other in zip(found, after, strict=True):
+                np.testing.assert_allclose(one, other, atol=1e-5)
+                assert np.abs(other).max() > 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [(rl.TD3, {}), *slow((rl.SAC, {"exploration": 0.3}), (rl.SAC, {}))],
+)
+def test_it_acts_by_its_state_and_with_the_noise_of_its_kind(kind, settings):
+    agent, _ = made(kind, wrappers=(), **settings)
+    unlike(agent)
+    generator = np.random.default_rng(0)
+    seen = generator.normal(size=(5, 4, 3)).astype("float32")
+    noise, _ = agent.draw_noise(generator, (5, 4))
+    state, found = agent.initial_state(5), []
+    function = agent.policy.function(deterministic=False)
+    for t in range(4):
+        begins = np.float32([t == 0] * 5)
+        # The action of the policy, that of the environment, and the state.
+        action, _, *state = function(seen[:, t], noise[:, t], begins, *state)
+        found.append(action)
+    begins = np.tile(np.arange(4) == 0, (5, 1)).astype("float32")
+    output, _ = agent.actor(seen, begins, agent.initial_state(5))
+    if kind is rl.TD3:
+        expected = np.tanh(output) + noise
+    else:
+        mean, log_std = np.split(np.array(output), 2, axis=-1)
+        expected = np.tanh(mean + np.exp(log_std) * noise[..., :1])
+        if settings:
+            expected = expected + noise[..., 1:]
+    expected = np.clip(expected, -1.0, 1.0)
+    np.testing.assert_allclose(np.stack(found, axis=1), expected, atol=1e-5)
+
+
+def test_networks_of_one_agent_are_all_recurrent_or_none():
+    plain = rl.SAC.for_env("Pendulum-v1", hidden=(4,), seed=0)
+    cell = keras.layers.GRUCell(3)
+    other = rl.SAC.for_env("Pendulum-v1", memory=cell, hidden=(4,), seed=0)
+    spaces = {
+        "observation_space": plain.observation_space,
+        "action_space": plain.action_space,
+    }
+    for actor, critic in ((plain, other), (other, plain)):
+        with pytest.raises(ValueError, match="all recurrent, or none"):
+            rl.SAC(actor.actor, critic.critics[0], **spaces)
+
+
+class Recall(gym.Env):
+    """The first observation says where to go at the end."""
+
+    observation_space = gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
+    action_space = gym.spaces.Box(-1.0, 1.0, (1,), np.float32)
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.cue = self.np_random.choice([-0.7, 0.7])
+        self.time = 0
+        return np.array([self.cue, 0.0], np.float32), {}
+
+    def step(self, action):
+        self.time += 1
+        last = self.time == 6
+        reward = -abs(float(action[0]) - self.cue) if last else 0.0
+        seen = np.array([0.0, self.time == 5], np.float32)
+        return seen, reward, last, False, {}
+
+
+@pytest.mark.learning
+@pytest.mark.parametrize("kind", [rl.SAC, rl.TD3])
+def test_a_cue_is_remembered(kind):
+    """Without a memory, nothing is above -0.7."""
+    replay = rl.ReplayDataset(
+        gym.vector.SyncVectorEnv([Recall] * 8),
+        capacity=50_000,
+        warm_up=512,
+        steps_per_round=128,
+        updates_per_round=16,
+        batch_size=16,
+        sequence_length=8,
+        burn_in=0,
+        seed=0,
+    )
+    cell = keras.layers.GRUCell(16)
+    agent = kind.for_env(replay.env, memory=cell, hidden=(32,), seed=0)
+    agent.compile(keras.optimizers.Adam(3e-3))
+    agent.fit(replay, total_steps=16_000, verbose=0)
+    result = agent.evaluate(Recall(), episodes=50, seed=0)
+    assert result["episode_return"] >= -0.3
