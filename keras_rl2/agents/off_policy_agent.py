@@ -237,7 +237,8 @@ class CriticAgent(OffPolicyAgent):
             -1 ... 1) to values `[B, 1]`; for Discrete actions, where they are
             supported, from observations to `[B, n]`. Or a pair of such models;
             for a single model, the agent makes a second one of the same
-            architecture, with its own weights.
+            architecture, with its own weights. Critics are recurrent if the
+            actor is; see `keras_rl2.networks.MemoryNetwork`.
         value_network: `keras.Model` from observations to values `[B, 1]`, or
             None. Defaults to `None`.
     """

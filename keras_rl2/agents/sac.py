@@ -61,6 +61,9 @@ class SAC(StochasticPolicy, CriticAgent):
     and its entropy; with Discrete actions both are exact sums. All three
     gradients are computed with the weights before the update.
 
+    With recurrent networks it learns from sequences, as R2D2 does; see
+    `sequence_length` and `burn_in` of the `ReplayDataset`.
+
     Args:
         actor: `keras.Model` from observations to `[B, 2A]`, means and log
             standard deviations of a Box policy before tanh; or `[B, n]`
@@ -98,6 +101,7 @@ class SAC(StochasticPolicy, CriticAgent):
         - [Eberhard et al., 2023](https://openreview.net/forum?id=hQ9V5QN27eS),
           pink noise.
         - [Christodoulou, 2019](https://arxiv.org/abs/1910.07207), Discrete.
+        - [Ni et al., 2022](https://arxiv.org/abs/2110.05038), recurrent.
     """
 
     actor_width = -1

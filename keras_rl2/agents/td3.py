@@ -67,6 +67,9 @@ class TD3(CriticAgent):
     and Adam counts its updates. Unless `compile` receives two optimizers, that
     of the critics is made like that of the actor.
 
+    With recurrent networks it learns from sequences, as R2D2 does; see
+    `sequence_length` and `burn_in` of the `ReplayDataset`.
+
     Args:
         actor: `keras.Model` from observations to `[B, A]`, before tanh; or
             after it, if the network itself ends in a tanh.
@@ -98,6 +101,7 @@ class TD3(CriticAgent):
 
     Reference:
         - [Fujimoto et al., 2018](https://arxiv.org/abs/1802.09477).
+        - [Ni et al., 2022](https://arxiv.org/abs/2110.05038), recurrent.
     """
 
     action_kinds = (gymnasium.spaces.Box,)

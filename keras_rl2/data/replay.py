@@ -48,6 +48,7 @@ _STEPS_PER_EPOCH = 1024
 # Defaults of sequences.
 _LENGTH = 32
 _BURN_IN = 8
+_SEQUENCES = 16
 
 
 class ReplayDataset(CollectingDataset):
@@ -252,7 +253,7 @@ class ReplayDataset(CollectingDataset):
         self.settle(agent)
         if "batch_size" in self._open_settings and sizes is not None:
             # The minibatches are of sequences.
-            self.batch_size = max(self.batch_size // 4, 1)
+            self.batch_size = max(min(self.batch_size // 4, _SEQUENCES), 1)
         if self.buffer is None:
             self.buffer = self._make_buffer(agent, sizes)
         buffer = self.buffer

@@ -79,7 +79,9 @@ class MemoryNetwork(keras.Model):
             Dict or Tuple, the names of its inputs select the arrays.
         cell: RNN cell of Keras with F inputs, and states that begin as zeros;
             `keras.layers.StackedRNNCells` for several cells.
-        head: `keras.Model` from `[B, U]`, the cell's outputs, to outputs.
+        head: `keras.Model` from `[B, U]`, the cell's outputs, to outputs; of a
+            critic of actions, from a list of `[B, U]` and `[B, A]`, so that
+            other actions can be valued after the same past.
         name: str. Name of the model. Defaults to `"memory_network"`.
 
     Example:
