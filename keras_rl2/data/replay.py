@@ -97,8 +97,8 @@ class ReplayDataset(CollectingDataset):
             `None`.
         sequence_length: int or None. For a recurrent agent: transitions that
             are trained as one sequence, through which gradients flow back;
-            `batch_size` then counts sequences. None for 32. Defaults to
-            `None`.
+            `batch_size` then counts sequences, 16 at most by default. None for
+            32. Defaults to `None`.
         burn_in: int or None. For a recurrent agent: steps before the sequence,
             which bring the recurrent state up to date with the current
             weights. None for 8. Defaults to `None`.
