@@ -2,6 +2,7 @@
 
 import abc
 import itertools
+import types
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
@@ -202,27 +203,6 @@ class OffPolicyAgent(Agent):
             self.td_errors = td_errors
             # The traced one uses the previous variable, or none.
             self.train_function = None
-
-
-class _PolicyOfStep:
-    """The policy of one step of a recurrent agent, like a `Distribution`."""
-
-    def __init__(self, agent: Any, step: Sequences) -> None:
-        self._agent = agent
-        self._step = step
-
-    def mode(self) -> Tensor:
-        """Returns the actions without noise."""
-        return cast(Tensor, self._agent.greedy_action(self._step))
-
-    def sample(self, noise: Tensor) -> Tensor:
-        """Returns actions by noise of `draw_noise`."""
-        return cast(Tensor, self._agent.sample_action(self._step, noise))
-
-    def log_prob(self, action: Tensor) -> Tensor:
-        """Returns log-probabilities under the policy without added noise."""
-        policy = self._agent.distribution(self._step)
-        return cast(Tensor, policy.log_prob(action))
 
 
 class CriticAgent(OffPolicyAgent):
@@ -438,19 +418,28 @@ class CriticAgent(OffPolicyAgent):
             of_one_step(begins),
             self._states(state),
         )
-        encoded, after = self.policy.encode(step), []
+        encoded: Any = self.policy.encode(step)
+        after: list[Tensor] = []
         for network in step.states:
             body = network if network is self.actor else network.remember
             after += run_memory(
                 body, encoded.observation, step.begins, step.states[network]
             )[1]
-        return _PolicyOfStep(self, step), after
+        policy = types.SimpleNamespace(
+            mode=lambda: self.greedy_action(step),
+            sample=lambda noise: self.sample_action(step, noise),
+            log_prob=lambda action: (
+                cast(Any, self).distribution(step).log_prob(action)
+            ),
+        )
+        return policy, after
 
     def _states(
         self, state: Sequence[Tensor]
     ) -> dict[keras.Model, Sequence[Tensor]]:
-        """Returns the state of each network, by `CollectingPolicy`'s order."""
-        rest, states = iter(state), {}
+        """Returns the state of each network, see `Policy.collecting`."""
+        rest = iter(state)
+        states: dict[keras.Model, Sequence[Tensor]] = {}
         for network in (self.actor, *self.critics):
             count = len(network.initial_state(1))
             if own := [*itertools.islice(rest, count)]:
@@ -474,25 +463,17 @@ class CriticAgent(OffPolicyAgent):
         Args:
             batch: dict; see `keras_rl2.data.SequenceReplayBuffer.sample`.
         """
-        steps: dict[str, Any] = dict(batch)
-        span, states = steps.pop("span"), self._states(steps.pop("state"))
-        seen, begins = steps.pop("observation"), steps.pop("begins")
-        burn_in, learned = steps.pop("burn_in"), span.shape[1]
+        given: dict[str, Any] = dict(batch)
+        states, learned = self._states(given["state"]), given["span"].shape[1]
         for target, source in self.target_pairs:
             states[target] = states[source]
-        if not burn_in["begins"].shape[1]:
-            burn_in = None
         following = Sequences(
-            *(seen, begins, states, burn_in),
-            places=ops.arange(learned, dtype="int32") + span,
-        )
-        present = Sequences(
-            *map_leaves(lambda each: each[:, :learned], (seen, begins)),
-            *(states, burn_in),
+            *(given["observation"], given["begins"], states, given["burn_in"]),
+            places=ops.arange(learned, dtype="int32") + given["span"],
         )
         return {
-            **{key: flat(steps[key]) for key in _TRANSITION},
-            "observation": present,
+            **{key: flat(given[key]) for key in _TRANSITION},
+            "observation": following.first(learned),
             "next_observation": following,
         }
 

@@ -36,7 +36,6 @@ from keras_rl2.distributions import DiscreteHead
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.policies.agent_protocols import ReplayAgent
 from keras_rl2.policies.agent_protocols import refuse_on_policy
-from keras_rl2.policies.collecting_policy import collecting_policy
 from keras_rl2.saving.checkpoint_folder import SegmentLog
 from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import map_leaves
@@ -312,7 +311,7 @@ class ReplayDataset(CollectingDataset):
                 if self.prioritized
                 else SequenceReplayBuffer
             )
-            state = state_spec(collecting_policy(agent))
+            state = state_spec(agent.policy.collecting)
             settings |= {**sizes, "state": state}
         head = agent.policy.head
         return kind(
@@ -511,7 +510,7 @@ def _check_fits(buffer: ReplayBuffer, agent: ReplayAgent) -> None:
             f"Received: gamma={agent.gamma}"
         )
     spec = buffer.spec.get("state", ())
-    received = state_spec(collecting_policy(agent))
+    received = state_spec(agent.policy.collecting)
     if spec != received:
         raise ValueError(
             f"Expected an agent with the stored recurrent state, {spec}. "

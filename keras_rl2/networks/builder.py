@@ -107,8 +107,8 @@ class NetworkBuilder:
     ) -> keras.Model:
         """Makes a network of observations."""
         if self.memory is not None:
-            each = units if isinstance(units, Sequence) else (units,)
-            return self.recurrent(name, each, seed)
+            width = units if isinstance(units, int) else sum(units)
+            return self.recurrent(name, (width,), seed)
         with self._making(name):
             return network_for(
                 self._space,

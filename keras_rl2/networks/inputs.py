@@ -147,7 +147,7 @@ def run_sequences(
     # Actions enter after the memory, so that those of a policy may be valued
     # in place of those that were taken.
     body = network if action is None else network.remember
-    if encoded.burn_in is not None:
+    if encoded.burn_in is not None and encoded.burn_in["begins"].shape[1]:
         _, state = run_memory(body, **encoded.burn_in, state=state)
         state = map_leaves(ops.stop_gradient, tuple(state))
     outputs, after = run_memory(

@@ -47,18 +47,25 @@ class Sequences:
         """Returns the same with observations as inputs of networks."""
 
         def each(part: Mapping[str, Any]) -> dict[str, Any]:
-            begins = part["begins"]
+            shape = ops.shape(part["begins"])
             # [M, S, ...] -> [M * S, ...] and back
-            steps = encode(map_leaves(_flat, part["observation"]))
-            shape = ops.shape(begins)
-            sequences = map_leaves(
+            observation = map_leaves(
                 lambda array: ops.reshape(array, (*shape, *array.shape[1:])),
-                steps,
+                encode(map_leaves(_flat, part["observation"])),
             )
-            return {"observation": sequences, "begins": begins}
+            return {"observation": observation, "begins": part["begins"]}
 
         burn_in = self.burn_in and each(self.burn_in)
         return dataclasses.replace(self, **each(vars(self)), burn_in=burn_in)
+
+    def first(self, steps: int) -> Self:
+        """Returns the first steps, each with an output."""
+        observation, begins = map_leaves(
+            lambda array: array[:, :steps], (self.observation, self.begins)
+        )
+        return dataclasses.replace(
+            self, observation=observation, begins=begins, places=None
+        )
 
     def rows(self, array: Tensor) -> Tensor:
         """Returns an array `[M, S, ...]` at the steps, `[B, ...]`."""
@@ -68,7 +75,8 @@ class Sequences:
 
     def __getitem__(self, key: str) -> Tensor:
         """Returns an array of Dict observations at the steps, `[B, ...]`."""
-        return self.rows(self.observation[key])
+        observation: Any = self.observation
+        return self.rows(observation[key])
 
 
 def _flat(array: Tensor) -> Tensor:

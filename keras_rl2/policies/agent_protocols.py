@@ -99,6 +99,10 @@ class ActingPolicy(Protocol):
         A snapshot copies their values and follows no others.
         """
 
+    @property
+    def collecting(self) -> "ActingPolicy":
+        """The policy that collects, whose state may have further parts."""
+
     def initial_state(self, batch_size: int) -> tuple[np.ndarray, ...]:
         """Returns a recurrent policy's state at the start of B episodes.
 

@@ -22,7 +22,6 @@ from keras_rl2.envs.vector_env import TimedEnv
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.policies.actors import ActorSnapshot
 from keras_rl2.policies.agent_protocols import CollectingAgent
-from keras_rl2.policies.collecting_policy import collecting_policy
 
 
 class StarterOfWorkers(Protocol):
@@ -122,7 +121,7 @@ class Source:
 
     def _make_actor(self) -> Any:
         """Makes the actor of the agent."""
-        return ActorSnapshot(collecting_policy(self.agent), self.env.num_envs)
+        return ActorSnapshot(self.agent.policy.collecting, self.env.num_envs)
 
     @property
     def actor(self) -> Any:

@@ -9,7 +9,6 @@ from keras_rl2.collecting.collector import Collector
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.policies.actors import SentActor
 from keras_rl2.policies.agent_protocols import CollectingAgent
-from keras_rl2.policies.collecting_policy import collecting_policy
 from keras_rl2.policies.source import Source
 from keras_rl2.workers.worker_collector import WorkerCollector
 from keras_rl2.workers.workers import WorkerEnv
@@ -40,7 +39,7 @@ class WorkerSource(Source):
     def _make_actor(self) -> SentActor:
         """Makes the actor of the agent."""
         lags = self.rounds_ahead > 0 and hasattr(self.agent, "max_lag")
-        policy, envs = collecting_policy(self.agent), self.env.envs_per_worker
+        policy, envs = self.agent.policy.collecting, self.env.envs_per_worker
         return SentActor(policy, envs, with_log_prob=lags)
 
     def collect(self, stopwatch: Stopwatch | None = None) -> Trajectory:
