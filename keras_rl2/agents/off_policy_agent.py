@@ -5,6 +5,7 @@ import itertools
 import types
 from collections.abc import Callable
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from typing import Unpack
 from typing import cast
@@ -420,11 +421,12 @@ class CriticAgent(OffPolicyAgent):
         )
         encoded: Any = self.policy.encode(step)
         after: list[Tensor] = []
-        for network in step.states:
+        for network, own in step.states.items():
             body = network if network is self.actor else network.remember
-            after += run_memory(
-                body, encoded.observation, step.begins, step.states[network]
-            )[1]
+            if own:
+                after += run_memory(
+                    body, encoded.observation, step.begins, own
+                )[1]
         policy = types.SimpleNamespace(
             mode=lambda: self.greedy_action(step),
             sample=lambda noise: self.sample_action(step, noise),
@@ -439,12 +441,10 @@ class CriticAgent(OffPolicyAgent):
     ) -> dict[keras.Model, Sequence[Tensor]]:
         """Returns the state of each network, see `Policy.collecting`."""
         rest = iter(state)
-        states: dict[keras.Model, Sequence[Tensor]] = {}
-        for network in (self.actor, *self.critics):
-            count = len(network.initial_state(1))
-            if own := [*itertools.islice(rest, count)]:
-                states[network] = own
-        return states
+        return {
+            each: [*itertools.islice(rest, len(each.initial_state(1)))]
+            for each in (self.actor, *self.critics)
+        }
 
     def _of_steps(
         self, terms: Callable[[Batch], Terms]
@@ -464,17 +464,18 @@ class CriticAgent(OffPolicyAgent):
             batch: dict; see `keras_rl2.data.SequenceReplayBuffer.sample`.
         """
         given: dict[str, Any] = dict(batch)
-        states, learned = self._states(given["state"]), given["span"].shape[1]
+        span, states = given["span"], self._states(given["state"])
         for target, source in self.target_pairs:
             states[target] = states[source]
-        following = Sequences(
+        place = ops.arange(span.shape[1], dtype="int32") + 0 * span
+        present = Sequences(
             *(given["observation"], given["begins"], states, given["burn_in"]),
-            places=ops.arange(learned, dtype="int32") + given["span"],
+            places=place,
         )
         return {
             **{key: flat(given[key]) for key in _TRANSITION},
-            "observation": following.first(learned),
-            "next_observation": following,
+            "observation": present,
+            "next_observation": replace(present, places=place + span),
         }
 
     def objectives(self) -> dict[str, Objective]:

@@ -10,9 +10,6 @@ if TYPE_CHECKING:
     from keras_rl2.data.evaluation import EvaluationDataset
     from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
     from keras_rl2.data.prioritized_replay_buffer import SumTree
-    from keras_rl2.data.prioritized_sequence_replay_buffer import (
-        PrioritizedSequenceReplayBuffer,
-    )
     from keras_rl2.data.replay import ReplayDataset
     from keras_rl2.data.replay_buffer import ReplayBuffer
     from keras_rl2.data.rollouts import RolloutDataset
@@ -30,7 +27,6 @@ __all__ = [
     "OfflineDataset",
     "OwnRollout",
     "PrioritizedReplayBuffer",
-    "PrioritizedSequenceReplayBuffer",
     "ReplayBuffer",
     "ReplayDataset",
     "RolloutDataset",
@@ -55,9 +51,6 @@ __getattr__, __dir__ = lazy(
         "ActorSnapshot": "keras_rl2.policies.actors",
         "OwnRollout": "keras_rl2.policies.agent_protocols",
         "PrioritizedReplayBuffer": "keras_rl2.data.prioritized_replay_buffer",
-        "PrioritizedSequenceReplayBuffer": (
-            "keras_rl2.data.prioritized_sequence_replay_buffer"
-        ),
         "ReplayBuffer": "keras_rl2.data.replay_buffer",
         "SequenceReplayBuffer": "keras_rl2.data.sequence_replay_buffer",
         "SumTree": "keras_rl2.data.prioritized_replay_buffer",

@@ -170,11 +170,7 @@ def _run(
         ) from error
 
 
-def _run_memory(
-    network: keras.Model,
-    encoded: Tree[Tensor],
-    action: keras.KerasTensor | None,
-) -> Any:
+def _run_memory(network: Any, encoded: Tree[Tensor], action: Any) -> Any:
     """Calls a recurrent network for one step."""
 
     def sequence(shape: Sequence[int | None], dtype: str = "float32") -> Any:

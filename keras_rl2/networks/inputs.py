@@ -61,8 +61,7 @@ def run_network(
         action: `[B, A]` or None. Actions for a critic. Defaults to `None`.
     """
     if isinstance(encoded, Sequences):
-        outputs, _ = run_sequences(network, encoded, training, action)
-        return outputs
+        return _run_sequences(network, encoded, training, action)
 
     def run(encoded: Tree[Tensor], action: Tensor | None) -> Any:
         inputs = inputs_for(network, encoded, action=action)
@@ -126,41 +125,28 @@ def run_memory(
     return found
 
 
-def run_sequences(
-    network: keras.Model,
-    encoded: Sequences,
-    training: bool = False,
-    action: Tensor | None = None,
-) -> tuple[Any, Sequence[Any]]:
-    """Runs a recurrent network through `Sequences`, after their burn-in.
-
-    Args:
-        network: `keras.Model`. Recurrent, see `has_memory`.
-        encoded: `Sequences`. Encoded observations.
-        training: bool. Passed on to the network. Defaults to `False`.
-        action: `[B, A]` or None. Actions of the steps. Defaults to `None`.
-
-    Returns:
-        Outputs `[B, ...]`, and the state after the last step.
-    """
-    state = encoded.states[network]
+def _run_sequences(
+    network: Any, encoded: Sequences, training: bool, action: Tensor | None
+) -> Any:
+    """Runs a recurrent network through `Sequences`, after their burn-in."""
+    state, burn_in = encoded.states[network], encoded.burn_in
     # Actions enter after the memory, so that those of a policy may be valued
     # in place of those that were taken.
     body = network if action is None else network.remember
-    if encoded.burn_in is not None and encoded.burn_in["begins"].shape[1]:
-        _, state = run_memory(body, **encoded.burn_in, state=state)
+    if burn_in and burn_in["begins"].shape[1]:
+        _, state = run_memory(body, **burn_in, state=state)
         state = map_leaves(ops.stop_gradient, tuple(state))
-    outputs, after = run_memory(
+    outputs, _ = run_memory(
         body, encoded.observation, encoded.begins, state, training
     )
     outputs = keras.tree.map_structure(encoded.rows, outputs)
-    if action is not None:
-        outputs = replicas.by_rows(
-            lambda *both: _as_float32(network.head([*both], training=training)),
-            outputs,
-            action,
-        )
-    return outputs, after
+    if action is None:
+        return outputs
+    return replicas.by_rows(
+        lambda *both: _as_float32(network.head([*both], training=training)),
+        outputs,
+        action,
+    )
 
 
 def inputs_for(

@@ -58,15 +58,6 @@ class Sequences:
         burn_in = self.burn_in and each(self.burn_in)
         return dataclasses.replace(self, **each(vars(self)), burn_in=burn_in)
 
-    def first(self, steps: int) -> Self:
-        """Returns the first steps, each with an output."""
-        observation, begins = map_leaves(
-            lambda array: array[:, :steps], (self.observation, self.begins)
-        )
-        return dataclasses.replace(
-            self, observation=observation, begins=begins, places=None
-        )
-
     def rows(self, array: Tensor) -> Tensor:
         """Returns an array `[M, S, ...]` at the steps, `[B, ...]`."""
         if self.places is not None:

@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2.data import PrioritizedSequenceReplayBuffer
 from keras_rl2.data import Trajectory
+from keras_rl2.data.prioritized_sequence_replay_buffer import (
+    PrioritizedSequenceReplayBuffer,
+)
 from keras_rl2.data.sequence_replay_buffer import SequenceReplayBuffer
 from keras_rl2.losses.statistics import sequence_priority
 from keras_rl2.spaces.array_spec import ArraySpec
