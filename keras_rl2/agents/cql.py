@@ -220,6 +220,8 @@ class BoxCQL(CQL, SAC):
 
     action_kinds = (gymnasium.spaces.Box,)
     statistics_names = (*SAC.statistics_names, "cql_penalty", "alpha")
+    # Recorded data has no recurrent states.
+    takes_memory = False
     # The sampled actions would count as data.
     takes_batch_normalization = False
 

@@ -72,6 +72,7 @@ class CrossQ(SAC):
 
     action_kinds = (gymnasium.spaces.Box,)
     has_critic_optimizer = True
+    takes_memory = False
     default_adam = {"learning_rate": 1e-3, "beta_1": 0.5, "name": "actor"}
     default_normalization = "batch"
     # Without batch normalization, its critics would follow themselves.

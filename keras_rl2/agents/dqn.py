@@ -1,13 +1,14 @@
 """Deep Q-networks."""
 
+import dataclasses
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Literal
 from typing import Unpack
+from typing import cast
 
 import keras
-import tensorflow as tf
 from keras import ops
 
 from keras_rl2.agents.agent import AgentArguments
@@ -23,6 +24,7 @@ from keras_rl2.losses.value_distributions import value_distribution
 from keras_rl2.networks import inputs
 from keras_rl2.networks.model_layers import layers_within
 from keras_rl2.networks.network_copies import copy_of
+from keras_rl2.networks.sequences import Sequences
 from keras_rl2.policies.epsilon_greedy import EpsilonGreedy
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
@@ -238,38 +240,26 @@ class DQN(ValuePolicy, OffPolicyAgent):
         """
         steps: dict[str, Any] = dict(batch)
         span, state = steps.pop("span"), steps.pop("state")
-        burn_in, begins = steps.pop("burn_in"), steps.pop("begins")
-        seen = steps.pop("observation")
-        learned = span.shape[1]
-
-        def outputs_of(network: keras.Model, training: bool) -> Tensor:
-            warm = state
-            if burn_in["begins"].shape[1]:
-                _, warm = self.run_sequences(network, **burn_in, state=state)
-                warm = map_leaves(ops.stop_gradient, tuple(warm))
-            return self.run_sequences(network, seen, begins, warm, training)[0]
-
-        outputs = outputs_of(self.q_network, training=True)
-        next_outputs = outputs_of(self.target_network, training=False)
-        choosing = ops.stop_gradient(outputs) if self.double else next_outputs
-        values = self.allowed_values(
-            map_leaves(inputs.flat, seen), inputs.flat(choosing)
+        networks = self.q_network, self.target_network
+        every = Sequences(
+            *(steps.pop("observation"), steps.pop("begins")),
+            *(dict.fromkeys(networks, state), steps.pop("burn_in")),
         )
-        selector = inputs.sequences_like(begins)(values)
+        encoded: Any = self.policy.encode(every)
+        outputs = self.outputs_of(self.q_network, encoded, training=True)
+        next_outputs = self.outputs_of(self.target_network, encoded)
+        choosing = ops.stop_gradient(outputs) if self.double else next_outputs
+        selector = self.allowed_values(cast(Any, every), choosing)
+        place = ops.arange(span.shape[1], dtype="int32") + 0 * span
+        present = dataclasses.replace(every, places=place)
         # The steps from which each step bootstraps.
-        places = ops.arange(learned, dtype="int32") + span
-
-        def following(array: Tensor) -> Tensor:
-            # [M, L + n, ...] -> [M * L, ...]
-            return inputs.flat(tf.gather(array, places, axis=1, batch_dims=1))
-
-        return inputs.flat(outputs[:, :learned]), {
+        following = dataclasses.replace(every, places=place + span)
+        sequences = inputs.sequences_like(every.begins)
+        return present.rows(sequences(outputs)), {
             **map_leaves(inputs.flat, steps),
-            "observation": map_leaves(
-                lambda each: inputs.flat(each[:, :learned]), seen
-            ),
-            "next_outputs": following(next_outputs),
-            "selector": following(selector),
+            "observation": present,
+            "next_outputs": following.rows(sequences(next_outputs)),
+            "selector": following.rows(sequences(selector)),
         }
 
     def loss_terms(self, outputs: Tensor, batch: Batch) -> Terms:

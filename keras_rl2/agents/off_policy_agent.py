@@ -1,6 +1,11 @@
 """Agents that learn from replay, and those of them with critics."""
 
 import abc
+import itertools
+import types
+from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from typing import Unpack
 from typing import cast
@@ -16,14 +21,21 @@ from keras_rl2.basics import seeds
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.exploration import ExplorationNoise
+from keras_rl2.losses import statistics
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
+from keras_rl2.networks.inputs import flat
+from keras_rl2.networks.inputs import has_memory
 from keras_rl2.networks.inputs import inputs_for
+from keras_rl2.networks.inputs import of_one_step
+from keras_rl2.networks.inputs import run_memory
 from keras_rl2.networks.network_copies import copy_of
 from keras_rl2.networks.network_copies import sibling
+from keras_rl2.networks.sequences import Sequences
 from keras_rl2.spaces.supported import ACTION
 from keras_rl2.spaces.supported import check_critic_space
 from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.updates import critics
 from keras_rl2.updates.critics import GivenCritics
 from keras_rl2.updates.target_networks import TargetUpdate
@@ -34,6 +46,7 @@ from keras_rl2.updates.updater import Terms
 
 # Draws of one update that differ from each other.
 _STREAMS = 8
+_TRANSITION = ("action", "reward", "discount", "weight")
 
 
 class LearningArguments(AgentArguments, total=False):
@@ -126,8 +139,14 @@ class OffPolicyAgent(Agent):
         """Counts the update, and stores its TD errors if they are used."""
         has_errors = {"td_error", "position"} <= {*terms, *batch}
         if self.td_errors is not None and has_errors:
+            td_error = terms["td_error"]
+            if "begins" in batch:
+                td_error = statistics.sequence_priority(
+                    ops.reshape(td_error, batch["weight"].shape),
+                    batch["weight"] > 0,
+                )
             self.td_errors.scatter_nd_update(
-                batch["position"][None, None], terms["td_error"][None]
+                batch["position"][None, None], td_error[None]
             )
         self.updates.assign_add(1)
 
@@ -200,7 +219,8 @@ class CriticAgent(OffPolicyAgent):
             -1 ... 1) to values `[B, 1]`; for Discrete actions, where they are
             supported, from observations to `[B, n]`. Or a pair of such models;
             for a single model, the agent makes a second one of the same
-            architecture, with its own weights.
+            architecture, with its own weights. Critics are recurrent if the
+            actor is; see `keras_rl2.networks.MemoryNetwork`.
         value_network: `keras.Model` from observations to values `[B, 1]`, or
             None. Defaults to `None`.
 
@@ -292,6 +312,11 @@ class CriticAgent(OffPolicyAgent):
             )
 
     @property
+    def remembering_critics(self) -> list[keras.Model]:
+        """The critics, where they are recurrent."""
+        return self.critics if has_memory(self.critics[0]) else []
+
+    @property
     def is_discrete(self) -> bool:
         """Whether actions are Discrete, and critics value all of them."""
         return isinstance(self.action_space, gymnasium.spaces.Discrete)
@@ -321,6 +346,11 @@ class CriticAgent(OffPolicyAgent):
         for name in further:
             check_critic_space(self.observation_space, name)
         for critic in self.critics:
+            if has_memory(critic) != has_memory(self.actor):
+                raise ValueError(
+                    "Expected actor and critics that are all recurrent, or "
+                    f"none. Received: {self.actor.name!r} and {critic.name!r}"
+                )
             self._check_values("critic", critic, units, **further)
         all_critics = list(self.critics)
         for index in range(len(all_critics), self.number_of_critics):
@@ -341,6 +371,8 @@ class CriticAgent(OffPolicyAgent):
     ) -> None:
         """Checks the inputs and outputs of a network of values."""
         network_checks.check_width(name, network, self.policy, units, **further)
+        if has_memory(network):
+            return
         seen = self.policy.encode.network_input
         inputs = inputs_for(network, seen, **further)
         network_checks.check_value_ending(network, inputs)
@@ -389,6 +421,77 @@ class CriticAgent(OffPolicyAgent):
         """Variables of the policy's loss that are in no network."""
         return []
 
+    def policy_step(
+        self, observation: Tree[Tensor], begins: Tensor, state: Sequence[Tensor]
+    ) -> tuple[Any, Sequence[Tensor]]:
+        """Returns the policy of one step and the state after it.
+
+        The state may be that of the policy, or those of all networks.
+        """
+        step = Sequences(
+            map_leaves(of_one_step, observation),
+            of_one_step(begins),
+            self._states(state),
+        )
+        encoded: Any = self.policy.encode(step)
+        after: list[Tensor] = []
+        for network, own in step.states.items():
+            body = network if network is self.actor else network.remember
+            if own:
+                after += run_memory(
+                    body, encoded.observation, step.begins, own
+                )[1]
+        policy = types.SimpleNamespace(
+            mode=lambda: self.greedy_action(step),
+            sample=lambda noise: self.sample_action(step, noise),
+            log_prob=lambda action: (
+                cast(Any, self).distribution(step).log_prob(action)
+            ),
+        )
+        return policy, after
+
+    def _states(
+        self, state: Sequence[Tensor]
+    ) -> dict[keras.Model, Sequence[Tensor]]:
+        """Returns the state of each network, see `Policy.collecting`."""
+        rest = iter(state)
+        return {
+            each: [*itertools.islice(rest, len(each.initial_state(1)))]
+            for each in (self.actor, *self.critics)
+        }
+
+    def _of_steps(
+        self, terms: Callable[[Batch], Terms]
+    ) -> Callable[[Batch], Terms]:
+        """Returns terms that take sequences, where networks are recurrent."""
+        if self.policy.memory is None:
+            return terms
+        return lambda batch: terms(self._steps_of_sequences(batch))
+
+    def _steps_of_sequences(self, batch: Batch) -> Batch:
+        """Turns M sequences of L transitions into M * L transitions.
+
+        Targets begin with the state of the network that they follow, as in
+        R2D2.
+
+        Args:
+            batch: dict; see `keras_rl2.data.SequenceReplayBuffer.sample`.
+        """
+        given: dict[str, Any] = dict(batch)
+        span, states = given["span"], self._states(given["state"])
+        for target, source in self.target_pairs:
+            states[target] = states[source]
+        place = ops.arange(span.shape[1], dtype="int32") + 0 * span
+        present = Sequences(
+            *(given["observation"], given["begins"], states, given["burn_in"]),
+            places=place,
+        )
+        return {
+            **{key: flat(given[key]) for key in _TRANSITION},
+            "observation": present,
+            "next_observation": replace(present, places=place + span),
+        }
+
     def objectives(self) -> dict[str, Objective]:
         """Returns the losses of the critics and, after the delay, of the actor.
 
@@ -404,10 +507,12 @@ class CriticAgent(OffPolicyAgent):
             critic_optimizer = compile_arguments.critic_optimizer
         return {
             "critic": Objective(
-                self._critic_terms, self.critics, optimizer=critic_optimizer
+                self._of_steps(self._critic_terms),
+                self.critics,
+                optimizer=critic_optimizer,
             ),
             "actor": Objective(
-                self.actor_terms,
+                self._of_steps(self.actor_terms),
                 [self.actor],
                 self.actor_variables,
                 optimizer=optimizer,

@@ -23,7 +23,6 @@ from keras_rl2.exploration import JoinedNoise
 from keras_rl2.exploration import PolicyNoise
 from keras_rl2.exploration import noises
 from keras_rl2.spaces.supported import ACTION_MASK
-from keras_rl2.spaces.trees import leaves
 from keras_rl2.updates import critics
 from keras_rl2.updates.critics import GivenCritics
 from keras_rl2.updates.updater import Batch
@@ -65,6 +64,9 @@ class SAC(StochasticPolicy, CriticAgent):
     and its entropy; with Discrete actions both are exact sums. All three
     gradients are computed with the weights before the update.
 
+    With recurrent networks it learns from sequences, as R2D2 does; see
+    `sequence_length` and `burn_in` of the `ReplayDataset`.
+
     Args:
         actor: `keras.Model` from observations to `[B, 2A]`, means and log
             standard deviations of a Box policy before tanh; or `[B, n]`
@@ -102,10 +104,12 @@ class SAC(StochasticPolicy, CriticAgent):
         - [Eberhard et al., 2023](https://openreview.net/forum?id=hQ9V5QN27eS),
           pink noise.
         - [Christodoulou, 2019](https://arxiv.org/abs/1910.07207), Discrete.
+        - [Ni et al., 2022](https://arxiv.org/abs/2110.05038), recurrent.
     """
 
     actor_width = -1
     takes_state_dependent_noise = True
+    takes_memory = True
     statistics_names = (
         *CriticAgent.statistics_names,
         *("entropy", "temperature"),
@@ -246,12 +250,12 @@ class SAC(StochasticPolicy, CriticAgent):
         Gradients reach the policy through the actions and their
         log-probabilities `[B]`.
         """
+        parameters = self.call(observation, training)
         # The last batch of a user's own dataset may be smaller.
-        count = ops.shape(leaves(observation)[0])[:1]
+        count = ops.shape(parameters)[:1]
         noise = self.draw_normal((*count, self.policy.head.noise.size), stream)
-        return self.distribution(observation, training).sample_and_log_prob(
-            noise
-        )
+        policy = self.policy_of(parameters, observation)
+        return policy.sample_and_log_prob(noise)
 
     @property
     def current_temperature(self) -> Tensor:

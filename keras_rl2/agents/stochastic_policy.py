@@ -79,7 +79,8 @@ class StochasticPolicy(Agent):
         units = network_checks.check_width(
             "actor", self.actor, self.policy, *sizes
         )
-        self._check_actor_ending(squash)
+        if self.policy.memory is None:
+            self._check_actor_ending(squash)
         self._add_log_std(units)
 
     @property

@@ -67,6 +67,9 @@ class TD3(CriticAgent):
     and Adam counts its updates. Unless `compile` receives two optimizers, that
     of the critics is made like that of the actor.
 
+    With recurrent networks it learns from sequences, as R2D2 does; see
+    `sequence_length` and `burn_in` of the `ReplayDataset`.
+
     Args:
         actor: `keras.Model` from observations to `[B, A]`, before tanh; or
             after it, if the network itself ends in a tanh.
@@ -98,10 +101,12 @@ class TD3(CriticAgent):
 
     Reference:
         - [Fujimoto et al., 2018](https://arxiv.org/abs/1802.09477).
+        - [Ni et al., 2022](https://arxiv.org/abs/2110.05038), recurrent.
     """
 
     action_kinds = (gymnasium.spaces.Box,)
     has_critic_optimizer = True
+    takes_memory = True
     default_adam = {"learning_rate": 1e-3, "name": "actor"}
     target_actor: keras.Model
     _gives_actions = False
@@ -139,6 +144,8 @@ class TD3(CriticAgent):
     def build_actor(self, *sizes: int, squash: bool = False) -> None:
         """Checks the actor, whose output has one of the given widths."""
         network_checks.check_width("actor", self.actor, self.policy, *sizes)
+        if self.policy.memory is not None:
+            return
         seen = self.policy.encode.network_input
         self._gives_actions = network_checks.check_action_ending(
             self.actor, inputs.inputs_for(self.actor, seen)
@@ -165,7 +172,7 @@ class TD3(CriticAgent):
 
     def greedy_action(self, observation: Tree[Tensor]) -> Tensor:
         """Returns the policy's actions in the unit box `[B, A]`."""
-        return self._action(self(observation))
+        return self._action(self.call(observation))
 
     def _action(self, output: Tensor) -> Tensor:
         """Returns the action in the unit box for an actor's output."""

@@ -48,6 +48,7 @@ class TD3BC(TD3):
         - [Fujimoto and Gu, 2021](https://arxiv.org/abs/2106.06860).
     """
 
+    takes_memory = False
     default_adam = {"learning_rate": 3e-4, "name": "actor"}
 
     def __init__(

@@ -73,9 +73,6 @@ class ValuePolicy(Agent):
         """Makes a Q-network."""
         each = value_distribution(distributional, atoms, (0, 1), "mse").atoms
         units = build.head.parameter_sizes[0] * each
-        if build.memory is not None:
-            rows = units + dueling * each
-            return (build.recurrent("q_network", (rows,), build.seed),)
         outputs = (each, units) if dueling else units
         seed = build.seed
         return (build.network("q_network", outputs, seed, noisy=noisy),)

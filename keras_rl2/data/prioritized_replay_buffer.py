@@ -250,7 +250,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         super().__init__(*args, **kwargs)
         self._tree = SumTree(self._ring.places)
 
-    def sample(self, batch_size: int) -> dict[str, np.ndarray]:
+    def sample(self, batch_size: int) -> dict[str, Any]:
         """Draws transitions in proportion to p^α, with replacement.
 
         The dict of `ReplayBuffer.sample` also has `weight` `[M]` float32, the
@@ -264,10 +264,17 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self._batches += 1
         # N and the sum cancel out when the largest weight becomes 1.
         weight = (value.min() / value) ** float(beta)
-        return self._gather(place) | {
+        drawn = self._drawn(place)
+        counted = np.transpose(drawn.get("weight", np.float32(1.0)))
+        return drawn | {
             "index": self._ring.index_of(place),
-            "weight": weight.astype(np.float32),
+            # [L, M] -> [M, L] of sequences
+            "weight": (weight.astype(np.float32) * counted).T,
         }
+
+    def _drawn(self, place: np.ndarray) -> dict[str, Any]:
+        """Returns what is drawn at places `[M]`."""
+        return self._gather(place)
 
     def update_priorities(
         self, index: npt.ArrayLike, td_error: npt.ArrayLike

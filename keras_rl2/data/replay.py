@@ -24,6 +24,9 @@ from keras_rl2.data.collecting_dataset import CollectingDataset
 from keras_rl2.data.collecting_dataset import EnvironmentArguments
 from keras_rl2.data.hindsight import Hindsight
 from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
+from keras_rl2.data.prioritized_sequence_replay_buffer import (
+    PrioritizedSequenceReplayBuffer,
+)
 from keras_rl2.data.replay_buffer import ReplayBuffer
 from keras_rl2.data.replay_buffer import Transform
 from keras_rl2.data.replay_buffer import into_minibatches
@@ -47,6 +50,7 @@ _STEPS_PER_EPOCH = 1024
 # Defaults of sequences.
 _LENGTH = 32
 _BURN_IN = 8
+_SEQUENCES = 16
 
 
 class ReplayDataset(CollectingDataset):
@@ -77,8 +81,9 @@ class ReplayDataset(CollectingDataset):
             rounds. Defaults to `1000`.
         n_step: int. Rewards that a transition adds up before it bootstraps.
             Defaults to `1`.
-        prioritized: bool. Whether transitions are drawn in proportion to their
-            last TD errors. The TD errors of a round are fed back after it.
+        prioritized: bool. Whether transitions, or the sequences of a recurrent
+            agent, are drawn in proportion to their last TD errors. The TD
+            errors of a round are fed back after it.
             Defaults to `False`.
         alpha: float. Exponent of the priorities. Defaults to `0.6`.
         beta: float, or a function from the number of minibatches drawn to one.
@@ -94,8 +99,8 @@ class ReplayDataset(CollectingDataset):
             `None`.
         sequence_length: int or None. For a recurrent agent: transitions that
             are trained as one sequence, through which gradients flow back;
-            `batch_size` then counts sequences. None for 32. Defaults to
-            `None`.
+            `batch_size` then counts sequences, 16 at most by default. None for
+            32. Defaults to `None`.
         burn_in: int or None. For a recurrent agent: steps before the sequence,
             which bring the recurrent state up to date with the current
             weights. None for 8. Defaults to `None`.
@@ -264,7 +269,7 @@ class ReplayDataset(CollectingDataset):
         self.settle(agent)
         if "batch_size" in self._open_settings and sizes is not None:
             # The minibatches are of sequences.
-            self.batch_size = max(self.batch_size // 4, 1)
+            self.batch_size = max(min(self.batch_size // 4, _SEQUENCES), 1)
         if self.buffer is None:
             self.buffer = self._make_buffer(agent, sizes)
         buffer = self.buffer
@@ -320,17 +325,17 @@ class ReplayDataset(CollectingDataset):
         """Makes the buffer for an agent's transitions."""
         kind: type[ReplayBuffer] = ReplayBuffer
         settings: dict[str, Any] = {}
-        if sizes is not None:
-            kind = SequenceReplayBuffer
-            settings = {**sizes, "state": state_spec(agent)}
         if self.prioritized:
-            if sizes is not None:
-                raise ValueError(
-                    "Expected `prioritized=False` for a recurrent agent: "
-                    "sequences are drawn uniformly. Received: prioritized=True"
-                )
             kind = PrioritizedReplayBuffer
             settings = {"alpha": self.alpha, "beta": self.beta}
+        if sizes is not None:
+            kind = (
+                PrioritizedSequenceReplayBuffer
+                if self.prioritized
+                else SequenceReplayBuffer
+            )
+            state = state_spec(agent.policy.collecting)
+            settings |= {**sizes, "state": state}
         head = agent.policy.head
         return kind(
             self.capacity,
@@ -535,8 +540,9 @@ def _check_fits(buffer: ReplayBuffer, agent: ReplayAgent) -> None:
             f"Received: gamma={agent.gamma}"
         )
     spec = buffer.spec.get("state", ())
-    if spec != state_spec(agent):
+    received = state_spec(agent.policy.collecting)
+    if spec != received:
         raise ValueError(
             f"Expected an agent with the stored recurrent state, {spec}. "
-            f"Received: {state_spec(agent)}"
+            f"Received: {received}"
         )

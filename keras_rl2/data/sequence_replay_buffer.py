@@ -90,7 +90,7 @@ class SequenceReplayBuffer(ReplayBuffer):
                 f"{num_envs} environments. Received: capacity={capacity}"
             )
         numbers = sum(int(np.prod(each.shape)) for each in state)
-        self._bytes_beside = 1 + -(-4 * numbers // stride)
+        self._bytes_beside += 1 + -(-4 * numbers // stride)
         super().__init__(capacity, num_envs, *args, n_step=n_step, **kwargs)
         self._state = tuple(state)
         rows = self._ring.rows
@@ -186,6 +186,12 @@ class SequenceReplayBuffer(ReplayBuffer):
         )
         start, env = np.divmod(drawn, self.num_envs)
         index = start * self.stride * self.num_envs + env
+        return {**self._sequences(index), "index": index}
+
+    def _sequences(self, index: np.ndarray) -> dict[str, Any]:
+        """Returns sequences by the numbers of their first steps, `[M]`."""
+        step, env = np.divmod(index, self.num_envs)
+        start = step // self.stride
         # [M] -> [M, burn-in + L + n]
         every = index[:, None] + self.num_envs * np.arange(self.steps_drawn)
         every %= self._ring.places
@@ -197,7 +203,6 @@ class SequenceReplayBuffer(ReplayBuffer):
             "state": tuple(
                 each[start % len(each), env] for each in self._states
             ),
-            "index": index,
         }
 
     def _observed(self, place: np.ndarray) -> dict[str, Any]:

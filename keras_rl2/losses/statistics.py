@@ -80,6 +80,37 @@ def normalize(values: Tensor, weight: Tensor, epsilon: float = 1e-8) -> Tensor:
     return ops.where(several, centred / (deviation + epsilon), values)
 
 
+def sequence_priority(td_error: Tensor, counts: Tensor) -> Tensor:
+    """Reduces the TD errors of each sequence to one, as R2D2 does.
+
+        p = 0.9 max_t |δ_t| + 0.1 mean_t |δ_t|
+
+    Args:
+        td_error: `[M, L]` float.
+        counts: `[M, L]` bool. Which steps count. Without any, p is 0.
+
+    Returns:
+        `[M]` float.
+
+    Example:
+
+    >>> import numpy as np
+    >>> sequence_priority(
+    ...     np.array([[1.0, -3.0, 9.0]]), np.array([[True, True, False]])
+    ... ).numpy().round(3).tolist()
+    [2.9]
+
+    Reference:
+        - [Kapturowski et al., 2019](
+          https://openreview.net/forum?id=r1lyTjAqYX)
+    """
+    counts = ops.cast(counts, td_error.dtype)
+    error = counts * ops.abs(td_error)
+    count = ops.maximum(ops.sum(counts, axis=1), 1.0)
+    mean = ops.sum(error, axis=1) / count
+    return 0.9 * ops.max(error, axis=1) + 0.1 * mean
+
+
 def approximate_kl(log_prob: TensorLike, old_log_prob: TensorLike) -> Tensor:
     """Estimates from its own actions how far the policy has moved.
 

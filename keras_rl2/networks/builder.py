@@ -132,6 +132,9 @@ class NetworkBuilder:
         noisy: bool = False,
     ) -> keras.Model:
         """Makes a network of observations, with `NoisyDense` if `noisy`."""
+        if self.memory is not None:
+            width = units if isinstance(units, int) else sum(units)
+            return self.recurrent(name, (width,), seed)
         with self._making(name, noisy):
             return network_for(
                 self._space,
@@ -171,11 +174,17 @@ class NetworkBuilder:
         )
 
     def recurrent(
-        self, name: str, units: Sequence[int], seed: int | None
+        self,
+        name: str,
+        units: Sequence[int],
+        seed: int | None,
+        action_size: int = 0,
     ) -> keras.Model:
         """Makes a recurrent network with one or several outputs."""
         drawn = seeds.sequence(seed).generate_state(3).tolist()
-        options = self._layers(())
+        # Values of actions that act through a linear layer have no maximum.
+        options = self._layers(self._default_hidden if action_size else ())
+        options["action_size"] = action_size
         normalize = options.pop("normalize_observations")
         with self._making(name):
             cell = seeded_cell(self.memory, drawn[1])
@@ -190,6 +199,8 @@ class NetworkBuilder:
 
     def critic_of_actions(self, name: str, seed: int | None) -> keras.Model:
         """Makes a network for the Q-value of an observation and an action."""
+        if self.memory is not None:
+            return self.recurrent(name, (1,), seed, self.head.noise.size)
         with self._making(name):
             return critic_for(
                 self._space,

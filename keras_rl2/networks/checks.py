@@ -1,5 +1,6 @@
 """Checks of networks against spaces, before anything is trained."""
 
+import functools
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -157,7 +158,7 @@ def _run(
     encoded = task.encode.network_input
     try:
         if has_memory(network):
-            return _run_memory(network, encoded)
+            return _run_memory(network, encoded, **further)
         return run_network(network, encoded, **further)
     except Exception as error:
         shapes = map_leaves(lambda leaf: tuple(leaf.shape), encoded)
@@ -172,14 +173,15 @@ def _run(
         ) from error
 
 
-def _run_memory(network: keras.Model, encoded: Tree[Tensor]) -> Any:
+def _run_memory(network: Any, encoded: Tree[Tensor], **further: Any) -> Any:
     """Calls a recurrent network for one step."""
 
     def sequence(shape: Sequence[int | None], dtype: str = "float32") -> Any:
         return keras.KerasTensor((None, None, *shape), dtype)
 
+    steps = {key: sequence(each.shape[1:]) for key, each in further.items()}
     outputs, _ = run_memory(
-        network,
+        functools.partial(network, **steps),
         map_leaves(lambda each: sequence(each.shape[1:], each.dtype), encoded),
         sequence(()),
         tuple(

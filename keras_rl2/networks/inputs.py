@@ -15,6 +15,7 @@ from keras import ops
 
 from keras_rl2.basics import replicas
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.networks.sequences import Sequences
 from keras_rl2.spaces.supported import ACTION_MASK
 from keras_rl2.spaces.supported import input_name
 from keras_rl2.spaces.trees import Tree
@@ -37,7 +38,9 @@ def has_memory(network: keras.Model) -> bool:
     `[B, T, ...]`, `begins` `[B, T]` (1 where a step is the first of an episode:
     the state before it does not count) and a state. It returns outputs
     `[B, T, ...]` and the state after the last step, the same for a sequence as
-    for its single steps in turn.
+    for its single steps in turn. A critic of actions has the two halves of it:
+    `remember`, which returns features `[B, T, U]` and the state, and `head`, a
+    model of features and actions of single steps.
     """
     return hasattr(network, "initial_state")
 
@@ -52,7 +55,7 @@ def run_network(
 
     Args:
         network: `keras.Model`. Takes observations, and further inputs if any.
-        encoded: tree of `[B, ...]`. Encoded observations.
+        encoded: tree of `[B, ...]`, or `Sequences`. Encoded observations.
         training: bool. Passed on to the network. Defaults to `False`.
         **further: `[B, ...]` each. Further inputs by name, such as `action`;
             see `inputs_for`.
@@ -68,6 +71,8 @@ def run_network(
     >>> run_network(agent.target_network, encoded).shape
     TensorShape([3, 2])
     """
+    if isinstance(encoded, Sequences):
+        return _run_sequences(network, encoded, training, further)
 
     def run(encoded: Tree[Tensor], further: dict[str, Tensor]) -> Any:
         inputs = inputs_for(network, encoded, **further)
@@ -104,8 +109,8 @@ def as_logits(probabilities: Tensor) -> Tensor:
 
 
 def run_memory(
-    network: keras.Model,
-    encoded: Tree[Tensor],
+    network: Callable[..., Any],
+    observation: Tree[Tensor],
     begins: Tensor,
     state: Sequence[Any],
     training: bool = False,
@@ -113,8 +118,8 @@ def run_memory(
     """Runs a recurrent network through sequences; each replica its share.
 
     Args:
-        network: `keras.Model`. Recurrent, see `has_memory`.
-        encoded: tree of `[B, T, ...]`. Encoded observations.
+        network: `keras.Model`. Recurrent, see `has_memory`; or its `remember`.
+        observation: tree of `[B, T, ...]`. Encoded observations.
         begins: `[B, T]`. 1 where a step is the first of an episode.
         state: Sequence of `[B, ...]`. Before the first step.
         training: bool. Passed on to the network. Defaults to `False`.
@@ -127,8 +132,35 @@ def run_memory(
         outputs, after = network(*inputs, training=training)
         return keras.tree.map_structure(_as_float32, outputs), after
 
-    found = replicas.by_rows(run, encoded, begins, tuple(state))
+    found = replicas.by_rows(run, observation, begins, tuple(state))
     return found
+
+
+def _run_sequences(
+    network: Any,
+    encoded: Sequences,
+    training: bool,
+    further: Mapping[str, Tensor],
+) -> Any:
+    """Runs a recurrent network through `Sequences`, after their burn-in."""
+    state, burn_in = encoded.states[network], encoded.burn_in
+    # Actions enter after the memory, so that those of a policy may be valued
+    # in place of those that were taken.
+    body = network.remember if further else network
+    if burn_in and burn_in["begins"].shape[1]:
+        _, state = run_memory(body, **burn_in, state=state)
+        state = map_leaves(ops.stop_gradient, tuple(state))
+    outputs, _ = run_memory(
+        body, encoded.observation, encoded.begins, state, training
+    )
+    outputs = keras.tree.map_structure(encoded.rows, outputs)
+    if not further:
+        return outputs
+    return replicas.by_rows(
+        lambda *each: _as_float32(network.head([*each], training=training)),
+        outputs,
+        *further.values(),
+    )
 
 
 def inputs_for(

@@ -79,7 +79,9 @@ class MemoryNetwork(keras.Model):
             Dict or Tuple, the names of its inputs select the arrays.
         cell: RNN cell of Keras with F inputs, and states that begin as zeros;
             `keras.layers.StackedRNNCells` for several cells.
-        head: `keras.Model` from `[B, U]`, the cell's outputs, to outputs.
+        head: `keras.Model` from `[B, U]`, the cell's outputs, to outputs; of a
+            critic of actions, from a list of `[B, U]` and `[B, A]`, so that
+            other actions can be valued after the same past.
         name: str. Name of the model. Defaults to `"memory_network"`.
 
     Example:
@@ -131,6 +133,7 @@ class MemoryNetwork(keras.Model):
         begins: Tensor,
         state: Sequence[Tensor],
         training: bool = False,
+        action: Tensor | None = None,
     ) -> tuple[Any, tuple[Tensor, ...]]:
         """Runs through sequences.
 
@@ -139,10 +142,32 @@ class MemoryNetwork(keras.Model):
             begins: `[B, T]`. 1 where a step is the first of an episode.
             state: Sequence of `[B, ...]`. Before the first step.
             training: bool. Passed on. Defaults to `False`.
+            action: `[B, T, A]` or None. Actions, for the head of a critic of
+                them. Defaults to `None`.
 
         Returns:
             Outputs of the head, `[B, T, ...]` each, and the state after the
             last step, a tuple like `state`.
+        """
+        features, after = self.remember(observation, begins, state, training)
+        taken = flat(features)
+        ends = self.head(
+            taken if action is None else [taken, flat(action)],
+            training=training,
+        )
+        return keras.tree.map_structure(sequences_like(begins), ends), after
+
+    def remember(
+        self,
+        observation: Tree[Tensor],
+        begins: Tensor,
+        state: Sequence[Tensor],
+        training: bool = False,
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Runs encoder and cell through sequences; see `call`.
+
+        Returns:
+            Outputs of the cell, `[B, T, U]`, and the state after the last step.
         """
         sequences = sequences_like(begins)
         features = self.encoder(
@@ -169,11 +194,7 @@ class MemoryNetwork(keras.Model):
                 if hasattr(cell, "reset_dropout_mask"):
                     cell.reset_dropout_mask()
                     cell.reset_recurrent_dropout_mask()
-        ends = self.head(flat(outputs), training=training)
-        return (
-            keras.tree.map_structure(sequences, ends),
-            tuple(keras.tree.flatten(last)),
-        )
+        return outputs, tuple(keras.tree.flatten(last))
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor."""
@@ -214,6 +235,7 @@ def outputs_of(
     width: int,
     units: Sequence[int],
     *,
+    action_size: int = 0,
     hidden: Sequence[int] = (),
     activation: str = "tanh",
     normalization: str = "none",
@@ -224,7 +246,8 @@ def outputs_of(
     """Builds the head of a recurrent network, with layers per output.
 
     Returns:
-        `keras.Model` from `[B, U]` to `[B, units]`, or to a list of them.
+        `keras.Model` from `[B, U]` to `[B, units]`, or to a list of them; with
+        an `action_size` from a list of `[B, U]` and `[B, A]`.
 
     Example:
 
@@ -232,9 +255,13 @@ def outputs_of(
     [(None, 2), (None, 1)]
     """
     start = Initialization(initialization, seed)
-    inputs = keras.Input((width,), name="memory")
+    inputs = memory = keras.Input((width,), name="memory")
     policy_first = initialization == "orthogonal" and len(units) > 1
-    remembered = normalized_input(inputs, normalization)
+    remembered = normalized_input(memory, normalization)
+    if action_size:
+        action = keras.Input((action_size,), name="action")
+        inputs = [memory, action]
+        remembered = keras.layers.Concatenate(name="both")([remembered, action])
     outputs = []
     for index, size in enumerate(units):
         x = remembered

@@ -13,6 +13,7 @@ import numpy as np
 from keras_rl2.basics import seeds
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.networks.building import with_seeds
+from keras_rl2.networks.inputs import has_memory
 from keras_rl2.spaces.trees import Tree
 
 
@@ -79,6 +80,13 @@ class NetworkCopy(keras.Model):
                 "Expected a built network to copy: call it once on "
                 "observations, or give the agent its spaces. "
                 f"Received: {network.name!r}, which is not built"
+            )
+        if has_memory(network):
+            raise ValueError(
+                "Expected a recurrent network that Keras can make again from "
+                "its config, for a copy: register its classes by "
+                "`keras.saving.register_keras_serializable`. "
+                f"Received: {network.name!r}"
             )
         # A function, since Keras would track an attribute: the weights of the
         # network are to be trained and saved once, where they belong.

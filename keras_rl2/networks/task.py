@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import PolicyHead
+from keras_rl2.networks.sequences import Sequences
 from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
@@ -38,7 +39,8 @@ class ObservationEncoder:
         """Encodes observations as inputs of the networks.
 
         Args:
-            observation: `[B, ...]`. Raw observations, a tree of tensors.
+            observation: `[B, ...]`. Raw observations, a tree of tensors, or
+                `Sequences` of them.
 
         Returns:
             A tree of the same structure: one-hot rows `[B, n]` for Discrete,
@@ -46,6 +48,8 @@ class ObservationEncoder:
             number; other observations are unchanged, as floats unless they are
             uint8 images.
         """
+        if isinstance(observation, Sequences):
+            return observation.encoded(self)
         return map_leaves(_encoded, self._leaves, observation)
 
     @property

@@ -103,6 +103,9 @@ class ActingPolicy(Protocol):
     def trainable_variables(self) -> list[Any]:
         """Keras variables that training changes."""
 
+    def collecting(self) -> "ActingPolicy":
+        """The policy that collects, whose state may have further parts."""
+
     def initial_state(self, batch_size: int) -> tuple[np.ndarray, ...]:
         """Returns a recurrent policy's state at the start of B episodes.
 

@@ -1,6 +1,8 @@
 """The policy of an agent: its task, its networks, and how it acts."""
 
+import copy
 import functools
+import itertools
 import operator
 import warnings
 from collections.abc import Callable
@@ -59,7 +61,6 @@ class Policy(Task):
     """
 
     # Defined by the class of the agent.
-    acting_variables = property(operator.attrgetter("agent.acting_variables"))
     trainable_variables = property(
         operator.attrgetter("agent.trainable_variables")
     )
@@ -81,6 +82,24 @@ class Policy(Task):
         self._generator = generator
         self._called: dict[tuple[bool, bool], Any] = {}
         self._told_of_state = False
+        self._further: Sequence[keras.Model] = ()
+
+    @property
+    def acting_variables(self) -> list[keras.Variable]:
+        """Variables that acting depends on."""
+        further = [v for each in self._further for v in each.variables]
+        return [*self.agent.acting_variables, *further]
+
+    @property
+    def collecting(self) -> "Policy":
+        """The policy that also steps the memories of recurrent critics.
+
+        Replay stores their states, which are no part of the policy that is
+        evaluated or exported.
+        """
+        found = copy.copy(self)
+        found._further = getattr(self.agent, "remembering_critics", ())
+        return found
 
     @property
     def noise_steps(self) -> int:
@@ -104,7 +123,10 @@ class Policy(Task):
         memory = self.memory
         if memory is None:
             return ()
-        return tuple(map(np.asarray, memory.initial_state(batch_size)))
+        states = [
+            each.initial_state(batch_size) for each in (memory, *self._further)
+        ]
+        return tuple(map(np.asarray, itertools.chain(*states)))
 
     function = policy_function
     litert = litert_policy

@@ -121,7 +121,7 @@ class Source:
 
     def _make_actor(self) -> Any:
         """Makes the actor of the agent."""
-        return ActorSnapshot(self.agent.policy, self.env.num_envs)
+        return ActorSnapshot(self.agent.policy.collecting, self.env.num_envs)
 
     @property
     def actor(self) -> Any:

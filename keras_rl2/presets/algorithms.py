@@ -153,6 +153,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     "DDPG": Algorithm(
         optimizer=_FAST_ADAM,
         actions=("Box",),
+        memory=None,
         search={**_RATES, **_TAU, **_NOISES, **_CRITICS},
     ),
     "DQN": Algorithm(
@@ -191,11 +192,13 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     "SAC": Algorithm(
         actions=("Box", "Discrete"),
+        memory=None,
         search={**_RATES, **_TAU, **_CRITICS},
     ),
     "TD3": Algorithm(
         optimizer=_FAST_ADAM,
         actions=("Box",),
+        memory=None,
         search={
             **_RATES,
             **_TAU,

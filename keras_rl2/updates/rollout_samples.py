@@ -70,7 +70,7 @@ class RolloutSamples:
         sequence: dict[str, Tree[ArraySpec]] = map_leaves(
             lambda spec: ArraySpec((length, *spec.shape), spec.dtype), one
         )
-        sequence["state"] = state_spec(agent)
+        sequence["state"] = state_spec(agent.policy)
         return sequence
 
     def prepare(
@@ -272,11 +272,11 @@ class RolloutSamples:
         return policy, ops.concatenate(values, axis=0)
 
 
-def state_spec(agent: Any) -> tuple[ArraySpec, ...]:
-    """Returns the specs of an agent's recurrent state of one environment."""
+def state_spec(policy: Any) -> tuple[ArraySpec, ...]:
+    """Returns the specs of a policy's recurrent state of one environment."""
     return tuple(
         ArraySpec(each.shape[1:], each.dtype.name)
-        for each in agent.policy.initial_state(1)
+        for each in policy.initial_state(1)
     )
 
 

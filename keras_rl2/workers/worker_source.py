@@ -39,9 +39,8 @@ class WorkerSource(Source):
     def _make_actor(self) -> SentActor:
         """Makes the actor of the agent."""
         lags = self.rounds_ahead > 0 and hasattr(self.agent, "max_lag")
-        return SentActor(
-            self.agent.policy, self.env.envs_per_worker, with_log_prob=lags
-        )
+        policy, envs = self.agent.policy.collecting, self.env.envs_per_worker
+        return SentActor(policy, envs, with_log_prob=lags)
 
     def collect(self, stopwatch: Stopwatch | None = None) -> Trajectory:
         """Begins rollouts as far ahead as allowed, and waits for the oldest."""

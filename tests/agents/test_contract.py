@@ -16,6 +16,7 @@ import pytest
 import keras_rl2 as rl
 from support.agents import EVERY_AGENT
 from support.agents import KINDS
+from support.agents import RECURRENT_KINDS
 from support.agents import assert_equal_agents
 from support.agents import assert_equal_weights
 from support.agents import differ
@@ -28,11 +29,14 @@ from support.agents import settings_of
 from support.agents import slow
 from support.agents import weights_of
 
-RECURRENT = "recurrent PPO"
+CASES = {**EVERY_AGENT, **RECURRENT_KINDS}
+RECURRENT, *FURTHER = RECURRENT_KINDS
 over_kinds = pytest.mark.parametrize(
-    "name", ["PPO", "TD3", *slow("SAC", "DQN", RECURRENT)]
+    "name", ["PPO", "TD3", *slow("SAC", "DQN", *RECURRENT_KINDS)]
 )
-over_agents = pytest.mark.parametrize("name", [*EVERY_AGENT, RECURRENT])
+over_agents = pytest.mark.parametrize(
+    "name", [*EVERY_AGENT, RECURRENT, *slow(*FURTHER)]
+)
 
 SPACES = [
     *(("PPO", pair) for pair in ("act_multi_discrete", "act_box_matrix")),
@@ -56,14 +60,10 @@ SPACES = [
 ]
 
 
-def case_of(name):
-    return EVERY_AGENT["PPO" if name == RECURRENT else name]
-
-
 def make(name, env, how=make_eager_agent, **settings):
-    if name == RECURRENT:
+    if CASES[name].recurrent:
         settings["memory"] = keras.layers.LSTMCell(6)
-    return how(case_of(name), env, **settings)
+    return how(CASES[name], env, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def trained():
 
     @functools.cache
     def train(name, pair):
-        case = case_of(name)
+        case = CASES[name]
         env = make_env(pair or case.pair)
         agent = make(name, env)
         return agent, *fit_twice(case, agent, env)
@@ -103,7 +103,7 @@ def act(agent, observation, **arguments):
 @over_agents
 def test_fit_changes_its_weights(name, trained):
     agent, history, before = trained(name)
-    expected = [case_of(name).env_steps(rounds) for rounds in (1, 2)]
+    expected = [CASES[name].env_steps(rounds) for rounds in (1, 2)]
     assert history["env_steps"] == expected
     assert agent.env_steps == expected[-1]
     assert agent.optimizer.iterations.numpy() == 4
@@ -140,7 +140,12 @@ def test_saved_and_loaded_it_acts_the_same(name, trained, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "pair"), [*((name, None) for name in (*KINDS, RECURRENT)), *SPACES]
+    ("name", "pair"),
+    [
+        *((name, None) for name in (*KINDS, RECURRENT)),
+        *SPACES,
+        *slow(*((name, None) for name in FURTHER)),
+    ],
 )
 def test_acts_within_its_space_on_one_and_on_many(name, pair, trained):
     agent = trained(name, pair)[0]
@@ -172,7 +177,7 @@ def test_acts_within_its_space_on_one_and_on_many(name, pair, trained):
 
 @over_kinds
 def test_samples_are_those_of_its_seed(name):
-    env, batch = make_env(case_of(name).pair), np.ones((64, 3))
+    env, batch = make_env(CASES[name].pair), np.ones((64, 3))
     agents = [make(name, env, seed=seed) for seed in (5, 5, 6)]
     # Greedy actions leave the samples as they were.
     act(agents[0], batch, deterministic=True)
@@ -185,7 +190,7 @@ def test_samples_are_those_of_its_seed(name):
 @over_kinds
 def test_evaluate_gives_its_keys_and_changes_nothing(name, trained):
     agent = trained(name)[0]
-    before, steps, env = weights_of(agent), agent.env_steps, case_of(name).pair
+    before, steps, env = weights_of(agent), agent.env_steps, CASES[name].pair
     results = agent.evaluate(make_env(env), episodes=3, seed=0)
     keys = {"episode_return", "episode_return_std", "episode_length"}
     assert set(results) == keys
@@ -211,7 +216,7 @@ def test_for_env_takes_any_environment():
 def test_weights_file_round_trip(name, trained, tmp_path):
     agent = trained(name)[0]
     agent.save_weights(tmp_path / "agent.weights.h5")
-    other = make(name, make_env(case_of(name).pair), seed=1)
+    other = make(name, make_env(CASES[name].pair), seed=1)
     other.optimizer.build(other.trainable_variables)
     assert differ(other.get_weights(), agent.get_weights())
     other.load_weights(tmp_path / "agent.weights.h5")
@@ -225,12 +230,12 @@ def test_weights_file_round_trip(name, trained, tmp_path):
         ("PPO", keras.optimizers.RMSprop(2e-2)),
         *slow(
             ("SAC", keras.optimizers.RMSprop(2e-2)),
-            *((name, None) for name in ("DQN", "TD3", RECURRENT)),
+            *((name, None) for name in ("DQN", "TD3", *RECURRENT_KINDS)),
         ),
     ],
 )
 def test_fit_continues_after_loading(name, critic_optimizer, tmp_path):
-    case, env = case_of(name), make_env(case_of(name).pair)
+    case, env = CASES[name], make_env(CASES[name].pair)
     agent = make(
         name,
         env,
@@ -309,7 +314,7 @@ def test_unbound_config_round_trip(name):
 @pytest.mark.parametrize("name", ["PPO", "SAC", *slow(RECURRENT)])
 def test_an_unreferenced_agent_is_collected(name):
     """TensorFlow keeps every generator of a dataset, which must not hold it."""
-    case, env = case_of(name), make_env(case_of(name).pair)
+    case, env = CASES[name], make_env(CASES[name].pair)
     agent = make(name, env, make_agent if name == "PPO" else make_eager_agent)
     agent.fit(
         case.make_dataset(env),

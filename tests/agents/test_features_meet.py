@@ -40,10 +40,9 @@ SETTINGS = {
     "mixed precision": lambda: {"dtype": "mixed_bfloat16"},
 }
 FEATURES = (*STOCK, *OPTIMIZERS, *SETTINGS, "mask", "Dict")
-# No memory in critics of actions and from recorded data, no mask for Box
-# actions, and the graph's own environments observe a vector.
+# No memory from recorded data, no mask for Box actions, and the graph's own
+# environments observe a vector.
 LEFT_OUT = {
-    ("SAC", "memory"),
     ("CQL", "memory"),
     ("SAC", "mask"),
     ("graph PPO", "mask"),

@@ -302,8 +302,8 @@ def test_states_and_sequences_have_to_fit():
 
 
 def test_agents_without_memory_refuse_states_and_sequences():
-    for kind in (rl.SAC, rl.TD3):
-        with pytest.raises(ValueError, match="memory"):
+    for kind in (rl.CQL, rl.CrossQ, rl.IQL, rl.TD3BC):
+        with pytest.raises(ValueError, match="memory=None"):
             kind.for_env("Pendulum-v1", memory=keras.layers.LSTMCell(4))
     plain = rl.PPO.for_env("CartPole-v1", hidden=(4,), seed=0)
     with pytest.raises(ValueError, match="Expected a state"):

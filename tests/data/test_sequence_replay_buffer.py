@@ -6,7 +6,11 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2.data import Trajectory
+from keras_rl2.data.prioritized_sequence_replay_buffer import (
+    PrioritizedSequenceReplayBuffer,
+)
 from keras_rl2.data.sequence_replay_buffer import SequenceReplayBuffer
+from keras_rl2.losses.statistics import sequence_priority
 from keras_rl2.spaces.array_spec import ArraySpec
 from support.agents import make_env
 
@@ -14,7 +18,7 @@ ENVS, STRIDE, HORIZON, BURN_IN, LENGTH, N = 2, 2, 8, 3, 4, 2
 GAMMA = 0.5
 
 
-def buffer(capacity=200, seed=0, **kwargs):
+def buffer(capacity=200, seed=0, kind=SequenceReplayBuffer, **kwargs):
     settings = {
         "sequence_length": LENGTH,
         "burn_in": BURN_IN,
@@ -23,7 +27,7 @@ def buffer(capacity=200, seed=0, **kwargs):
         "gamma": GAMMA,
         **kwargs,
     }
-    return SequenceReplayBuffer(
+    return kind(
         capacity,
         ENVS,
         ArraySpec((), "float32"),
@@ -187,7 +191,6 @@ def replay(**kwargs):
 @pytest.mark.parametrize(
     ("said", "asked"),
     [
-        ("prioritized=False", {"prioritized": True}),
         ("capacity of at least", {"capacity": 50, "batch_size": 4}),
     ],
 )
@@ -219,3 +222,137 @@ def test_pictures_are_stored_once():
     data = rl.ReplayDataset(env, capacity=1000, warm_up=64, seed=0)
     data.bind(agent)
     assert data.buffer.nbytes < 1.1 * 1000 * 36 * 36
+
+
+# Priorities.
+
+
+def prioritized(rounds=4, capacity=200, seed=0):
+    """Returns a buffer that draws by priority, with the steps of rounds."""
+    kind = PrioritizedSequenceReplayBuffer
+    settings = {"kind": kind, "alpha": 1.0, "beta": 1.0}
+    made, world = buffer(capacity, seed, **settings), World(True)
+    for _ in range(rounds):
+        made.extend(world.trajectory())
+    return made
+
+
+def every_start(oldest, steps):
+    """Returns the numbers of all sequences that can be drawn."""
+    starts = np.arange(oldest, steps - (BURN_IN + LENGTH + N) + 2, STRIDE)
+    return {int(s) * ENVS + b for s in starts for b in range(ENVS)}
+
+
+@pytest.mark.parametrize(
+    ("rounds", "capacity", "oldest"), [(4, 200, 0), (9, 20 * ENVS, 52)]
+)
+def test_new_sequences_are_all_drawn_alike(rounds, capacity, oldest):
+    made = prioritized(rounds, capacity)
+    expected = every_start(oldest, rounds * HORIZON)
+    assert len(made) == len(expected)
+    # A stratified draw of as many has each of equal priorities once.
+    batch = made.sample(len(expected))
+    assert sorted(batch["index"]) == sorted(expected)
+    np.testing.assert_array_equal(np.isin(batch["weight"], [0, 1]), True)
+
+
+def test_sequences_are_drawn_and_weighted_by_priority():
+    made = prioritized()
+    index = np.array(sorted(every_start(0, 4 * HORIZON)))
+    priority = np.full(index.size, 1.0)
+    priority[3] = 2.0
+    made.update_priorities(index, priority)
+    total = index.size + 1
+    batch = made.sample(total)
+    drawn, counts = np.unique(batch["index"], return_counts=True)
+    np.testing.assert_array_equal(drawn, index)
+    assert counts[3] == 2
+    assert counts.sum() == total
+    # (N P)^-1, the largest being 1: a half where the priority is 2.
+    for row, weight in zip(batch["index"], batch["weight"], strict=True):
+        factor = 0.5 if row == index[3] else 1.0
+        np.testing.assert_allclose(weight[weight > 0], factor, rtol=1e-5)
+    # It is the same sequence that is drawn without priorities.
+    row = [*batch["index"]].index(index[3])
+    start, env = divmod(int(index[3]), ENVS)
+    first = start + BURN_IN + 1000 * env
+    assert batch["observation"][row, 0] == first
+    assert batch["state"][0][row, 0] == start + 1000 * env
+
+
+def test_overwritten_sequences_keep_no_priority_and_take_none():
+    made = prioritized(9, 20 * ENVS)
+    old, world = sorted(every_start(52, 72))[:2], World(True)
+    made.update_priorities(old, [5.0, 5.0])
+    world.step = 9 * HORIZON
+    made.extend(world.trajectory())
+    made.update_priorities(old, [100.0, 100.0])
+    assert made.largest_priority == pytest.approx(5.0, rel=1e-5)
+    expected = every_start(60, 80)
+    drawn = made.sample(400)["index"]
+    assert set(drawn.tolist()) == expected
+    # The new ones have the largest priority so far, those before still 1.
+    new = sorted(expected - every_start(60, 72))
+    share = np.isin(drawn, new).mean()
+    wanted = 5.0 * len(new) / (5.0 * len(new) + len(expected) - len(new))
+    assert share == pytest.approx(wanted, abs=0.01)
+
+
+def test_a_restored_buffer_has_the_priorities():
+    made, other = prioritized(), prioritized(0, seed=3)
+    index = sorted(every_start(0, 4 * HORIZON))
+    made.update_priorities(index, np.arange(len(index)) + 1.0)
+    other.set_state(made.get_state())
+    keras.tree.map_structure(
+        np.testing.assert_array_equal, made.sample(30), other.sample(30)
+    )
+
+
+def test_the_priority_of_a_sequence_is_by_hand():
+    error = np.array([[1.0, -3.0, 2.0], [4.0, 8.0, -5.0], [1.0, 1.0, 1.0]])
+    counts = np.array([[1, 1, 1], [1, 0, 1], [0, 0, 0]], bool)
+    expected = [0.9 * 3.0 + 0.1 * 2.0, 0.9 * 5.0 + 0.1 * 4.5, 0.0]
+    np.testing.assert_allclose(
+        sequence_priority(error, counts), expected, rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "env"), [(rl.DQN, "CartPole-v1"), (rl.SAC, "Pendulum-v1")]
+)
+def test_a_training_feeds_the_errors_of_sequences_back(kind, env):
+    agent = kind.for_env(
+        env, memory=keras.layers.GRUCell(4), hidden=(4,), seed=0
+    )
+    agent.compile(run_eagerly=True)
+    replay = rl.ReplayDataset(
+        env,
+        capacity=1000,
+        batch_size=3,
+        warm_up=64,
+        steps_per_round=16,
+        updates_per_round=1,
+        rounds_per_epoch=1,
+        sequence_length=4,
+        burn_in=2,
+        prioritized=True,
+        seed=0,
+    )
+    fed, found = [], []
+    replay.bind(agent)
+    replay.update_priorities = lambda *given: fed.append(given)
+    after = agent.after_update
+    agent.after_update = lambda batch, terms: (
+        found.append((batch, terms)),
+        after(batch, terms),
+    )
+    agent.fit(replay, epochs=2, verbose=0)
+    replay.get_state()
+    assert len(fed) == len(found) == 2
+    for (index, errors), (batch, terms) in zip(fed, found, strict=True):
+        np.testing.assert_array_equal(index, batch["index"])
+        for row in range(3):
+            each = np.abs(np.reshape(terms["td_error"], (3, 4))[row])
+            each = each[np.array(batch["weight"][row]) > 0]
+            expected = 0.9 * each.max() + 0.1 * each.mean()
+            assert errors[row] == pytest.approx(expected, rel=1e-5)

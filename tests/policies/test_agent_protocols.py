@@ -32,6 +32,10 @@ class PreferringPolicy:
         self.observation_space = self.action_space = self.head = None
 
     @property
+    def collecting(self):
+        return self
+
+    @property
     def observation_spec(self):
         return ArraySpec(self.observation_space.shape, "float32")
 

@@ -44,6 +44,8 @@ class AgentCase:
     """An agent, and its abilities, which its class states."""
 
     make: type
+    #: Whether its networks are to be recurrent.
+    recurrent: bool = False
 
     def settings(self):
         """Returns constructor arguments, none at its default."""
@@ -124,8 +126,12 @@ class AgentCase:
 
     def make_dataset(self, env, **arguments):
         """Makes a small dataset: 8 steps in each environment, two updates."""
-        make = make_rollouts if self.on_policy else make_replay
-        return make(env, **arguments)
+        if self.on_policy:
+            return make_rollouts(env, **arguments)
+        if self.recurrent:
+            # They fit into the steps of a round.
+            arguments = {"sequence_length": 4, "burn_in": 2, **arguments}
+        return make_replay(env, **arguments)
 
     def env_steps(self, rounds, horizon=8, num_envs=2):
         """Returns the steps of rounds: `horizon` or an episode in each."""
@@ -188,6 +194,12 @@ ACTOR_CRITICS = {
 
 KINDS = {name: EVERY_AGENT[name] for name in ("PPO", "SAC", "TD3", "DQN")}
 """One agent of each kind of policy, for what their bases do."""
+
+RECURRENT_KINDS = {
+    f"recurrent {name}": dataclasses.replace(KINDS[name], recurrent=True)
+    for name in ("PPO", "SAC", "TD3")
+}
+"""Those that remember; `DQN` has a test of its own."""
 
 ON_POLICY_KINDS = {"PPO": AGENTS["PPO"]}
 """The kind that learns from rollouts."""

@@ -73,6 +73,12 @@ CASES = {
         {**REPLAY, "sequence_length": 4, "burn_in": 2, "rounds_per_epoch": 1},
     ),
     "SAC": ("Pendulum-v1", rl.SAC, {}, REPLAY),
+    "SAC with memory": (
+        "Pendulum-v1",
+        rl.SAC,
+        _MEMORY,
+        {**REPLAY, "sequence_length": 4, "burn_in": 2, "rounds_per_epoch": 1},
+    ),
 }
 
 
@@ -153,7 +159,14 @@ def test_worker_processes_collect_the_trajectories_of_one_process(
     "case",
     [
         "masked DQN",
-        *slow("REINFORCE", "memory", "hybrid", "image", "DQN with memory"),
+        *slow(
+            "REINFORCE",
+            "memory",
+            "hybrid",
+            "image",
+            "DQN with memory",
+            "SAC with memory",
+        ),
     ],
 )
 def test_shares_are_put_together(case, registered):
