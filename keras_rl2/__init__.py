@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from keras_rl2.agents import SAC
     from keras_rl2.agents import TD3
     from keras_rl2.agents import TD3BC
+    from keras_rl2.agents import TQC
     from keras_rl2.agents import Agent
     from keras_rl2.agents import BehaviorCloning
     from keras_rl2.agents import CrossQ
@@ -87,6 +88,7 @@ __all__ = [
     "SAC",
     "TD3",
     "TD3BC",
+    "TQC",
     "Agent",
     "BehaviorCloning",
     "CrossQ",

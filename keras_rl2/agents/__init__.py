@@ -21,6 +21,7 @@ from keras_rl2.agents.reinforce import REINFORCE
 from keras_rl2.agents.sac import SAC
 from keras_rl2.agents.td3 import TD3
 from keras_rl2.agents.td3bc import TD3BC
+from keras_rl2.agents.tqc import TQC
 from keras_rl2.basics.lazy import lazy
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ __all__ = [
     "SAC",
     "TD3",
     "TD3BC",
+    "TQC",
     "Agent",
     "BehaviorCloning",
     "BoxCQL",

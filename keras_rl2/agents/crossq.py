@@ -9,9 +9,9 @@ from keras import ops
 from keras_rl2 import losses
 from keras_rl2.agents.sac import SAC
 from keras_rl2.agents.sac import CrossQArguments
+from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.spaces.trees import map_leaves
-from keras_rl2.updates import critics
 from keras_rl2.updates.critics import GivenCritics
 from keras_rl2.updates.updater import Batch
 from keras_rl2.updates.updater import Terms
@@ -74,6 +74,7 @@ class CrossQ(SAC):
     has_critic_optimizer = True
     default_adam = {"learning_rate": 1e-3, "beta_1": 0.5, "name": "actor"}
     default_normalization = "batch"
+    actor_statistics = ()
 
     def __init__(
         self,
@@ -83,8 +84,9 @@ class CrossQ(SAC):
         policy_delay: int = 3,
         **kwargs: Unpack[CrossQArguments],
     ) -> None:
+        check_positive(policy_delay=policy_delay)
         super().__init__(actor, critic, **kwargs)
-        self._delay_policy(policy_delay)
+        self.policy_delay = policy_delay
 
     def make_targets(self) -> None:
         """Makes none: the critics value the next states themselves."""
@@ -98,16 +100,15 @@ class CrossQ(SAC):
             (self.policy.encode(batch["observation"]), batch["action"]),
             (self.policy.encode(following), next_action),
         )
-        # [2 * B] -> [B], [B]
+        # [2 * B, N] -> [B, N], [B, N]
         halves = [
-            ops.split(values, 2)
-            for values in critics.action_values(
+            ops.split(outputs, 2)
+            for outputs in self.critic_outputs(
                 self.critics, encoded, action, training=True
             )
         ]
-        next_value = losses.soft_value(
-            log_prob, [later for _, later in halves], alpha
-        )
+        later = [self.value_distribution.mean(each) for _, each in halves]
+        next_value = losses.soft_value(log_prob, later, alpha)
         terms = self.critic_terms(
             [now for now, _ in halves], {**batch, "next_value": next_value}
         )

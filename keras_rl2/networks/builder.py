@@ -151,12 +151,15 @@ class NetworkBuilder:
             head = outputs_of(cell.output_size, units, seed=drawn[2], **options)
             return MemoryNetwork(encoder, cell, head, name=name)
 
-    def critic_of_actions(self, name: str, seed: int | None) -> keras.Model:
+    def critic_of_actions(
+        self, name: str, seed: int | None, units: int = 1
+    ) -> keras.Model:
         """Makes a network for the Q-value of an observation and an action."""
         with self._making(name):
             return critic_for(
                 self._space,
                 self.head.noise_shape[0],
+                units=units,
                 seed=seed,
                 name=name,
                 **self._layers(self._default_hidden),

@@ -176,6 +176,16 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         },
     ),
     "TD3BC": Algorithm(offline=True, actions=("Box",)),
+    "TQC": Algorithm(
+        actions=("Box",),
+        search={
+            **_RATES,
+            **_TAU,
+            **_CRITICS,
+            "agent.num_critics": [2, 3, 5],
+            "agent.top_quantiles_to_drop": {"low": 0, "high": 5},
+        },
+    ),
 }
 
 # Names of classes by names in upper case, and by short ones.
