@@ -435,7 +435,7 @@ class CriticAgent(OffPolicyAgent):
             networks: list of `keras.Model`. Each returns the outputs of one
                 critic, or those of several side by side.
             encoded: tree of `[B, ...]`. Observations as inputs of networks.
-            action: See `values`.
+            action: `[B, A]`, `[B]` or None; see `values`.
             training: bool. Passed on to the networks. Defaults to `False`.
 
         Returns:

@@ -178,7 +178,7 @@ class ValueDistribution(abc.ABC):
 
         Args:
             outputs: `[B, N]`. Outputs of the online network.
-            target: Of `target`. Counts as a constant.
+            target: `[B]` or `[B, M]`. Of `target`. Counts as a constant.
 
         Returns:
             `[B]`, to minimise, and `[B]`, the error of each transition, which

@@ -26,7 +26,8 @@ def td_terms(
     Args:
         values: `ValueDistribution`. The interpretation of the outputs.
         outputs: Sequence of `[B, N]`. Outputs of each critic.
-        target: Of `ValueDistribution.target`. Counts as a constant.
+        target: `[B]` or `[B, M]`. Of `ValueDistribution.target`. Counts as a
+            constant.
         weight: `[B]`. Weight of each transition.
 
     Returns:

@@ -87,6 +87,13 @@ class AgentCase:
         agent = self.make.for_env(make_env(self.pair), hidden=(1,), seed=0)
         return agent.acting_networks[0].output_shape[-1]
 
+    @functools.cached_property
+    def value_units(self):
+        """Width of its critics in the first action space."""
+        agent = self.make.for_env(make_env(self.pair), hidden=(1,), seed=0)
+        critic = agent.critic if self.on_policy else agent.critics[0]
+        return critic.output_shape[-1]
+
     @property
     def every_update(self):
         """Constructor arguments with which each update is one of all."""
@@ -135,6 +142,7 @@ _DECAY = keras.optimizers.schedules.PolynomialDecay(0.4, 10, 0.2)
 _CHOICES = {
     "action_units": "environment",
     "clip_ratio": _DECAY,
+    "critics_in_target": 2,
     "distributional": "categorical",
     "epsilon": _DECAY,
     "exploration": rl.exploration.OrnsteinUhlenbeckNoise(_DECAY),

@@ -15,20 +15,22 @@ def dense_of_both(inputs, units):
     return keras.Model([observation, action], keras.layers.Dense(units)(both))
 
 
-def plain_networks(case, inputs=(3,), units=None, value_units=1):
+def plain_networks(case, inputs=(3,), units=None, value_units=None):
     """Makes the networks of an agent.
 
     Args:
         case: `AgentCase`.
         inputs: Shape of an observation.
         units: Width of the network that acts; None for the right one.
-        value_units: Width of the critic.
+        value_units: Width of the critic; None for the right one.
 
     Returns:
         dict of networks by the constructor's arguments.
     """
     units = case.units if units is None else units
     critic = dense if case.on_policy else dense_of_both
+    if value_units is None and "critic" in case.networks:
+        value_units = case.value_units
     networks = {
         "actor": (dense, units),
         "q_network": (dense, units),
