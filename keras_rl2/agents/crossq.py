@@ -9,7 +9,6 @@ from keras import ops
 from keras_rl2 import losses
 from keras_rl2.agents.sac import SAC
 from keras_rl2.agents.sac import CrossQArguments
-from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.updates.critics import GivenCritics
@@ -84,9 +83,7 @@ class CrossQ(SAC):
         policy_delay: int = 3,
         **kwargs: Unpack[CrossQArguments],
     ) -> None:
-        check_positive(policy_delay=policy_delay)
-        super().__init__(actor, critic, **kwargs)
-        self.policy_delay = policy_delay
+        super().__init__(actor, critic, policy_delay=policy_delay, **kwargs)
 
     def make_targets(self) -> None:
         """Makes none: the critics value the next states themselves."""

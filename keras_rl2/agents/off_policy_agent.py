@@ -304,6 +304,11 @@ class CriticAgent(OffPolicyAgent):
         return {"actor": self.actor, "critic": self.critics}
 
     @property
+    def has_critic_optimizer(self) -> bool:  # type: ignore[override]
+        """Whether each optimizer counts its own updates: with a delay."""
+        return self.policy_delay > 1
+
+    @property
     def is_discrete(self) -> bool:
         """Whether actions are Discrete, and critics value all of them."""
         return isinstance(self.action_space, gymnasium.spaces.Discrete)

@@ -35,6 +35,7 @@ class CrossQArguments(CriticArguments, total=False):
     temperature: float
     learn_temperature: bool
     target_entropy: float | None
+    policy_delay: int
     noise_color: Literal["pink", "white"]
     exploration: noises.GivenNoise | None
 
@@ -63,10 +64,11 @@ class SAC(StochasticPolicy, CriticAgent):
     gradients are computed with the weights before the update.
 
     With `critics_in_target` it is randomized ensembled double Q-learning
-    (REDQ), as published with `num_critics=10, critics_in_target=2` and 20
-    updates per environment step (`updates_per_round` of the `ReplayDataset`):
-    V' is the smallest value of so many target critics, drawn anew at each
-    update, and L_π has the mean of all critics in place of the minimum.
+    (REDQ): V' is the smallest value of so many target critics, drawn anew at
+    each update, and L_π has the mean of all critics in place of the minimum.
+    The published settings are `num_critics=10, critics_in_target=2,
+    policy_delay=20` and 20 updates per environment step (`updates_per_round`
+    of the `ReplayDataset`).
 
     Args:
         actor: `keras.Model` from observations to `[B, 2A]`, means and log
@@ -88,6 +90,11 @@ class SAC(StochasticPolicy, CriticAgent):
             to the actions of a Box policy, in units of half their range, where
             sampling from the policy does not explore enough; see `TD3`.
             Defaults to `None`.
+        policy_delay: int. Number of updates of the critics per update of
+            policy and temperature. The other updates report the last losses
+            and statistics of the policy, initially 0. Above 1, actor and
+            critics each have an optimizer, of which each counts its own
+            updates. Defaults to `1`.
         critics_in_target: int or None. Number of target critics that are drawn
             at each update, of `num_critics`; None for all, and no mean in the
             policy's loss. Defaults to `None`.
@@ -128,12 +135,14 @@ class SAC(StochasticPolicy, CriticAgent):
         target_entropy: float | None = None,
         noise_color: Literal["pink", "white"] = "pink",
         exploration: noises.GivenNoise | None = None,
+        policy_delay: int = 1,
         critics_in_target: int | None = None,
         **kwargs: Unpack[TargetCriticArguments],
     ) -> None:
         arguments.check_choice(noise_color=(noise_color, ("pink", "white")))
         arguments.check_in_range(temperature=(temperature, 1e-12, 1e12))
         arguments.check_flag(learn_temperature=learn_temperature)
+        arguments.check_positive(policy_delay=policy_delay)
         if target_entropy is not None:
             arguments.check_in_range(
                 target_entropy=(target_entropy, -1e12, 1e12)
@@ -146,6 +155,7 @@ class SAC(StochasticPolicy, CriticAgent):
                     "Expected `critics_in_target` to be at most `num_critics`, "
                     f"{self.num_critics}. Received: {critics_in_target}"
                 )
+        self.policy_delay = policy_delay
         self.critics_in_target = critics_in_target
         self.exploration = noises.exploration_noise(exploration)
         self.noise_color = noise_color

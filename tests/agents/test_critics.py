@@ -1,6 +1,5 @@
 """Critics: their number, the meaning of their outputs, and delayed policies."""
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -239,13 +238,6 @@ def test_distributional_critics_are_made_trained_and_saved(kind, tmp_path):
 # A policy that is updated less often.
 
 
-@keras.saving.register_keras_serializable(package="tests")
-class DelayedSAC(rl.SAC):
-    """SAC whose policy is updated in every second update."""
-
-    policy_delay = 2
-
-
 def logs_of(agent):
     agent.statistics.reset_state()
     return {k: float(v) for k, v in agent.train_step(MINIBATCH).items()}
@@ -253,20 +245,23 @@ def logs_of(agent):
 
 @pytest.mark.parametrize("eager", [True, *slow(False)])
 def test_updates_between_report_the_last_ones_of_the_policy(eager, tmp_path):
-    agent = DelayedSAC(
+    agent = rl.SAC(
         linear_network([0.3, -0.2], [0.1, -0.5], "actor"),
         linear_critic(0.5, 1.0, 0.2),
         observation_space=UNIT,
         action_space=UNIT,
+        policy_delay=2,
         seed=0,
     )
     agent.compile(run_eagerly=eager)
+    actor, critic = agent.compile_arguments.optimizers
     first, second, third, fourth = (logs_of(agent) for _ in range(4))
     keys = ("actor_loss", "entropy", "temperature")
     for key in keys:
         assert first[key] == 0.0
         assert second[key] == third[key] != 0.0
         assert fourth[key] != third[key]
+    assert [each.iterations.numpy() for each in (actor, critic)] == [2, 4]
     agent.save(tmp_path / "agent.keras")
     loaded = rl.load(tmp_path / "agent.keras")
     for key, value in logs_of(loaded).items():
@@ -278,11 +273,11 @@ def test_a_statistic_that_no_loss_returns_is_named():
     class Wrong(rl.SAC):
         statistics_names = (*rl.SAC.statistics_names, "kl")
 
-    class Late(DelayedSAC):
+    class Late(rl.SAC):
         actor_statistics = (*rl.SAC.actor_statistics, "kl")
 
-    for make in (Wrong, Late):
-        agent = small_agent(make)
+    for make, delay in ((Wrong, 1), (Late, 2)):
+        agent = small_agent(make, policy_delay=delay)
         agent.compile(run_eagerly=True)
         with raises("`loss_terms`, or a function .* return `kl`", "entropy"):
             agent.fit(deterministic.small_replay(), verbose=0)
