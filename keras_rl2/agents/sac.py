@@ -35,13 +35,14 @@ class CrossQArguments(CriticArguments, total=False):
     temperature: float
     learn_temperature: bool
     target_entropy: float | None
-    policy_delay: int
     noise_color: Literal["pink", "white"]
     exploration: noises.GivenNoise | None
 
 
 class SACArguments(CrossQArguments, OffPolicyArguments, total=False):
     """Arguments of `SAC` for subclasses; see there."""
+
+    policy_delay: int
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -123,7 +124,9 @@ class SAC(StochasticPolicy, CriticAgent):
         *CriticAgent.statistics_names,
         *("entropy", "temperature"),
     )
-    actor_statistics = ("actor_loss", "entropy", "temperature")
+    actor_statistics: tuple[str, ...] = (
+        *("actor_loss", "entropy", "temperature"),
+    )
 
     def __init__(
         self,

@@ -13,6 +13,7 @@ from keras import ops
 
 from keras_rl2.agents.off_policy_agent import CriticAgent
 from keras_rl2.agents.off_policy_agent import CriticArguments
+from keras_rl2.agents.off_policy_agent import LearningArguments
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.shapes import Tensor
@@ -29,14 +30,14 @@ from keras_rl2.updates.updater import Batch
 from keras_rl2.updates.updater import Terms
 
 
-class DDPGArguments(CriticArguments, total=False):
+class DDPGArguments(LearningArguments, total=False):
     """Arguments of `TD3` that `DDPG` takes, too; see there."""
 
     exploration: noises.GivenNoise | None
     tau: float
 
 
-class TD3Arguments(DDPGArguments, total=False):
+class TD3Arguments(DDPGArguments, CriticArguments, total=False):
     """Arguments of `TD3` for subclasses; see there."""
 
     policy_delay: int
