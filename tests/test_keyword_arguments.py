@@ -45,13 +45,17 @@ def test_a_constructor_takes_the_arguments_of_its_bases():
     dqn, sac = ({*kind.argument_names()} for kind in (rl.DQN, rl.SAC))
     missing = {
         "BehaviorCloning": {"tau", "target_every"},
-        "BoxCQL": dqn - sac,
-        "CrossQ": {"tau", "target_every"},
-        "DDPG": {"policy_delay", "target_noise", "target_noise_clip"},
-        "DiscreteCQL": {*sac, "num_samples"} - dqn,
+        "BoxCQL": {*(dqn - sac), "critics_in_target"},
+        "CrossQ": {"tau", "target_every", "critics_in_target"},
+        "DDPG": {
+            *("policy_delay", "target_noise", "target_noise_clip"),
+            *("distributional", "atoms", "support"),
+        },
+        "DiscreteCQL": {*sac, "num_samples"} - dqn - {"critics_in_target"},
         "REINFORCE": {"gae_lambda"},
         "SAC": {"value_network"},
         "TD3": {"value_network"},
+        "TQC": {"critics_in_target"},
     }
     for name in AGENTS:
         kind = getattr(rl.agents, name)

@@ -401,9 +401,13 @@ class Agent(Described, keras.Model, abc.ABC):
             *(options.completed(kind, observation_space), kind.default_hidden),
             *(seed, settings.get("dtype")),
         )
+        taken = inherited_arguments.constructor(kind).parameters.values()
+        defaults = {
+            p.name: p.default for p in taken if p.kind is p.KEYWORD_ONLY
+        }
         with keras.device(device) if device else contextlib.nullcontext():
             agent = kind(
-                *kind.default_networks(build, **settings),
+                *kind.default_networks(build, **{**defaults, **settings}),
                 observation_space=observation_space,
                 action_space=action_space,
                 seed=seed,

@@ -24,7 +24,6 @@ from keras_rl2.networks import checks as network_checks
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
-from keras_rl2.updates import critics
 from keras_rl2.updates.critics import GivenCritics
 from keras_rl2.updates.updater import Batch
 from keras_rl2.updates.updater import Terms
@@ -238,9 +237,9 @@ class BoxCQL(CQL, SAC):
             actor, critic, alpha=alpha, num_samples=num_samples, **kwargs
         )
 
-    def critic_terms(self, values: list[Tensor], batch: Batch) -> Terms:
+    def critic_terms(self, outputs: list[Tensor], batch: Batch) -> Terms:
         """Computes the loss of the critics on a minibatch, with the penalty."""
-        terms = super().critic_terms(values, batch)
+        terms = super().critic_terms(outputs, batch)
         encoded = self.policy.encode(batch["observation"])
         action, log_prob = self.sampled_actions(batch)
         batch_size, samples = ops.shape(log_prob)
@@ -249,14 +248,17 @@ class BoxCQL(CQL, SAC):
             lambda each: ops.repeat(each, samples, axis=0), encoded
         )
         flat = ops.reshape(action, (-1, action.shape[-1]))
-        each_value = critics.action_values(
+        sampled = self.critic_outputs(
             self.critics, repeated, flat, training=True
         )
+        values_of = self.value_distribution.mean
         penalties = [
             losses.sampled_conservative_q(
-                ops.reshape(value, (batch_size, samples)), log_prob, taken
+                ops.reshape(values_of(each), (batch_size, samples)),
+                log_prob,
+                values_of(taken),
             )
-            for value, taken in zip(each_value, values, strict=True)
+            for each, taken in zip(sampled, outputs, strict=True)
         ]
         return self.conservative_terms(terms, penalties, batch["weight"])
 

@@ -11,7 +11,6 @@ from keras_rl2.agents.sac import SAC
 from keras_rl2.agents.sac import CrossQArguments
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.spaces.trees import map_leaves
-from keras_rl2.updates import critics
 from keras_rl2.updates.critics import GivenCritics
 from keras_rl2.updates.updater import Batch
 from keras_rl2.updates.updater import Terms
@@ -78,6 +77,7 @@ class CrossQ(SAC):
     # Without batch normalization, its critics would follow themselves.
     takes_network = False
     takes_critic_dropout = False
+    actor_statistics = ()
 
     def __init__(
         self,
@@ -87,8 +87,7 @@ class CrossQ(SAC):
         policy_delay: int = 3,
         **kwargs: Unpack[CrossQArguments],
     ) -> None:
-        super().__init__(actor, critic, **kwargs)
-        self._delay_policy(policy_delay)
+        super().__init__(actor, critic, policy_delay=policy_delay, **kwargs)
 
     def make_targets(self) -> None:
         """Makes none: the critics value the next states themselves."""
@@ -102,16 +101,15 @@ class CrossQ(SAC):
             (self.policy.encode(batch["observation"]), batch["action"]),
             (self.policy.encode(following), next_action),
         )
-        # [2 * B] -> [B], [B]
+        # [2 * B, N] -> [B, N], [B, N]
         halves = [
-            ops.split(values, 2)
-            for values in critics.action_values(
+            ops.split(outputs, 2)
+            for outputs in self.critic_outputs(
                 self.critics, encoded, action, training=True
             )
         ]
-        next_value = losses.soft_value(
-            log_prob, [later for _, later in halves], alpha
-        )
+        later = [self.value_distribution.mean(each) for _, each in halves]
+        next_value = losses.soft_value(log_prob, later, alpha)
         terms = self.critic_terms(
             [now for now, _ in halves], {**batch, "next_value": next_value}
         )

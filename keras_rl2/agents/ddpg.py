@@ -50,19 +50,19 @@ class DDPG(TD3):
         - [Fujimoto et al., 2018](https://arxiv.org/abs/1802.09477).
     """
 
-    number_of_critics = 1
-
     def __init__(
         self,
         actor: keras.Model,
         critic: GivenCritics,
         *,
+        num_critics: int = 1,
         target_every: int = 1,
         **kwargs: Unpack[DDPGArguments],
     ) -> None:
         super().__init__(
             actor,
             critic,
+            num_critics=num_critics,
             policy_delay=1,
             target_noise=0.0,
             target_every=target_every,

@@ -19,6 +19,7 @@ from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.layers import NoisyDense
 from keras_rl2.layers import noise_given
+from keras_rl2.losses.value import of_action
 from keras_rl2.losses.value_distributions import as_support
 from keras_rl2.losses.value_distributions import value_distribution
 from keras_rl2.networks import inputs
@@ -280,16 +281,19 @@ class DQN(ValuePolicy, OffPolicyAgent):
         """
         if "next_outputs" not in batch:
             batch = batch | self._next_outputs(batch["next_observation"])
-        each, td_error = self.values.loss(
-            outputs, batch, batch["next_outputs"], batch["selector"]
+        # [B, n, N] -> [B, N]
+        taken = of_action(outputs, batch["action"])
+        following = of_action(
+            batch["next_outputs"], ops.argmax(batch["selector"], axis=-1)
         )
-        # [B, n] -> [B], those of the actions taken
-        taken = ops.cast(batch["action"], "int32")[:, None]
-        values = ops.take_along_axis(self.q_values(outputs), taken, axis=1)
+        each, td_error = self.values.compare(
+            taken,
+            self.values.target(batch["reward"], batch["discount"], following),
+        )
         return {
             "loss": ops.mean(batch["weight"] * each),
-            "q_value": ops.mean(values),
-            "td_error": td_error,
+            "q_value": ops.mean(self.values.mean(taken)),
+            "td_error": ops.abs(td_error),
         }
 
     def _next_outputs(self, observation: Tree[Tensor]) -> Batch:

@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_rl2 import losses
 from keras_rl2.agents.off_policy_agent import CriticAgent
-from keras_rl2.agents.off_policy_agent import OffPolicyArguments
+from keras_rl2.agents.off_policy_agent import TargetCriticArguments
 from keras_rl2.agents.stochastic_policy import BOUNDS_FOR_DATA
 from keras_rl2.agents.stochastic_policy import StochasticPolicy
 from keras_rl2.basics.arguments import check_in_range
@@ -20,7 +20,6 @@ from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.inputs import one_value_each
 from keras_rl2.networks.inputs import run_network
 from keras_rl2.spaces.trees import Tree
-from keras_rl2.updates import critics
 from keras_rl2.updates.critics import GivenCritics
 from keras_rl2.updates.updater import Batch
 from keras_rl2.updates.updater import Objective
@@ -82,6 +81,7 @@ class IQL(StochasticPolicy, CriticAgent):
 
     log_std_bounds = BOUNDS_FOR_DATA
     value_network: keras.Model
+    actor_statistics = ("advantage_weight",)
     statistics_names = (
         *CriticAgent.statistics_names,
         *("value_loss", "advantage_weight"),
@@ -97,7 +97,7 @@ class IQL(StochasticPolicy, CriticAgent):
         inverse_temperature: float = 3.0,
         max_weight: float = 100.0,
         initial_log_std: float = 0.0,
-        **kwargs: Unpack[OffPolicyArguments],
+        **kwargs: Unpack[TargetCriticArguments],
     ) -> None:
         check_in_range(
             # At either end the expectile is the minimum or the maximum.
@@ -116,10 +116,10 @@ class IQL(StochasticPolicy, CriticAgent):
     def default_networks(
         cls, build: NetworkBuilder, **settings: Any
     ) -> tuple[Any, ...]:
-        """Makes an actor, two critics and a value network."""
-        # The seed after those of the critics and the actor.
-        seed = build.seeds(cls.number_of_critics + 2)[-1]
+        """Makes an actor, critics and a value network."""
         networks = super().default_networks(build, **settings)
+        # The seed after those of the critics and the actor.
+        seed = build.seeds(len(networks[1]) + 2)[-1]
         return *networks, build.network("value_network", 1, seed)
 
     def given_networks(self) -> dict[str, Any]:
@@ -186,11 +186,8 @@ class IQL(StochasticPolicy, CriticAgent):
 
     def _advantage(self, batch: Batch, training: bool = False) -> Tensor:
         """Returns the advantages of the actions taken over V(s), `[B]`."""
-        values = critics.values_of_taken(
-            self.target_critics,
-            self.policy.encode(batch["observation"]),
-            batch["action"],
-            self.is_discrete,
+        values = self.values(
+            self.target_critics, batch["observation"], batch["action"]
         )
         smallest = ops.stop_gradient(functools.reduce(ops.minimum, values))
         return smallest - self.value(batch["observation"], training)

@@ -22,6 +22,10 @@ from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.exploration import ExplorationNoise
 from keras_rl2.losses import statistics
+from keras_rl2.losses.value import of_action
+from keras_rl2.losses.value_distributions import ScalarValues
+from keras_rl2.losses.value_distributions import ValueDistribution
+from keras_rl2.losses.value_distributions import value_distribution
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.inputs import flat
@@ -29,6 +33,7 @@ from keras_rl2.networks.inputs import has_memory
 from keras_rl2.networks.inputs import inputs_for
 from keras_rl2.networks.inputs import of_one_step
 from keras_rl2.networks.inputs import run_memory
+from keras_rl2.networks.inputs import run_network
 from keras_rl2.networks.network_copies import copy_of
 from keras_rl2.networks.network_copies import sibling
 from keras_rl2.networks.sequences import Sequences
@@ -60,6 +65,16 @@ class OffPolicyArguments(LearningArguments, total=False):
 
     tau: float
     target_every: int
+
+
+class CriticArguments(LearningArguments, total=False):
+    """Arguments of `CriticAgent` without target networks; see there."""
+
+    num_critics: int
+
+
+class TargetCriticArguments(CriticArguments, OffPolicyArguments, total=False):
+    """Arguments of `CriticAgent`; see there."""
 
 
 class OffPolicyAgent(Agent):
@@ -217,12 +232,15 @@ class CriticAgent(OffPolicyAgent):
         actor: `keras.Model` from observations to the parameters of the policy.
         critic: `keras.Model` from a list of observations and actions (within
             -1 ... 1) to values `[B, 1]`; for Discrete actions, where they are
-            supported, from observations to `[B, n]`. Or a pair of such models;
-            for a single model, the agent makes a second one of the same
-            architecture, with its own weights. Critics are recurrent if the
-            actor is; see `keras_rl2.networks.MemoryNetwork`.
+            supported, from observations to `[B, n]`. Or a list of
+            `num_critics` such models; for a single one, the agent makes the
+            others, of the same architecture, with their own weights. A single
+            model may also return the outputs of all critics, side by side.
+            Critics are recurrent if the actor is; see
+            `keras_rl2.networks.MemoryNetwork`.
         value_network: `keras.Model` from observations to values `[B, 1]`, or
             None. Defaults to `None`.
+        num_critics: int. Number of critics. Defaults to `2`.
 
     Example:
 
@@ -244,13 +262,15 @@ class CriticAgent(OffPolicyAgent):
     statistics_names: tuple[str, ...] = (
         *("loss", "actor_loss", "critic_loss", "q_value", "gradient_norm"),
     )
-    number_of_critics = 2
+    #: Meaning of the critics' outputs.
+    value_distribution: ValueDistribution = ScalarValues()
     #: Which width of the policy head the actor's output has: 0 for means, -1
     #: for means and log standard deviations.
     actor_width = 0
     #: Updates of the critics per update of the policy.
     policy_delay = 1
-    last_actor_loss: keras.Variable | None = None
+    #: Scalars of the logs that `actor_terms` returns, beside the loss.
+    actor_statistics: tuple[str, ...] = ()
     #: Noise added to actions, or None.
     exploration: ExplorationNoise | None = None
 
@@ -259,14 +279,17 @@ class CriticAgent(OffPolicyAgent):
         actor: keras.Model,
         critic: GivenCritics,
         value_network: keras.Model | None = None,
+        *,
+        num_critics: int = 2,
         **kwargs: Unpack[OffPolicyArguments],
     ) -> None:
+        check_positive(num_critics=num_critics)
         all_critics = (
             list(critic) if isinstance(critic, list | tuple) else [critic]
         )
-        if len(all_critics) not in (1, self.number_of_critics):
+        if len(all_critics) not in (1, num_critics):
             raise ValueError(
-                f"Expected one `critic` or {self.number_of_critics} of them. "
+                f"Expected one `critic` or {num_critics} of them. "
                 f"Received: {len(all_critics)}"
             )
         super().__init__(**kwargs)
@@ -275,21 +298,33 @@ class CriticAgent(OffPolicyAgent):
             # Before the critics, as the second one may be made later: variables
             # must have the same order as when both are given, as in loading.
             self.value_network = value_network
+        self.num_critics = num_critics
         self.critics = all_critics
         self.target_critics = []
+        self._last_actor_terms: dict[str, keras.Variable] = {}
 
     @classmethod
     def default_networks(
-        cls, build: NetworkBuilder, **settings: Any
+        cls,
+        build: NetworkBuilder,
+        *,
+        num_critics: int = 2,
+        distributional: str | None = None,
+        atoms: int = 51,
+        **settings: Any,
     ) -> tuple[Any, ...]:
         """Makes an actor and critics."""
-        head, number = build.head, cls.number_of_critics
-        actor_seed, *seeds = build.seeds(1 + number)
+        check_positive(num_critics=num_critics)
+        each = value_distribution(distributional, atoms, (0, 1)).atoms
+        head = build.head
+        actor_seed, *seeds = build.seeds(1 + num_critics)
         actor = build.actor(head.parameter_sizes[cls.actor_width], actor_seed)
         new_critics = [
-            build.critic_of_actions(f"critic_{index}", seed)
+            build.critic_of_actions(f"critic_{index}", seed, each)
             if head.log_std_size
-            else build.network(f"critic_{index}", head.parameter_sizes[0], seed)
+            else build.network(
+                f"critic_{index}", head.parameter_sizes[0] * each, seed
+            )
             for index, seed in enumerate(seeds)
         ]
         return actor, new_critics
@@ -298,18 +333,10 @@ class CriticAgent(OffPolicyAgent):
         """Returns the networks, keyed by constructor argument."""
         return {"actor": self.actor, "critic": self.critics}
 
-    def _delay_policy(self, policy_delay: int) -> None:
-        """Sets `policy_delay`, and keeps the loss of updates between."""
-        check_positive(policy_delay=policy_delay)
-        self.policy_delay = policy_delay
-        if policy_delay > 1:
-            self.last_actor_loss = self.add_weight(
-                shape=(),
-                initializer="zeros",
-                dtype="float32",
-                trainable=False,
-                name="last_actor_loss",
-            )
+    @property
+    def has_critic_optimizer(self) -> bool:  # type: ignore[override]
+        """Whether each optimizer counts its own updates: with a delay."""
+        return self.policy_delay > 1
 
     @property
     def remembering_critics(self) -> list[keras.Model]:
@@ -336,24 +363,39 @@ class CriticAgent(OffPolicyAgent):
     def build_networks(self) -> None:
         """Checks the networks against the spaces and makes all variables."""
         head = self.policy.head
+        if self.policy_delay > 1:
+            self._last_actor_terms = {
+                name: self.add_weight(
+                    shape=(),
+                    initializer="zeros",
+                    dtype="float32",
+                    trainable=False,
+                    name=f"last_actor_{name}",
+                )
+                for name in ("loss", *self.actor_statistics)
+            }
         self.build_actor(head.parameter_sizes[self.actor_width], squash=True)
         networks = [self.actor]
         if self.value_network is not None:
             self._check_values("value_network", self.value_network, 1)
             networks.append(self.value_network)
-        units = head.parameter_sizes[0] if self.is_discrete else 1
         further = self.further_inputs
         for name in further:
             check_critic_space(self.observation_space, name)
+        units, number = self._outputs_of_a_critic, self.num_critics
+        widths = {units, units * number if len(self.critics) == 1 else units}
+        found = []
         for critic in self.critics:
             if has_memory(critic) != has_memory(self.actor):
                 raise ValueError(
                     "Expected actor and critics that are all recurrent, or "
                     f"none. Received: {self.actor.name!r} and {critic.name!r}"
                 )
-            self._check_values("critic", critic, units, **further)
+            found.append(
+                self._check_values("critic", critic, *sorted(widths), **further)
+            )
         all_critics = list(self.critics)
-        for index in range(len(all_critics), self.number_of_critics):
+        for index in range(sum(found) // units, number):
             all_critics.append(sibling(all_critics[0], index))
             network_checks.check_width(
                 "critic", all_critics[-1], self.policy, units, **further
@@ -366,16 +408,24 @@ class CriticAgent(OffPolicyAgent):
         self,
         name: str,
         network: keras.Model,
-        units: int,
+        *units: int,
         **further: keras.KerasTensor,
-    ) -> None:
-        """Checks the inputs and outputs of a network of values."""
-        network_checks.check_width(name, network, self.policy, units, **further)
-        if has_memory(network):
-            return
-        seen = self.policy.encode.network_input
-        inputs = inputs_for(network, seen, **further)
-        network_checks.check_value_ending(network, inputs)
+    ) -> int:
+        """Checks the inputs and outputs of a network; returns its width."""
+        width = network_checks.check_width(
+            name, network, self.policy, *units, **further
+        )
+        if not has_memory(network):
+            seen = self.policy.encode.network_input
+            inputs = inputs_for(network, seen, **further)
+            network_checks.check_value_ending(network, inputs)
+        return width
+
+    @property
+    def _outputs_of_a_critic(self) -> int:
+        """Number of outputs of one critic."""
+        rows = self.policy.head.parameter_sizes[0] if self.is_discrete else 1
+        return rows * self.value_distribution.atoms
 
     def make_targets(self) -> None:
         """Makes the target networks, copies of the critics."""
@@ -400,13 +450,66 @@ class CriticAgent(OffPolicyAgent):
         self, observation: Tree[Tensor], action: Tensor, training: bool = False
     ) -> list[Tensor]:
         """Returns each critic's Q-values of given actions, `[B]` float32."""
-        return critics.values_of_taken(
-            self.critics,
-            self.policy.encode(observation),
-            action,
-            self.is_discrete,
-            training,
-        )
+        return self.values(self.critics, observation, action, training)
+
+    def values(
+        self,
+        networks: list[keras.Model],
+        observation: Tree[Tensor],
+        action: Tensor | None,
+        training: bool = False,
+    ) -> list[Tensor]:
+        """Returns the Q-values of given actions, the means of `outputs`.
+
+        Args:
+            networks: list of `keras.Model`, from `critics` or
+                `target_critics`.
+            observation: `[B, ...]`. Raw observations.
+            action: `[B, A]`, in the unit box; or `[B]`, Discrete ones; or None
+                for all Discrete actions.
+            training: bool. Passed on to the networks. Defaults to `False`.
+
+        Returns:
+            list of `[B]` float32, one for each critic; of all Discrete actions
+            `[B, n]`.
+        """
+        encoded = self.policy.encode(observation)
+        outputs = self.critic_outputs(networks, encoded, action, training)
+        return [*map(self.value_distribution.mean, outputs)]
+
+    def critic_outputs(
+        self,
+        networks: list[keras.Model],
+        encoded: Tree[Tensor],
+        action: Tensor | None,
+        training: bool = False,
+    ) -> list[Tensor]:
+        """Returns the outputs of each critic, as `values` returns their means.
+
+        Args:
+            networks: list of `keras.Model`. Each returns the outputs of one
+                critic, or those of several side by side.
+            encoded: tree of `[B, ...]`. Observations as inputs of networks.
+            action: `[B, A]`, `[B]` or None; see `values`.
+            training: bool. Passed on to the networks. Defaults to `False`.
+
+        Returns:
+            list of `[B, N]` float32; of all Discrete actions `[B, n, N]`.
+        """
+        units, atoms = self._outputs_of_a_critic, self.value_distribution.atoms
+        further = {} if self.is_discrete else {ACTION: action}
+        found: list[Tensor] = []
+        for network in networks:
+            outputs = run_network(network, encoded, training, **further)
+            found += ops.split(outputs, outputs.shape[-1] // units, axis=-1)
+        if not self.is_discrete:
+            return found
+        tables = [
+            ops.reshape(each, (-1, units // atoms, atoms)) for each in found
+        ]
+        if action is None:
+            return tables
+        return [of_action(each, action) for each in tables]
 
     def exploration_logs(self) -> dict[str, float]:
         """Returns the scale of the exploration noise, where it changes."""
@@ -517,38 +620,57 @@ class CriticAgent(OffPolicyAgent):
                 self.actor_variables,
                 optimizer=optimizer,
                 every=self.policy_delay,
-                last_loss=self.last_actor_loss,
+                last=self._last_actor_terms,
             ),
         }
 
     def _critic_terms(self, batch: Batch) -> Terms:
         """Runs the critics once, and returns `critic_terms`."""
-        values = self.values_of_taken(
-            batch["observation"], batch["action"], training=True
+        outputs = self.critic_outputs(
+            self.critics,
+            self.policy.encode(batch["observation"]),
+            batch["action"],
+            training=True,
         )
-        return self.critic_terms(values, batch)
+        return self.critic_terms(outputs, batch)
 
-    def critic_terms(self, values: list[Tensor], batch: Batch) -> Terms:
+    def critic_terms(self, outputs: list[Tensor], batch: Batch) -> Terms:
         """Computes the loss of the critics on a minibatch.
 
         Args:
-            values: list of `[B]` float32. Each critic's Q-values of the
-                actions taken, from the forward pass.
+            outputs: list of `[B, N]` float32. Each critic's outputs for the
+                actions taken, from the forward pass; N is 1, unless
+                `value_distribution` needs more.
             batch: dict of `[B, ...]`; see `train_step`.
 
         Returns:
             dict: `loss`, a scalar, which is minimised; `td_error` `[B]`; other
             scalars for the logs.
         """
-        return critics.td_terms(values, self.targets(batch), batch["weight"])
+        return critics.td_terms(
+            self.value_distribution,
+            outputs,
+            self.targets(batch),
+            batch["weight"],
+        )
 
     def targets(self, batch: Batch) -> Tensor:
-        """Returns the targets of the critics `[B]`, by `next_value`."""
-        return batch["reward"] + batch["discount"] * self.next_value(batch)
+        """Returns the targets of the critics, by `next_value`.
+
+        They are values `[B]`; of critics with several outputs, what
+        `value_distribution.target` returns.
+        """
+        return self.value_distribution.target(
+            batch["reward"], batch["discount"], self.next_value(batch)
+        )
 
     @abc.abstractmethod
     def next_value(self, batch: Batch) -> Tensor:
-        """Returns the values of the next states, `[B]` float32."""
+        """Returns the values of the next states, `[B]` float32.
+
+        For critics with several outputs, these are outputs or samples of the
+        return, `[B, M]`.
+        """
 
     @abc.abstractmethod
     def actor_terms(self, batch: Batch) -> Terms:

@@ -12,8 +12,9 @@ from keras import ops
 
 from keras_rl2 import losses
 from keras_rl2.agents.off_policy_agent import CriticAgent
-from keras_rl2.agents.off_policy_agent import LearningArguments
+from keras_rl2.agents.off_policy_agent import CriticArguments
 from keras_rl2.agents.off_policy_agent import OffPolicyArguments
+from keras_rl2.agents.off_policy_agent import TargetCriticArguments
 from keras_rl2.agents.stochastic_policy import StochasticPolicy
 from keras_rl2.basics import arguments
 from keras_rl2.basics.shapes import Tensor
@@ -23,7 +24,6 @@ from keras_rl2.exploration import JoinedNoise
 from keras_rl2.exploration import PolicyNoise
 from keras_rl2.exploration import noises
 from keras_rl2.spaces.supported import ACTION_MASK
-from keras_rl2.updates import critics
 from keras_rl2.updates.critics import GivenCritics
 from keras_rl2.updates.updater import Batch
 from keras_rl2.updates.updater import Terms
@@ -31,7 +31,7 @@ from keras_rl2.updates.updater import Terms
 _PINK = noises.PinkNoise(1.0)
 
 
-class CrossQArguments(LearningArguments, total=False):
+class CrossQArguments(CriticArguments, total=False):
     """Arguments of `SAC` without target networks; see there."""
 
     temperature: float
@@ -43,6 +43,8 @@ class CrossQArguments(LearningArguments, total=False):
 
 class SACArguments(CrossQArguments, OffPolicyArguments, total=False):
     """Arguments of `SAC` for subclasses; see there."""
+
+    policy_delay: int
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -67,6 +69,13 @@ class SAC(StochasticPolicy, CriticAgent):
     With recurrent networks it learns from sequences, as R2D2 does; see
     `sequence_length` and `burn_in` of the `ReplayDataset`.
 
+    With `critics_in_target` it is randomized ensembled double Q-learning
+    (REDQ): V' is the smallest value of so many target critics, drawn anew at
+    each update, and L_π has the mean of all critics in place of the minimum.
+    The published settings are `num_critics=10, critics_in_target=2,
+    policy_delay=20` and 20 updates per environment step (`updates_per_round`
+    of the `ReplayDataset`).
+
     Args:
         actor: `keras.Model` from observations to `[B, 2A]`, means and log
             standard deviations of a Box policy before tanh; or `[B, n]`
@@ -87,6 +96,14 @@ class SAC(StochasticPolicy, CriticAgent):
             to the actions of a Box policy, in units of half their range, where
             sampling from the policy does not explore enough; see `TD3`.
             Defaults to `None`.
+        policy_delay: int. Number of updates of the critics per update of
+            policy and temperature. The other updates report the last losses
+            and statistics of the policy, initially 0. Above 1, actor and
+            critics each have an optimizer, of which each counts its own
+            updates. Defaults to `1`.
+        critics_in_target: int or None. Number of target critics that are drawn
+            at each update, of `num_critics`; None for all, and no mean in the
+            policy's loss. Defaults to `None`.
 
     Example:
 
@@ -103,6 +120,7 @@ class SAC(StochasticPolicy, CriticAgent):
         - [Haarnoja et al., 2018](https://arxiv.org/abs/1812.05905).
         - [Eberhard et al., 2023](https://openreview.net/forum?id=hQ9V5QN27eS),
           pink noise.
+        - [Chen et al., 2021](https://arxiv.org/abs/2101.05982), REDQ.
         - [Christodoulou, 2019](https://arxiv.org/abs/1910.07207), Discrete.
         - [Ni et al., 2022](https://arxiv.org/abs/2110.05038), recurrent.
     """
@@ -113,6 +131,9 @@ class SAC(StochasticPolicy, CriticAgent):
     statistics_names = (
         *CriticAgent.statistics_names,
         *("entropy", "temperature"),
+    )
+    actor_statistics: tuple[str, ...] = (
+        *("actor_loss", "entropy", "temperature"),
     )
 
     def __init__(
@@ -125,16 +146,28 @@ class SAC(StochasticPolicy, CriticAgent):
         target_entropy: float | None = None,
         noise_color: Literal["pink", "white"] = "pink",
         exploration: noises.GivenNoise | None = None,
-        **kwargs: Unpack[OffPolicyArguments],
+        policy_delay: int = 1,
+        critics_in_target: int | None = None,
+        **kwargs: Unpack[TargetCriticArguments],
     ) -> None:
         arguments.check_choice(noise_color=(noise_color, ("pink", "white")))
         arguments.check_in_range(temperature=(temperature, 1e-12, 1e12))
         arguments.check_flag(learn_temperature=learn_temperature)
+        arguments.check_positive(policy_delay=policy_delay)
         if target_entropy is not None:
             arguments.check_in_range(
                 target_entropy=(target_entropy, -1e12, 1e12)
             )
         super().__init__(actor, critic, **kwargs)
+        if critics_in_target is not None:
+            arguments.check_positive(critics_in_target=critics_in_target)
+            if critics_in_target > self.num_critics:
+                raise ValueError(
+                    "Expected `critics_in_target` to be at most `num_critics`, "
+                    f"{self.num_critics}. Received: {critics_in_target}"
+                )
+        self.policy_delay = policy_delay
+        self.critics_in_target = critics_in_target
         self.exploration = noises.exploration_noise(exploration)
         self.noise_color = noise_color
         self.temperature = temperature
@@ -218,28 +251,44 @@ class SAC(StochasticPolicy, CriticAgent):
         """Returns the soft value of states and the policy's entropy there.
 
         Args:
-            networks: list of `keras.Model`. Critics; the smaller value counts.
+            networks: list of `keras.Model`. Critics, whose values count as
+                `judged` says.
             observation: `[B, ...]`. Raw observations.
             stream: int. Index of the draw in this update.
             training: bool. Whether the policy is trained. Defaults to `False`.
         """
-        encoded = self.policy.encode(observation)
         if self.is_discrete:
             policy = self.distribution(observation, training)
-            values = critics.all_values(networks, encoded)
+            values = self.values(networks, observation, None)
             value = losses.expected_soft_value(
                 cast(Categorical, policy).log_probs,
-                values,
+                self.judged(values, training),
                 self.current_temperature,
             )
             return value, policy.entropy()
         action, log_prob = self.sample_with_log_prob(
             observation, stream, training
         )
-        values = critics.action_values(networks, encoded, action)
-        return losses.soft_value(
-            log_prob, values, self.current_temperature
-        ), -log_prob
+        values = self.values(networks, observation, action)
+        judged = self.judged(values, training)
+        value = losses.soft_value(log_prob, judged, self.current_temperature)
+        return value, -log_prob
+
+    def judged(self, values: list[Tensor], training: bool) -> list[Tensor]:
+        """Returns the Q-values of which the smallest counts.
+
+        Args:
+            values: list of `[B]` or `[B, n]`. Of each critic.
+            training: bool. Whether the policy is trained; otherwise the values
+                are those of a target.
+        """
+        if self.critics_in_target is None:
+            return values
+        if training:
+            return [cast(Tensor, sum(values)) / len(values)]
+        drawn = ops.argsort(self.draw_uniform((len(values),), 5))
+        chosen = ops.take(ops.stack(values), drawn[: self.critics_in_target], 0)
+        return list(ops.unstack(chosen, self.critics_in_target))
 
     def sample_with_log_prob(
         self, observation: Any, stream: int, training: bool = False

@@ -1,6 +1,8 @@
 """Twin delayed deep deterministic policy gradient."""
 
 import functools
+from collections.abc import Sequence
+from typing import Literal
 from typing import Unpack
 
 import gymnasium
@@ -8,6 +10,7 @@ import keras
 from keras import ops
 
 from keras_rl2.agents.off_policy_agent import CriticAgent
+from keras_rl2.agents.off_policy_agent import CriticArguments
 from keras_rl2.agents.off_policy_agent import LearningArguments
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import check_positive
@@ -15,11 +18,13 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.exploration import AddedNoise
 from keras_rl2.exploration import PolicyNoise
 from keras_rl2.exploration import noises
+from keras_rl2.losses.value import of_action
+from keras_rl2.losses.value_distributions import as_support
+from keras_rl2.losses.value_distributions import value_distribution
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks import inputs
 from keras_rl2.networks.network_copies import copy_of
 from keras_rl2.spaces.trees import Tree
-from keras_rl2.updates import critics
 from keras_rl2.updates.critics import GivenCritics
 from keras_rl2.updates.updater import Batch
 from keras_rl2.updates.updater import Terms
@@ -32,13 +37,16 @@ class DDPGArguments(LearningArguments, total=False):
     tau: float
 
 
-class TD3Arguments(DDPGArguments, total=False):
+class TD3Arguments(DDPGArguments, CriticArguments, total=False):
     """Arguments of `TD3` for subclasses; see there."""
 
     policy_delay: int
     target_noise: float
     target_noise_clip: float
     target_every: int | None
+    distributional: Literal["categorical", "quantile"] | None
+    atoms: int
+    support: Sequence[float]
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -82,6 +90,15 @@ class TD3(CriticAgent):
         exploration: float, str, dict, `ExplorationNoise` or None. Noise added
             to actions, in units of half their range; a number is the scale of
             `GaussianNoise`. Defaults to `0.1`.
+        distributional: None, `"categorical"` or `"quantile"`. Distributions of
+            the return that critics output, as of `DQN`: the target is that of
+            the target critic with the smaller mean, and Q is the mean. FastTD3
+            is `"categorical"` with 101 atoms, on many environments. Defaults
+            to `None`.
+        atoms: int. Atoms or quantiles of each distribution: the number of
+            outputs of a critic. Defaults to `51`.
+        support: Sequence of two floats. Smallest and largest return on the
+            atoms of `"categorical"`. Defaults to `(-10.0, 10.0)`.
         target_every: int or None. Number of updates per move of the target
             networks; None for `policy_delay`. Defaults to `None`.
         max_gradient_norm: float or None. Global norm to which gradients are
@@ -102,6 +119,7 @@ class TD3(CriticAgent):
     Reference:
         - [Fujimoto et al., 2018](https://arxiv.org/abs/1802.09477).
         - [Ni et al., 2022](https://arxiv.org/abs/2110.05038), recurrent.
+        - [Seo et al., 2025](https://arxiv.org/abs/2505.22642), FastTD3.
     """
 
     action_kinds = (gymnasium.spaces.Box,)
@@ -120,15 +138,20 @@ class TD3(CriticAgent):
         target_noise: float = 0.2,
         target_noise_clip: float = 0.5,
         exploration: noises.GivenNoise | None = 0.1,
+        distributional: Literal["categorical", "quantile"] | None = None,
+        atoms: int = 51,
+        support: Sequence[float] = (-10.0, 10.0),
         target_every: int | None = None,
         tau: float = 0.005,
-        **kwargs: Unpack[LearningArguments],
+        **kwargs: Unpack[CriticArguments],
     ) -> None:
         check_positive(policy_delay=policy_delay)
         check_in_range(
             target_noise=(target_noise, 0.0, 1e12),
             target_noise_clip=(target_noise_clip, 0.0, 1e12),
         )
+        support = as_support(support)
+        values = value_distribution(distributional, atoms, support)
         super().__init__(
             actor,
             critic,
@@ -136,9 +159,13 @@ class TD3(CriticAgent):
             tau=tau,
             **kwargs,
         )
+        self.value_distribution = values
+        self.distributional = distributional
+        self.atoms = atoms
+        self.support = support
         self.target_noise = target_noise
         self.target_noise_clip = target_noise_clip
-        self._delay_policy(policy_delay)
+        self.policy_delay = policy_delay
         self.exploration = noises.exploration_noise(exploration)
 
     def build_actor(self, *sizes: int, squash: bool = False) -> None:
@@ -185,34 +212,20 @@ class TD3(CriticAgent):
         [size] = self.policy.head.action_shape
         return AddedNoise(self.exploration, size, self.policy.noise_steps)
 
-    def values(
-        self,
-        networks: list[keras.Model],
-        observation: Tree[Tensor],
-        action: Tensor,
-    ) -> list[Tensor]:
-        """Returns the Q-values of given actions, for users' own losses.
-
-        Args:
-            networks: list of `keras.Model`, from `critics` or
-                `target_critics`.
-            observation: `[B, ...]`. Raw observations.
-            action: `[B, A]`. In the unit box.
-
-        Returns:
-            list of `[B]` float32.
-        """
-        return critics.action_values(
-            networks, self.policy.encode(observation), action
-        )
-
     def next_value(self, batch: Batch) -> Tensor:
-        """Returns the smallest value of each next action, `[B]` float32."""
+        """Returns the smallest value of each next action, `[B]` float32.
+
+        Of distributions, it returns the outputs `[B, N]` of the smallest mean.
+        """
         following = self.policy.encode(batch["next_observation"])
-        values = critics.action_values(
+        outputs = self.critic_outputs(
             self.target_critics, following, self.target_action(following)
         )
-        return functools.reduce(ops.minimum, values)
+        means = [*map(self.value_distribution.mean, outputs)]
+        if self.distributional is None:
+            return functools.reduce(ops.minimum, means)
+        smallest = ops.argmin(ops.stack(means, axis=1), axis=1)
+        return of_action(ops.stack(outputs, axis=1), smallest)
 
     def target_action(self, encoded: Tree[Tensor]) -> Tensor:
         """Returns the next actions of the targets.
@@ -233,11 +246,12 @@ class TD3(CriticAgent):
 
     def actor_terms(self, batch: Batch) -> Terms:
         """Computes the loss of the actor on a minibatch."""
-        encoded = self.policy.encode(batch["observation"])
+        observation = batch["observation"]
+        encoded = self.policy.encode(observation)
         action = self._action(
             inputs.run_network(self.actor, encoded, training=True)
         )
-        [value] = critics.action_values(self.critics[:1], encoded, action)
+        value = self.values(self.critics[:1], observation, action)[0]
         each = self.actor_losses(value, action, batch)
         return {"loss": ops.mean(batch["weight"] * each)}
 

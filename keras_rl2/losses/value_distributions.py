@@ -1,4 +1,4 @@
-"""Distributions of returns, from the outputs of a Q-network.
+"""Distributions of returns, from the outputs of networks of action values.
 
 Letters: B is the batch, A the number of actions, N that of the outputs of each
 action (atoms or quantiles), M that of the atoms of a target.
@@ -19,9 +19,7 @@ from keras_rl2.basics.shapes import as_same_floats
 from keras_rl2.basics.shapes import as_scalar
 from keras_rl2.basics.shapes import check_rank
 from keras_rl2.basics.shapes import check_shape
-from keras_rl2.losses.value import double_q_learning
 from keras_rl2.losses.value import huber
-from keras_rl2.losses.value import of_action
 
 
 def categorical_projection(
@@ -146,7 +144,7 @@ def quantile_huber(
 
 
 class ValueDistribution(abc.ABC):
-    """The interpretation of the outputs of `DQN`'s networks.
+    """The interpretation of the outputs of networks of action values.
 
     Attributes:
         atoms: int. Number of outputs of each action, N.
@@ -156,35 +154,35 @@ class ValueDistribution(abc.ABC):
 
     @abc.abstractmethod
     def mean(self, outputs: Tensor) -> Tensor:
-        """Returns the Q-values.
+        """Returns the Q-values `[...]` of outputs `[..., N]` float32."""
+
+    def target(
+        self, reward: Tensor, discount: Tensor, following: Tensor
+    ) -> Tensor:
+        """Returns the target of outputs, which `compare` takes.
 
         Args:
-            outputs: `[B, A, N]` float32. Of a network.
+            reward: `[B]` float32.
+            discount: `[B]` float32.
+            following: `[B, M]`. Outputs of a target network for the next
+                action, or any number of samples of the next return.
 
         Returns:
-            `[B, A]` float32.
+            `[B, M]`, samples of the return.
         """
+        return reward[:, None] + discount[:, None] * following
 
     @abc.abstractmethod
-    def loss(
-        self,
-        outputs: Tensor,
-        batch: dict[str, Tensor],
-        next_outputs: Tensor,
-        selector: Tensor,
-    ) -> tuple[Tensor, Tensor]:
-        """Compares the outputs for actions with the targets of transitions.
+    def compare(self, outputs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Compares the outputs for an action with the target of its return.
 
         Args:
-            outputs: `[B, A, N]`. Outputs of the online network.
-            batch: dict of `action`, `reward` and `discount`, `[B]`.
-            next_outputs: `[B, A, N]`. Outputs of the target network for the
-                next observations.
-            selector: `[B, A]`. The next action is that of the largest value.
+            outputs: `[B, N]`. Outputs of the online network.
+            target: `[B]` or `[B, M]`. Of `target`. Counts as a constant.
 
         Returns:
-            `[B]`, to minimise, and `[B]`, the surprise of each transition;
-            float32. The gradient reaches `outputs` alone.
+            `[B]`, to minimise, and `[B]`, the error of each transition, which
+            has no gradient; float32.
         """
 
 
@@ -193,63 +191,34 @@ class ScalarValues(ValueDistribution):
 
     atoms = 1
 
-    def __init__(self, loss: str) -> None:
+    def __init__(self, loss: str = "mse") -> None:
         self._loss = loss
 
     def mean(self, outputs: Tensor) -> Tensor:
         """Returns the Q-values, which are the outputs."""
         return outputs[..., 0]
 
-    def loss(
-        self,
-        outputs: Tensor,
-        batch: dict[str, Tensor],
-        next_outputs: Tensor,
-        selector: Tensor,
-    ) -> tuple[Tensor, Tensor]:
-        """Returns the loss of TD errors, and their sizes."""
-        # With the target's own values as selector it is plain Q-learning.
-        td_error = double_q_learning(
-            self.mean(outputs),
-            batch["action"],
-            batch["reward"],
-            batch["discount"],
-            self.mean(next_outputs),
-            selector,
-        )
+    def target(
+        self, reward: Tensor, discount: Tensor, following: Tensor
+    ) -> Tensor:
+        """Returns the target values `[B]`, from next values `[B]` or `[B, 1]`.
+
+        Values after the end may be anything.
+        """
+        following = discount * ops.reshape(following, ops.shape(discount))
+        return reward + ops.where(discount == 0.0, 0.0, following)
+
+    def compare(self, outputs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the losses of TD errors, and the TD errors."""
+        td_error = ops.stop_gradient(target) - self.mean(outputs)
         if self._loss == "huber":
             loss = huber(td_error)
         else:
             loss = 0.5 * ops.square(td_error)
-        return loss, ops.abs(ops.stop_gradient(td_error))
+        return loss, ops.stop_gradient(td_error)
 
 
-class _ReturnDistribution(ValueDistribution):
-    """Several outputs for each action, which tell how its return varies."""
-
-    def loss(
-        self,
-        outputs: Tensor,
-        batch: dict[str, Tensor],
-        next_outputs: Tensor,
-        selector: Tensor,
-    ) -> tuple[Tensor, Tensor]:
-        """Returns the distances of distributions, also as their surprise."""
-        loss = self._distance(
-            of_action(outputs, batch["action"]),
-            batch,
-            of_action(next_outputs, ops.argmax(selector, axis=-1)),
-        )
-        return loss, ops.stop_gradient(loss)
-
-    @abc.abstractmethod
-    def _distance(
-        self, chosen: Tensor, batch: dict[str, Tensor], following: Tensor
-    ) -> Tensor:
-        """Compares `[B, N]` of an action and of the next one, to minimise."""
-
-
-class CategoricalValues(_ReturnDistribution):
+class CategoricalValues(ValueDistribution):
     """Logits of a distribution over returns on evenly spaced atoms, C51."""
 
     def __init__(self, atoms: int, support: tuple[float, float]) -> None:
@@ -261,19 +230,25 @@ class CategoricalValues(_ReturnDistribution):
         probabilities = ops.softmax(outputs, axis=-1)
         return ops.sum(probabilities * self.support, axis=-1)
 
-    def _distance(
-        self, chosen: Tensor, batch: dict[str, Tensor], following: Tensor
+    def target(
+        self, reward: Tensor, discount: Tensor, following: Tensor
     ) -> Tensor:
-        """Returns cross-entropies to projected targets."""
-        target = categorical_projection(
-            _moved(batch, ops.convert_to_tensor(self.support)[None]),
+        """Returns the probabilities of the atoms, projected, `[B, N]`."""
+        atoms = ops.convert_to_tensor(self.support)[None]
+        return categorical_projection(
+            super().target(reward, discount, atoms),
             ops.softmax(following, axis=-1),
             self.support,
         )
-        return -ops.sum(target * ops.log_softmax(chosen, axis=-1), axis=-1)
+
+    def compare(self, outputs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns cross-entropies to the projected target, twice."""
+        target = ops.stop_gradient(target)
+        loss = -ops.sum(target * ops.log_softmax(outputs, axis=-1), axis=-1)
+        return loss, ops.stop_gradient(loss)
 
 
-class QuantileValues(_ReturnDistribution):
+class QuantileValues(ValueDistribution):
     """Quantiles of the distribution of returns, at even fractions, QR-DQN."""
 
     def __init__(self, atoms: int) -> None:
@@ -284,20 +259,19 @@ class QuantileValues(_ReturnDistribution):
         """Returns the means of the quantiles."""
         return ops.mean(outputs, axis=-1)
 
-    def _distance(
-        self, chosen: Tensor, batch: dict[str, Tensor], following: Tensor
-    ) -> Tensor:
-        """Returns quantile Huber losses."""
-        return quantile_huber(chosen, self.taus, _moved(batch, following))
+    def compare(self, outputs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns quantile Huber losses, twice."""
+        loss = quantile_huber(outputs, self.taus, target)
+        return loss, ops.stop_gradient(loss)
 
 
 def value_distribution(
     distributional: str | None,
     atoms: int,
     support: tuple[float, float],
-    loss: str,
+    loss: str = "mse",
 ) -> ValueDistribution:
-    """Makes the interpretation that arguments of `DQN` select.
+    """Makes the interpretation that arguments of an agent select.
 
     Example:
 
@@ -334,8 +308,3 @@ def as_support(support: Sequence[float]) -> tuple[float, float]:
             f"Received: support={support!r}"
         )
     return low, high
-
-
-def _moved(batch: dict[str, Tensor], returns: Tensor) -> Tensor:
-    """Returns the values of returns `[B, N]` one transition before."""
-    return batch["reward"][:, None] + batch["discount"][:, None] * returns

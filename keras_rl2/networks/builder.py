@@ -197,14 +197,19 @@ class NetworkBuilder:
             head = outputs_of(cell.output_size, units, seed=drawn[2], **options)
             return MemoryNetwork(encoder, cell, head, name=name)
 
-    def critic_of_actions(self, name: str, seed: int | None) -> keras.Model:
+    def critic_of_actions(
+        self, name: str, seed: int | None, units: int = 1
+    ) -> keras.Model:
         """Makes a network for the Q-value of an observation and an action."""
         if self.memory is not None:
-            return self.recurrent(name, (1,), seed, self.head.noise.size)
+            return self.recurrent(
+                name, (units,), seed, self.head.action_shape[0]
+            )
         with self._making(name):
             return critic_for(
                 self._space,
                 self.head.action_shape[0],
+                units=units,
                 seed=seed,
                 name=name,
                 **self._layers(self._default_hidden),

@@ -168,6 +168,7 @@ def critic_for(
     observation_space: gymnasium.Space[Any],
     action_size: int,
     *,
+    units: int = 1,
     hidden: Sequence[int] = (256, 256),
     activation: str = "relu",
     normalize_observations: bool = False,
@@ -182,6 +183,7 @@ def critic_for(
         observation_space: `gymnasium.Space`. Images go through convolutions
             first; a Dict or Tuple is joined as by `joined_network`.
         action_size: int. Numbers of one action, A.
+        units: int. Width of the output. Defaults to `1`.
         hidden: Sequence of ints. Widths of the hidden layers. Defaults to
             `(256, 256)`.
         activation: str. Activation of the hidden layers. Defaults to
@@ -197,8 +199,8 @@ def critic_for(
 
     Returns:
         A `keras.Model` from a list of `[B, *observation_shape]` and
-        `[B, action_size]` to `[B, 1]`; of a Dict or Tuple, from a list of its
-        arrays and the action, named after their paths and `"action"`.
+        `[B, action_size]` to `[B, units]`; of a Dict or Tuple, from a list of
+        its arrays and the action, named after their paths and `"action"`.
 
     Raises:
         ValueError: If an array of the observation is called `"action"`.
@@ -225,7 +227,7 @@ def critic_for(
         inputs, x = _features(observation_space, start, normalize_observations)
     x = keras.layers.Concatenate(name="both")([x, action])
     outputs = fully_connected(
-        x, hidden, activation, 1, start, 1.0, normalization
+        x, hidden, activation, units, start, 1.0, normalization
     )
     return keras.Model([*inputs, action], outputs, name=name)
 

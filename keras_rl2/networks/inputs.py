@@ -90,8 +90,18 @@ def one_value_each(value: Tensor) -> Tensor:
 
     Returns:
         `[B]` float32.
+
+    Raises:
+        ValueError: If there are several values for a sample.
     """
-    return value[:, 0] if len(value.shape) == 2 else value
+    if len(value.shape) == 2 and value.shape[-1] == 1:
+        return value[:, 0]
+    if len(value.shape) != 1:
+        raise ValueError(
+            "Expected one value for each sample, `[B]` or `[B, 1]`. "
+            f"Received: shape {tuple(value.shape)}"
+        )
+    return value
 
 
 def as_logits(probabilities: Tensor) -> Tensor:

@@ -13,7 +13,10 @@ from keras_rl2 import returns
 from keras_rl2.basics import arguments
 from keras_rl2.basics import seeds
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.losses.value import of_action
 from keras_rl2.networks.builder import NetworkBuilder
+from keras_rl2.networks.inputs import one_value_each
+from keras_rl2.networks.inputs import run_network
 from keras_rl2.networks.network_copies import copy_of
 from keras_rl2.networks.network_options import NetworkOptions
 from keras_rl2.offline.episodes import TransitionBlock
@@ -21,7 +24,6 @@ from keras_rl2.offline.offline import OfflineDataset
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
-from keras_rl2.updates import critics
 from keras_rl2.updates.target_networks import TargetUpdate
 from keras_rl2.updates.updater import apply_gradients
 
@@ -250,8 +252,9 @@ class FittedQ:
     ) -> Tensor:
         """Returns the values `[B]` of actions."""
         encoded = self._agent.policy.encode(observation)
-        discrete = isinstance(self._agent.action_space, Discrete)
-        return critics.values_of_taken([network], encoded, action, discrete)[0]
+        if isinstance(self._agent.action_space, Discrete):
+            return of_action(run_network(network, encoded), action)
+        return one_value_each(run_network(network, encoded, action=action))
 
     def _updated(self, batch: dict[str, Any], *noise: Tensor) -> None:
         """Makes one gradient step on the TD errors of a minibatch."""

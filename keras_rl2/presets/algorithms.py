@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from keras_rl2.agents.sac import SAC as SAC
     from keras_rl2.agents.td3 import TD3 as TD3
     from keras_rl2.agents.td3bc import TD3BC as TD3BC
+    from keras_rl2.agents.tqc import TQC as TQC
 
 _ADAM: Mapping[str, Any] = {"name": "Adam", "learning_rate": 3e-4}
 
@@ -208,6 +209,16 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         },
     ),
     "TD3BC": Algorithm(offline=True, actions=("Box",)),
+    "TQC": Algorithm(
+        actions=("Box",),
+        search={
+            **_RATES,
+            **_TAU,
+            **_CRITICS,
+            "agent.num_critics": [2, 3, 5],
+            "agent.top_quantiles_to_drop": {"low": 0, "high": 5},
+        },
+    ),
 }
 
 # Names of classes by names in upper case, and by short ones.

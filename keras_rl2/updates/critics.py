@@ -1,7 +1,6 @@
 """Critics: one or several Q-networks of an agent."""
 
 from collections.abc import Sequence
-from typing import Any
 from typing import TypeAlias
 from typing import cast
 
@@ -9,85 +8,39 @@ import keras
 from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.networks.inputs import one_value_each
-from keras_rl2.networks.inputs import run_network
+from keras_rl2.losses.value_distributions import ValueDistribution
 from keras_rl2.updates.updater import Terms
 
 GivenCritics: TypeAlias = keras.Model | Sequence[keras.Model]
 """One critic, or all that there are."""
 
 
-def action_values(
-    critics: Sequence[keras.Model],
-    encoded: Any,
-    action: Tensor,
-    training: bool = False,
-) -> list[Tensor]:
-    """Returns each critic's Q-values of actions within the unit box.
+def td_terms(
+    values: ValueDistribution,
+    outputs: Sequence[Tensor],
+    target: Tensor,
+    weight: Tensor,
+) -> Terms:
+    """Compares the critics' outputs with their common target.
 
     Args:
-        critics: Sequence of `keras.Model`.
-        encoded: tree of `[B, ...]`. Observations as networks take them.
-        action: `[B, A]`.
-        training: bool. Passed on to the critics. Defaults to `False`.
-
-    Returns:
-        list of `[B]` float32.
-    """
-    return [
-        one_value_each(run_network(critic, encoded, training, action=action))
-        for critic in critics
-    ]
-
-
-def all_values(
-    critics: Sequence[keras.Model], encoded: Any, training: bool = False
-) -> list[Tensor]:
-    """Returns each critic's Q-values `[B, n]` of all Discrete actions."""
-    return [
-        ops.cast(run_network(critic, encoded, training), "float32")
-        for critic in critics
-    ]
-
-
-def values_of_taken(
-    critics: Sequence[keras.Model],
-    encoded: Any,
-    action: Tensor,
-    discrete: bool,
-    training: bool = False,
-) -> list[Tensor]:
-    """Returns each critic's Q-values `[B]` of given actions, of either kind."""
-    if not discrete:
-        return action_values(critics, encoded, action, training)
-    # [B, n] -> [B]
-    index = ops.cast(action, "int32")[:, None]
-    return [
-        ops.take_along_axis(values, index, axis=1)[:, 0]
-        for values in all_values(critics, encoded, training)
-    ]
-
-
-def td_terms(values: Sequence[Tensor], target: Tensor, weight: Tensor) -> Terms:
-    """Compares the critics' Q-values with their common target.
-
-    Args:
-        values: Sequence of `[B]`. Q-values of each critic.
-        target: `[B]`. Counts as a constant.
+        values: `ValueDistribution`. The interpretation of the outputs.
+        outputs: Sequence of `[B, N]`. Outputs of each critic.
+        target: `[B]` or `[B, M]`. Of `ValueDistribution.target`. Counts as a
+            constant.
         weight: `[B]`. Weight of each transition.
 
     Returns:
-        dict: `loss`, half the mean squared error, summed over critics;
+        dict: `loss`, the mean of each critic's loss, summed over critics;
         `td_error` `[B]`, the mean of the critics'; `q_value`, the mean of the
         first one's values.
     """
-    errors = [ops.stop_gradient(target) - value for value in values]
+    found = [values.compare(each, target) for each in outputs]
+    losses, errors = zip(*found, strict=True)
     return {
-        "loss": cast(
-            Tensor, sum(ops.mean(weight * 0.5 * ops.square(e)) for e in errors)
-        ),
-        "td_error": ops.stop_gradient(cast(Tensor, sum(errors)) / len(errors)),
-        "q_value": ops.mean(values[0]),
+        "loss": cast(Tensor, sum(ops.mean(weight * e) for e in losses)),
+        "td_error": cast(Tensor, sum(errors)) / len(errors),
+        "q_value": ops.mean(values.mean(outputs[0])),
     }
 
 

@@ -1,6 +1,9 @@
 """Means of several scalars of an update."""
 
+from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -9,6 +12,17 @@ from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.shapes import TensorLike
+
+
+def named(values: Mapping[str, Tensor], names: Iterable[str]) -> dict[str, Any]:
+    """Returns the scalars of some names, or raises a `ValueError`."""
+    for name in names:
+        if name not in values:
+            raise ValueError(
+                "Expected `loss_terms`, or a function of `objectives`, to "
+                f"return `{name}` for the logs. Received: {sorted(values)}"
+            )
+    return {name: values[name] for name in names}
 
 
 class MeanOfEach(keras.metrics.Metric):
@@ -46,8 +60,9 @@ class MeanOfEach(keras.metrics.Metric):
     ) -> None:
         """Adds one value of each scalar; a weight of 0 leaves it out."""
         weight = ops.cast(sample_weight, self.dtype)
+        means = named(values, self.names).values()
         row = ops.stack(  # [names + 1], the last a count
-            [ops.cast(values[key], self.dtype) for key in self.names]
+            [ops.cast(each, self.dtype) for each in means]
             + [ops.ones((), self.dtype)]
         )
         # 0 * NaN is NaN: a skipped update must not reach the sums.

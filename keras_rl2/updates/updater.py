@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import types
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from keras import ops
 from keras_rl2.basics import replicas
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.updates.mean_of_each import named
 from keras_rl2.updates.skipped_updates import parts_of
 
 Batch = dict[str, Tensor]
@@ -39,8 +41,9 @@ class Objective(NamedTuple):
             Objectives with the same one make a single step, clipped together.
             Defaults to `None`.
         every: int. Updates from one step to the next. Defaults to `1`.
-        last_loss: Scalar variable that keeps the loss, to be reported by
-            updates without a step; or None. Defaults to `None`.
+        last: Mapping of scalar variables by name of a term. They keep `loss`
+            and other terms of the last step, which updates without a step
+            report. Needed where `every` is not 1. Defaults to none.
 
     Example:
 
@@ -55,7 +58,7 @@ class Objective(NamedTuple):
     variables: Sequence[keras.Variable] = ()
     optimizer: keras.optimizers.Optimizer | None = None
     every: int = 1
-    last_loss: keras.Variable | None = None
+    last: Mapping[str, keras.Variable] = types.MappingProxyType({})
 
     @property
     def trained(self) -> list[keras.Variable]:
@@ -106,6 +109,11 @@ class Updater:
         for name in objectives:
             terms.setdefault(f"{name}_loss", losses[name])
         terms["loss"] = cast(Tensor, sum(losses.values()))
+        kept = [
+            (variable, losses[name] if term == "loss" else terms[term])
+            for name, each in objectives.items()
+            for term, variable in each.last.items()
+        ]
         wanted = terms.get("wanted", tf.constant(True))
 
         def change() -> None:
@@ -115,9 +123,8 @@ class Updater:
             if all(each.optimizer for each in objectives.values()):
                 # Counts updates; each of its parts counts its own.
                 agent.optimizer.iterations.assign_add(1)
-            for name, each in objectives.items():
-                if each.last_loss is not None:
-                    each.last_loss.assign(losses[name])
+            for variable, value in kept:
+                variable.assign(value)
             agent.after_update(batch, terms)
 
         norm, finite = replicas.once(
@@ -143,12 +150,12 @@ class Updater:
             due = None
             if objective.every == 1:
                 found, gradients = self._gradients(objective, batch)
-                losses[name] = found.pop("loss")
-                terms |= found
             else:
                 made = ops.convert_to_tensor(self._agent.updates_made)
                 due = (made + 1) % objective.every == 0
-                losses[name], gradients = self._if_due(objective, batch, due)
+                found, gradients = self._if_due(objective, batch, due)
+            losses[name] = found.pop("loss")
+            terms |= found
             optimizer = objective.optimizer or self._agent.optimizer
             # Steps that are not always due are clipped by themselves.
             key = id(optimizer) if due is None else -1 - len(steps)
@@ -184,17 +191,18 @@ class Updater:
 
     def _if_due(
         self, objective: Objective, batch: Batch, due: Tensor
-    ) -> tuple[Tensor, list[Tensor]]:
-        """Returns loss and gradients if due; else the last loss, and zeros."""
+    ) -> tuple[Terms, list[Tensor]]:
+        """Returns terms and gradients if due; else the last ones, and zeros."""
+        last = {k: ops.convert_to_tensor(v) for k, v in objective.last.items()}
 
-        def now() -> tuple[Tensor, list[Tensor]]:
+        def now() -> tuple[Terms, list[Tensor]]:
             terms, gradients = self._gradients(objective, batch)
             # Gradients of an embedding have another form.
-            return terms["loss"], [*map(tf.convert_to_tensor, gradients)]
+            return named(terms, last), [*map(tf.convert_to_tensor, gradients)]
 
-        def not_now() -> tuple[Tensor, list[Tensor]]:
+        def not_now() -> tuple[Terms, list[Tensor]]:
             zeros = [tf.zeros_like(each.value) for each in objective.trained]
-            return ops.convert_to_tensor(objective.last_loss), zeros
+            return last, zeros
 
         if not replicas.within_one():
             return tf.cond(due, now, not_now)

@@ -26,6 +26,7 @@ STEPS = {
     "DQN": {1: 320, 2: 384, 3: 384, 4: 320, 5: 320, 6: 512},
     "SAC": {4: 320, 5: 320, 9: 960},
     **{"TD3": {9: 960}, "DDPG": {9: 960}, "CrossQ": {9: 1920}},
+    "TQC": {9: 960},
 }
 """Environment steps by agent and probe.
 
@@ -35,6 +36,7 @@ Agents that stay near what they have learned from are not among them.
 SETTINGS = {
     "DQN": {"epsilon": 0.2, "tau": 1.0, "target_every": 8},
     "SAC": {"temperature": 0.05, "learn_temperature": False, "tau": 0.1},
+    "TQC": {"temperature": 0.05, "learn_temperature": False, "tau": 0.1},
     "TD3": {"activation": "tanh", "exploration": 0.3},
     "DDPG": {"activation": "tanh", "exploration": 0.3},
 }

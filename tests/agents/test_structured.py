@@ -17,7 +17,6 @@ from keras_rl2.spaces.supported import space_tree
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
-from keras_rl2.updates.critics import action_values
 from support.agents import AGENTS
 from support.agents import EVERY_AGENT
 from support.agents import assert_equal_weights
@@ -303,7 +302,7 @@ def test_an_input_gets_the_array_that_it_is_named_after():
     encoded = agent.policy.encode(batch)
     first = agent.critics[0]([actions, encoded["position"]])
     second = agent.critics[1]({"action": actions, "gear": encoded["gear"]})
-    values = action_values(agent.critics, encoded, actions)
+    values = agent.values(agent.critics, batch, actions)
     np.testing.assert_allclose(values[0], first[:, 0], rtol=1e-6)
     np.testing.assert_allclose(values[1], second[:, 0], rtol=1e-6)
 

@@ -537,8 +537,8 @@ AGENTS = [
     Mutant(
         "td3_targets_of_the_larger_critic",
         "agents/td3.py",
-        "functools.reduce(ops.minimum, values)",
-        "functools.reduce(ops.maximum, values)",
+        "functools.reduce(ops.minimum, means)",
+        "functools.reduce(ops.maximum, means)",
         "agents/test_td3.py::test_targets_by_hand",
     ),
     Mutant(
@@ -551,8 +551,8 @@ AGENTS = [
     Mutant(
         "sac_bootstraps_through_the_end",
         "agents/off_policy_agent.py",
-        'batch["reward"] + batch["discount"] * self.next_value(batch)',
-        'batch["reward"] + self.gamma * self.next_value(batch)',
+        'batch["reward"], batch["discount"], self.next_value(batch)',
+        'batch["reward"], self.gamma, self.next_value(batch)',
         "agents/test_sac.py::test_an_update_is_that_of_the_paper",
     ),
     Mutant(

@@ -144,6 +144,7 @@ _DECAY = keras.optimizers.schedules.PolynomialDecay(0.4, 10, 0.2)
 _CHOICES = {
     "action_units": "environment",
     "clip_ratio": _DECAY,
+    "critics_in_target": 2,
     "distributional": "categorical",
     "epsilon": _DECAY,
     "exploration": rl.exploration.OrnsteinUhlenbeckNoise(_DECAY),

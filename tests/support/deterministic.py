@@ -36,12 +36,18 @@ def linear_network(kernel, bias, name="network"):
 
 
 def linear_critic(observation=0.0, action=0.0, bias=0.0, name="critic"):
-    """A critic that is linear in the observation and the action."""
+    """A critic that is linear in the observation and the action.
+
+    Several numbers of each are those of several outputs.
+    """
+    weights = np.broadcast_arrays(
+        *map(np.atleast_1d, (observation, action, bias))
+    )
     inputs = [keras.Input((1,)), keras.Input((1,))]
-    layer = keras.layers.Dense(1)
+    layer = keras.layers.Dense(len(weights[0]))
     both = keras.layers.Concatenate()(inputs)
     critic = keras.Model(inputs, layer(both), name=name)
-    layer.set_weights([np.array([[observation], [action]]), np.array([bias])])
+    layer.set_weights([np.stack(weights[:2]), weights[2]])
     return critic
 
 
