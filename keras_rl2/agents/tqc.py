@@ -104,7 +104,9 @@ class TQC(SAC):
         )
         together = ops.sort(ops.concatenate(quantiles, axis=-1), axis=-1)
         kept = self.num_critics * (self.atoms - self.top_quantiles_to_drop)
-        return together[:, :kept] - (self._alpha * log_prob)[:, None]
+        return (
+            together[:, :kept] - (self.current_temperature * log_prob)[:, None]
+        )
 
     def judged(self, values: list[Tensor], training: bool) -> list[Tensor]:
         """Returns the mean of the critics, which the policy maximises."""

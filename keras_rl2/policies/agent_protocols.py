@@ -103,6 +103,7 @@ class ActingPolicy(Protocol):
     def trainable_variables(self) -> list[Any]:
         """Keras variables that training changes."""
 
+    @property
     def collecting(self) -> "ActingPolicy":
         """The policy that collects, whose state may have further parts."""
 

@@ -211,6 +211,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     "TD3BC": Algorithm(offline=True, actions=("Box",)),
     "TQC": Algorithm(
         actions=("Box",),
+        memory=None,
         search={
             **_RATES,
             **_TAU,
