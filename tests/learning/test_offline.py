@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
+from benchmarks import chance_tasks
 from keras_rl2.cli.plot import interquartile_mean
 from support import recorded_tasks
 
@@ -124,3 +125,32 @@ def test_an_expert_that_balances_the_pole_is_cloned():
     ]
     print(f"cloned: {cloned}")
     assert min(cloned) >= 475.0
+
+
+def learn_clicks(name, seed, folder, **settings):
+    """Returns the mean returns of a random log and of an agent it teaches."""
+    task = chance_tasks.Clicks
+    if not folder.exists():
+        rl.record("random", task, 20_000, folder, seed=seed)
+    clicks = rl.OfflineDataset(folder, batch_size=64, seed=seed)
+    agent = getattr(rl, name).for_env(
+        task(), hidden=(64, 64), seed=seed, **settings
+    )
+    agent.compile(
+        keras.optimizers.Adam(1e-4, use_ema=True, ema_momentum=0.999)
+    )
+    agent.fit(clicks, epochs=5, verbose=0)
+    played = agent.evaluate(task, episodes=500, num_envs=50, seed=1000)
+    return clicks.episode_returns.mean(), played["episode_return"]
+
+
+def test_cql_recommends_better_than_a_random_log_and_its_clone(tmp_path):
+    cql, clone = [], []
+    for seed in range(5):
+        folder = tmp_path / f"random-v{seed}"
+        cql.append(learn_clicks("CQL", seed, folder, loss="mse"))
+        clone.append(learn_clicks("BehaviorCloning", seed, folder))
+    print(f"log and CQL {cql}, log and clone {clone}")
+    logged, reached = np.mean(cql, axis=0)
+    assert reached > logged + 1.0
+    assert reached > np.mean(clone, axis=0)[1] + 1.0
