@@ -136,9 +136,7 @@ def learn_clicks(name, seed, folder, **settings):
     agent = getattr(rl, name).for_env(
         task(), hidden=(64, 64), seed=seed, **settings
     )
-    agent.compile(
-        keras.optimizers.Adam(1e-4, use_ema=True, ema_momentum=0.999)
-    )
+    agent.compile(keras.optimizers.Adam(1e-4, use_ema=True, ema_momentum=0.999))
     agent.fit(clicks, epochs=5, verbose=0)
     played = agent.evaluate(task, episodes=500, num_envs=50, seed=1000)
     return clicks.episode_returns.mean(), played["episode_return"]
