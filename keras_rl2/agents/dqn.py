@@ -246,9 +246,9 @@ class DQN(ValuePolicy, OffPolicyAgent):
             *(steps.pop("observation"), steps.pop("begins")),
             *(dict.fromkeys(networks, state), steps.pop("burn_in")),
         )
-        encoded: Any = self.policy.encode(every)
-        outputs = self.outputs_of(self.q_network, encoded, training=True)
-        next_outputs = self.outputs_of(self.target_network, encoded)
+        seen: Any = self.policy.encode(every)
+        outputs = self.outputs_of(self.q_network, seen, training=True)
+        next_outputs = self.outputs_of(self.target_network, seen)
         choosing = ops.stop_gradient(outputs) if self.double else next_outputs
         selector = self.allowed_values(cast(Any, every), choosing)
         place = ops.arange(span.shape[1], dtype="int32") + 0 * span

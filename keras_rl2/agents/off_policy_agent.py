@@ -3,7 +3,6 @@
 import abc
 import itertools
 import types
-from collections.abc import Callable
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -339,11 +338,6 @@ class CriticAgent(OffPolicyAgent):
         return self.policy_delay > 1
 
     @property
-    def remembering_critics(self) -> list[keras.Model]:
-        """The critics, where they are recurrent."""
-        return self.critics if has_memory(self.critics[0]) else []
-
-    @property
     def is_discrete(self) -> bool:
         """Whether actions are Discrete, and critics value all of them."""
         return isinstance(self.action_space, gymnasium.spaces.Discrete)
@@ -563,23 +557,17 @@ class CriticAgent(OffPolicyAgent):
             for each in (self.actor, *self.critics)
         }
 
-    def _of_steps(
-        self, terms: Callable[[Batch], Terms]
-    ) -> Callable[[Batch], Terms]:
-        """Returns terms that take sequences, where networks are recurrent."""
-        if self.policy.memory is None:
-            return terms
-        return lambda batch: terms(self._steps_of_sequences(batch))
-
     def _steps_of_sequences(self, batch: Batch) -> Batch:
         """Turns M sequences of L transitions into M * L transitions.
 
         Targets begin with the state of the network that they follow, as in
-        R2D2.
+        R2D2. Minibatches of transitions stay as they are.
 
         Args:
             batch: dict; see `keras_rl2.data.SequenceReplayBuffer.sample`.
         """
+        if self.policy.memory is None:
+            return batch
         given: dict[str, Any] = dict(batch)
         span, states = given["span"], self._states(given["state"])
         for target, source in self.target_pairs:
@@ -610,12 +598,12 @@ class CriticAgent(OffPolicyAgent):
             critic_optimizer = compile_arguments.critic_optimizer
         return {
             "critic": Objective(
-                self._of_steps(self._critic_terms),
+                lambda each: self._critic_terms(self._steps_of_sequences(each)),
                 self.critics,
                 optimizer=critic_optimizer,
             ),
             "actor": Objective(
-                self._of_steps(self.actor_terms),
+                lambda each: self.actor_terms(self._steps_of_sequences(each)),
                 [self.actor],
                 self.actor_variables,
                 optimizer=optimizer,

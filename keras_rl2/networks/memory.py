@@ -150,11 +150,10 @@ class MemoryNetwork(keras.Model):
             last step, a tuple like `state`.
         """
         features, after = self.remember(observation, begins, state, training)
-        taken = flat(features)
-        ends = self.head(
-            taken if action is None else [taken, flat(action)],
-            training=training,
-        )
+        rows = flat(features)
+        if action is not None:
+            rows = [rows, flat(action)]
+        ends = self.head(rows, training=training)
         return keras.tree.map_structure(sequences_like(begins), ends), after
 
     def remember(

@@ -98,7 +98,8 @@ class Policy(Task):
         evaluated or exported.
         """
         found = copy.copy(self)
-        found._further = getattr(self.agent, "remembering_critics", ())
+        critics = getattr(self.agent, "critics", ())
+        found._further = [*filter(has_memory, critics)]
         return found
 
     @property
