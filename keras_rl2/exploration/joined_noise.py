@@ -42,8 +42,7 @@ class JoinedNoise(PolicyNoise):
         drawn, after = zip(
             *(
                 noise.draw(generator, shape, own)
-                # Earlier versions saved a state of noise that is not there.
-                for noise, own in zip(self.noises, state, strict=False)
+                for noise, own in zip(self.noises, state, strict=True)
             ),
             strict=True,
         )
