@@ -19,8 +19,10 @@ HANDED_ON = {
     "NoisyDense",
     "ObservationNormalization",
     "StateDependentNoise",
+    "ValuePolicy.outputs_of",
     "atari",
     "from_sb3",
+    "run_network",
 }
 # What those who write agents are given, of which they take what they want.
 FOR_AUTHORS = {"default_networks"}

@@ -62,7 +62,7 @@ def test_any_number_of_critics_learns_and_is_saved(name, tmp_path):
 @pytest.mark.parametrize("name", ["SAC", *slow("TD3", "TQC")])
 def test_one_network_is_copied_or_has_the_outputs_of_all(name, tmp_path):
     case, env = EVERY_AGENT[name], make_env("act_box")
-    own = case.value_units
+    own = case.widths["critic"]
     seen, action = ops.ones((5, 3)), ops.ones((5, 1))
     for width, networks in ((own, 3), (3 * own, 1)):
         given = plain_networks(case, value_units=width)

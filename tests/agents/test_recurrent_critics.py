@@ -336,7 +336,7 @@ def test_it_acts_by_its_state_and_with_the_noise_of_its_kind(kind, settings):
     unlike(agent)
     generator = np.random.default_rng(0)
     seen = generator.normal(size=(5, 4, 3)).astype("float32")
-    noise, _ = agent.draw_noise(generator, (5, 4))
+    noise, _ = agent.noise.draw(generator, (5, 4))
     state, found = agent.initial_state(5), []
     function = agent.policy.function(deterministic=False)
     for t in range(4):

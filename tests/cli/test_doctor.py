@@ -91,7 +91,7 @@ def test_all_is_well_with_pendulum(capsys):
     assert {line.split()[0] for line in lines} == {"ok"}
     found = {line[6:24].strip(): line[25:] for line in lines}
     assert re.search(
-        ": A2C, .*PPO, .*TD3BC; with a memory A2C", found["spaces"]
+        ": A2C, .*PPO, .*TQC; with a memory A2C", found["spaces"]
     )
     assert found["action"] == "bounds [-2, 2]"
     seen = found["observation"]
