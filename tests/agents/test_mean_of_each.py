@@ -47,7 +47,7 @@ def test_a_nan_is_shown_and_a_missing_name_an_error(metric):
     metric.update_state({"loss": float("nan"), "entropy": 1.0})
     assert np.isnan(result(metric)["loss"])
     assert result(metric)["entropy"] == 1.0
-    with pytest.raises(ValueError, match="to return `entropy` .*loss"):
+    with pytest.raises(ValueError, match=r"to return `entropy` .*loss"):
         metric.update_state({"loss": 1.0})
 
 

@@ -90,9 +90,7 @@ def test_all_is_well_with_pendulum(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert {line.split()[0] for line in lines} == {"ok"}
     found = {line[6:24].strip(): line[25:] for line in lines}
-    assert re.search(
-        ": A2C, .*PPO, .*TQC; with a memory A2C", found["spaces"]
-    )
+    assert re.search(": A2C, .*PPO, .*TQC; with a memory A2C", found["spaces"])
     assert found["action"] == "bounds [-2, 2]"
     seen = found["observation"]
     assert seen.startswith("bounds [-1, 1] [-1, 1] [-8, 8], seen [-")
