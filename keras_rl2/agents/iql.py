@@ -151,8 +151,6 @@ class IQL(StochasticPolicy, CriticAgent):
         action = super().sample_action(observation, noise)
         return action if self.is_discrete else ops.clip(action, -1.0, 1.0)
 
-    actor_variables = StochasticPolicy.policy_variables
-
     def objectives(self) -> dict[str, Objective]:
         """Returns the losses of critics, value network and policy."""
         made = super().objectives()

@@ -93,6 +93,8 @@ class StochasticPolicy(Agent):
         """Variables of the policy that are in no network."""
         return [] if self.log_std is None else [self.log_std]
 
+    actor_variables = policy_variables
+
     def call(self, observation: Tree[Tensor], training: bool = False) -> Any:
         """Returns the output of the actor, parameters `[B, P]`."""
         encoded = self.policy.encode(observation)

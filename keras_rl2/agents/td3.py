@@ -222,7 +222,7 @@ class TD3(CriticAgent):
             self.target_critics, following, self.target_action(following)
         )
         means = [*map(self.value_distribution.mean, outputs)]
-        if self.distributional is None:
+        if self.value_distribution.atoms == 1:
             return functools.reduce(ops.minimum, means)
         smallest = ops.argmin(ops.stack(means, axis=1), axis=1)
         return of_action(ops.stack(outputs, axis=1), smallest)

@@ -184,7 +184,8 @@ class Updater:
             scaled = optimizer.scale_loss(terms["loss"])
         gradients = tape.gradient(
             scaled,
-            objective.trained,
+            # TensorFlow knows no zeros like a variable of Keras.
+            [each.value for each in objective.trained],
             unconnected_gradients=tf.UnconnectedGradients.ZERO,
         )
         return terms, gradients

@@ -6,6 +6,7 @@ import tensorflow as tf
 from keras import ops
 
 import keras_rl2 as rl
+from keras_rl2.losses.value_distributions import value_distribution
 from keras_rl2.networks.inputs import one_value_each
 from support import deterministic
 from support.agents import EVERY_AGENT
@@ -282,3 +283,65 @@ def test_a_statistic_that_no_loss_returns_is_named():
         agent.compile(run_eagerly=True)
         with raises("`loss_terms`, or a function .* return `kl`", "entropy"):
             agent.fit(deterministic.small_replay(), verbose=0)
+
+
+# Classes of a user's own.
+
+
+class OneCritic(rl.TD3):
+    """Trains the first of its critics alone."""
+
+    def critic_terms(self, outputs, batch):
+        return super().critic_terms(outputs[:1], batch)
+
+
+class OwnValues(rl.TD3):
+    """Sets what its critics' outputs mean."""
+
+    def __init__(self, actor, critic, **kwargs):
+        super().__init__(actor, critic, **kwargs)
+        self.value_distribution = value_distribution("quantile", 5, (0, 1))
+
+
+class Stochastic(rl.agents.StochasticPolicy, rl.agents.CriticAgent):
+    """Maximises the value and the entropy of a policy with a log std."""
+
+    def next_value(self, batch):
+        seen = batch["next_observation"]
+        action = self.greedy_action(seen)
+        return self.values(self.target_critics, seen, action)[0]
+
+    def actor_terms(self, batch):
+        policy = self.distribution(batch["observation"], training=True)
+        noise = ops.zeros_like(batch["action"]) + 0.5
+        action, log_prob = policy.sample_and_log_prob(noise)
+        [value] = self.values(self.critics[:1], batch["observation"], action)
+        return {"loss": ops.mean(log_prob - value)}
+
+
+def trained(kind):
+    agent = kind.for_env(make_env("act_box"), hidden=(4,), seed=0)
+    agent.compile(run_eagerly=True)
+    before = [each.get_weights() for each in agent.critics]
+    agent.fit(make_replay(make_env("act_box")), verbose=0)
+    return agent, before
+
+
+def test_a_network_that_no_loss_has_stays_as_it_is():
+    agent, before = trained(OneCritic)
+    assert differ(before[0], agent.critics[0].get_weights())
+    assert not differ(before[1], agent.critics[1].get_weights())
+
+
+def test_the_meaning_of_outputs_is_an_attribute():
+    given = plain_networks(EVERY_AGENT["TD3"], value_units=5)
+    agent = OwnValues(**given, seed=0)
+    agent.compile(run_eagerly=True)
+    agent.fit(make_replay(make_env("act_box")), verbose=0)
+    batch = {"next_observation": ops.ones((7, 3))}
+    assert agent.next_value(batch).shape == (7, 5)
+
+
+def test_a_log_std_apart_from_the_networks_is_trained():
+    agent, _ = trained(Stochastic)
+    assert (ops.convert_to_numpy(agent.log_std) != 0.0).all()
