@@ -28,10 +28,13 @@ from keras_rl2.losses.value import huber
 from keras_rl2.losses.value import q_learning
 from keras_rl2.losses.value import sampled_conservative_q
 from keras_rl2.losses.value import soft_value
+from keras_rl2.losses.value_distributions import ValueDistribution
 from keras_rl2.losses.value_distributions import categorical_projection
 from keras_rl2.losses.value_distributions import quantile_huber
+from keras_rl2.losses.value_distributions import value_distribution
 
 __all__ = [
+    "ValueDistribution",
     "advantage_weight",
     "approximate_kl",
     "behavior_regularized_value",
@@ -51,4 +54,5 @@ __all__ = [
     "sampled_conservative_q",
     "soft_value",
     "temperature_loss",
+    "value_distribution",
 ]

@@ -148,6 +148,12 @@ class ValueDistribution(abc.ABC):
 
     Attributes:
         atoms: int. Number of outputs of each action, N.
+
+    Example:
+
+    >>> values = value_distribution("quantile", 4, (0.0, 1.0))
+    >>> values.mean(ops.convert_to_tensor([[1.0, 2.0, 3.0, 6.0]])).numpy()
+    array([3.], dtype=float32)
     """
 
     atoms: int
@@ -272,6 +278,15 @@ def value_distribution(
     loss: str = "mse",
 ) -> ValueDistribution:
     """Makes the interpretation that arguments of an agent select.
+
+    Args:
+        distributional: None for one value, `"categorical"` or `"quantile"`.
+        atoms: int. Outputs of each action, N, of a distribution.
+        support: tuple of two floats. First and last atom of `"categorical"`.
+        loss: str. `"mse"` or `"huber"`, of values. Defaults to `"mse"`.
+
+    Returns:
+        `ValueDistribution`.
 
     Example:
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 from keras import ops
 
 import keras_rl2 as rl
-from keras_rl2.losses.value_distributions import value_distribution
+from keras_rl2.losses import value_distribution
 from keras_rl2.networks.inputs import one_value_each
 from support import deterministic
 from support.agents import EVERY_AGENT
