@@ -177,7 +177,7 @@ class OffPolicyAgent(Agent):
         Returns:
             `shape` float32.
         """
-        # The default algorithm differs under XLA.
+        # XLA draws other numbers from the same seed.
         return tf.random.stateless_normal(
             shape, seed=self._seed_of_draw(stream), alg="philox"
         )

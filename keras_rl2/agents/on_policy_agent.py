@@ -398,10 +398,9 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
         units = network_checks.check_actor_critic(
             self.policy, self.actor, self.critic, self.needs_value
         )
-        self._add_log_std(units)
+        self._complete_policy(units)
         if self.policy.memory is not None:
             return
-        self._check_actor_ending()
         valuing, output = self.critic or self.actor, int(self.critic is None)
         if self.critic is not None or self.needs_value:
             seen = self.policy.encode.network_input

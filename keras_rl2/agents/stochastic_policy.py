@@ -14,6 +14,7 @@ from keras_rl2.exploration import PolicyNoise
 from keras_rl2.layers import StateDependentNoise
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks import inputs
+from keras_rl2.networks.model_layers import layers_within
 from keras_rl2.spaces.trees import Tree
 
 ACTION_UNITS = ("half_range", "environment")
@@ -55,17 +56,29 @@ class StochasticPolicy(Agent):
     log_std_bounds: tuple[float, float] | None = None
     _gives_probabilities = False
 
-    def _check_actor_ending(self, squash: bool = False) -> None:
-        """Checks the final activation, before tanh where it squashes a Box."""
-        self._gives_probabilities = network_checks.check_policy_ending(
-            self.actor,
-            inputs.inputs_for(self.actor, self.policy.encode.network_input),
-            self.action_space,
-            squash=squash,
-        )
+    def _complete_policy(self, units: int, squash: bool = False) -> None:
+        """Checks the layers of the actor, and adds what it has not got.
 
-    def _add_log_std(self, units: int) -> None:
-        """Makes a log standard deviation, unless the actor outputs one."""
+        Args:
+            units: int. Width of its output: without log standard deviations, a
+                variable is made for them.
+            squash: bool. Whether its output comes before tanh. Defaults to
+                `False`.
+        """
+        if self.policy.memory is None:
+            self._gives_probabilities = network_checks.check_policy_ending(
+                self.actor,
+                inputs.inputs_for(self.actor, self.policy.encode.network_input),
+                self.action_space,
+                squash=squash,
+            )
+        found = layers_within(self.actor)
+        noises = [x for x in found if isinstance(x, StateDependentNoise)]
+        if len(noises) > len(self._noise_layers):
+            raise ValueError(
+                "Expected StateDependentNoise among the layers of the actor "
+                f"itself. Received: {noises[0].name!r} within another layer"
+            )
         head = self.policy.head
         if head.log_std_size and units == head.parameter_sizes[0]:
             self.log_std = self.add_weight(
@@ -79,9 +92,7 @@ class StochasticPolicy(Agent):
         units = network_checks.check_width(
             "actor", self.actor, self.policy, *sizes
         )
-        if self.policy.memory is None:
-            self._check_actor_ending(squash)
-        self._add_log_std(units)
+        self._complete_policy(units, squash)
 
     @property
     def acting_variables(self) -> list[keras.Variable]:
@@ -137,7 +148,9 @@ class StochasticPolicy(Agent):
     def _noise_layers(self) -> list[StateDependentNoise]:
         """The layer of state-dependent noise, if there is one."""
         layers = self.actor.layers
-        return [each for each in layers if type(each) is StateDependentNoise]
+        return [
+            each for each in layers if isinstance(each, StateDependentNoise)
+        ]
 
     @property
     def noise(self) -> PolicyNoise:

@@ -30,6 +30,7 @@ from keras_rl2.data.prioritized_sequence_replay_buffer import (
 from keras_rl2.data.replay_buffer import ReplayBuffer
 from keras_rl2.data.replay_buffer import Transform
 from keras_rl2.data.replay_buffer import into_minibatches
+from keras_rl2.data.replay_buffer import transformed
 from keras_rl2.data.round_dataset import Samples
 from keras_rl2.data.round_dataset import largest_divisor
 from keras_rl2.data.round_dataset import tensor_specs
@@ -187,6 +188,10 @@ class ReplayDataset(CollectingDataset):
             **arguments.present(rounds_ahead=rounds_ahead, burn_in=burn_in),
         )
         arguments.check_flag(prioritized=prioritized)
+        kind = "None or a keras_rl2.Hindsight"
+        arguments.check_has(
+            kind, "relabelled", **arguments.present(hindsight=hindsight)
+        )
         self.capacity, self.warm_up, self.n_step = capacity, warm_up, n_step
         self.prioritized, self.alpha, self.beta = prioritized, alpha, beta
         self.sequence_length, self.burn_in = sequence_length, burn_in
@@ -452,9 +457,7 @@ class ReplayDataset(CollectingDataset):
         self._bound_agent()
         batch: dict[str, Any] = self.buffer.sample(batch_size)
         batch.setdefault("weight", np.ones(batch_size, np.float32))
-        for transform in self.transform:
-            batch = transform(batch, self.buffer)
-        return batch
+        return transformed(batch, self.transform, self.buffer)
 
     def update_priorities(
         self, index: npt.ArrayLike, td_error: npt.ArrayLike

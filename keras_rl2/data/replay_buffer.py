@@ -1,6 +1,7 @@
 """A replay buffer that samples uniformly."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
 from typing import TypeAlias
@@ -25,6 +26,31 @@ from keras_rl2.spaces.trees import map_leaves
 Transform: TypeAlias = Callable[[dict[str, Any], Any], dict[str, Any]]
 
 _TRIES = 16
+
+
+def transformed(
+    batch: dict[str, Any], transforms: Iterable[Transform], view: Any
+) -> dict[str, Any]:
+    """Returns a minibatch after all transforms, which keep its form.
+
+    Another shape would be broadcast by a loss without a word.
+    """
+    for transform in transforms:
+        before, batch = _form_of(batch), transform(batch, view)
+        if _form_of(batch) != before:
+            raise ValueError(
+                f"Expected a transform to return a minibatch of the form "
+                f"{before}. Received: {_form_of(batch)}"
+            )
+    return batch
+
+
+def _form_of(batch: Any) -> Any:
+    """Returns the dtype and shape of each array of a minibatch."""
+    names = ("dtype", "shape")
+    return map_leaves(
+        lambda each: [getattr(each, name, None) for name in names], batch
+    )
 
 
 class ReplayBuffer(Described):

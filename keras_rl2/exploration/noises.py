@@ -151,9 +151,11 @@ class GaussianNoise(ExplorationNoise):
 
     def __init__(self, scale: Scale = 0.1, lowest: float | None = None) -> None:
         super().__init__(scale)
-        if lowest is not None and not 0 <= lowest < math.inf:
+        highest = self.scale if isinstance(self.scale, float) else math.inf
+        if lowest is not None and not 0 <= lowest <= highest:
             raise ValueError(
-                f"Expected lowest of 0 or more. Received: lowest={lowest}"
+                "Expected lowest from 0 to the scale. "
+                f"Received: lowest={lowest}, scale={scale}"
             )
         self.lowest = lowest
 
@@ -169,7 +171,9 @@ class GaussianNoise(ExplorationNoise):
         if self.lowest is not None:
             new = state is None
             state = generator.random((shape[1], 1)) if new else np.array(state)
-            scale = self.lowest + (scale - self.lowest) * state
+            # A schedule may fall below it.
+            lowest = min(self.lowest, scale)
+            scale = lowest + (scale - lowest) * state
         noise = generator.standard_normal(shape, dtype=np.float32)
         return np.multiply(noise, np.float32(scale), out=noise), state
 

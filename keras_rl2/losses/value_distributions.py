@@ -176,7 +176,10 @@ class ValueDistribution(abc.ABC):
         Returns:
             `[B, M]`, samples of the return.
         """
-        return reward[:, None] + discount[:, None] * following
+        discount = discount[:, None]
+        # Outputs after the end may be anything.
+        following = ops.where(discount == 0.0, 0.0, discount * following)
+        return reward[:, None] + following
 
     @abc.abstractmethod
     def compare(self, outputs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:

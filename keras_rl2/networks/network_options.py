@@ -120,6 +120,11 @@ class NetworkOptions:
                     f"Expected `{name}={default}` for {kind.__name__}, which "
                     f"does not support it. Received: {name}={value}"
                 )
+        if self.resample_every and self.state_dependent_noise is False:
+            raise ValueError(
+                "Expected `resample_every=None` without "
+                f"`state_dependent_noise`. Received: {self.resample_every}"
+            )
         names = ("activation", "normalization", "initialization")
         own = {
             name: getattr(self, name) or getattr(kind, f"default_{name}")

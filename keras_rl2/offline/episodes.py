@@ -49,6 +49,8 @@ class Episodes:
         truncated: `[N]` bool.
         observation_space: `gymnasium.Space` or None, if it is unknown.
         action_space: `gymnasium.Space` or None, if it is unknown.
+        has_ends: bool. Whether the observations after terminations are known.
+            Defaults to `True`.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Episodes:
     truncated: np.ndarray
     observation_space: gymnasium.Space[Any] | None = None
     action_space: gymnasium.Space[Any] | None = None
+    has_ends: bool = True
 
     @property
     def row(self) -> np.ndarray:
@@ -184,6 +187,7 @@ def episodes_of_arrays(
         truncated=(ended & ~terminated)[step],
         observation_space=observation_space,
         action_space=action_space,
+        has_ends=_NEXT in arrays,
     )
 
 
@@ -349,6 +353,12 @@ class TransitionBlock:
 
     def reached(self, index: np.ndarray) -> Any:
         """Returns observations after steps; see `ReplayBuffer.reached`."""
+        episodes = self._episodes
+        if not episodes.has_ends and episodes.terminated[index].any():
+            raise ValueError(
+                f"Expected `{_NEXT}` in {episodes.name}, whose last ones a "
+                "transform asks for. Received: none of them"
+            )
         return self._observed(self._row.take(index) + 1)
 
     def trajectories(self) -> Iterator[Trajectory]:

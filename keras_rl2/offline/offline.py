@@ -14,6 +14,7 @@ from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.memory import bytes_of
 from keras_rl2.data.replay_buffer import Transform
 from keras_rl2.data.replay_buffer import into_minibatches
+from keras_rl2.data.replay_buffer import transformed
 from keras_rl2.data.replay_buffer import transition_spec
 from keras_rl2.data.round_dataset import MOST_BYTES
 from keras_rl2.data.round_dataset import RoundDataset
@@ -266,8 +267,7 @@ class OfflineDataset(RoundDataset):
         index = self._generator.integers(len(self._block), size=batch_size)
         weight = np.ones(batch_size, np.float32)
         batch = {**self._block.take(index), "weight": weight, "index": index}
-        for transform in self.transform:
-            batch = transform(batch, self._block)
+        batch = transformed(batch, self.transform, self._block)
         del batch["index"]
         return batch
 

@@ -315,28 +315,41 @@ def test_environments_of_an_async_vector_have_rewards_here():
     replay.close()
 
 
-def test_recorded_episodes_get_goals_too():
+def recorded_goals(*without, **arrays):
+    """Returns an episode of 5 steps, which achieves 1 to 6, and relabels it."""
     count = np.arange(1, 6, dtype=np.float32)
-    goals = {
-        "observation": count,
-        "achieved_goal": count,
-        "desired_goal": count,
+    names = ("observation", "achieved_goal", "desired_goal")
+    goals = dict.fromkeys(names, count[:, None])
+    arrays = {
+        "observations": goals,
+        "next_observations": {k: each + 1 for k, each in goals.items()},
+        "actions": np.zeros(5, int),
+        "rewards": np.zeros(5),
+        "terminations": np.zeros(5, bool),
+        "truncations": count == 5,
+        **arrays,
     }
-    goals = {key: array[:, None] for key, array in goals.items()}
     offline = rl.OfflineDataset(
-        {
-            "observations": goals,
-            "next_observations": {k: each + 1 for k, each in goals.items()},
-            "actions": np.zeros(5, int),
-            "rewards": np.zeros(5),
-            "terminations": np.zeros(5, bool),
-            "truncations": count == 5,
-        },
+        {k: each for k, each in arrays.items() if k not in without},
         transform=[
             rl.Hindsight("final", relabelled=1.0).transform(Milestones())
         ],
     )
     offline.bind(make_eager_agent(OFF_POLICY_KINDS["DQN"], Milestones()))
+    return offline
+
+
+def test_a_goal_that_is_not_recorded_is_not_made_up():
+    ends = np.arange(5) == 4
+    offline = recorded_goals(
+        "next_observations", terminations=ends, truncations=~ends & ends
+    )
+    with raises("`next_observations` in", "none of them"):
+        offline.sample(4)
+
+
+def test_recorded_episodes_get_goals_too():
+    offline = recorded_goals()
     batch = offline.sample(40)
     assert (batch["observation"]["desired_goal"] == 6.0).all()
     assert {*batch["reward"]} == {62.0, 63.0, 64.0, 65.0, 66.0}
@@ -373,6 +386,8 @@ def test_what_has_no_goals_is_refused():
         rl.ReplayDataset(env, hindsight=rl.Hindsight())
     with raises("`strategy`", "'last'"):
         rl.Hindsight("last")
+    with raises("`hindsight`", "'future'"):
+        rl.ReplayDataset(Milestones(), hindsight="future")
     with raises("`relabelled`", "1.5"):
         rl.Hindsight(relabelled=1.5)
     agent = rl.DQN.for_env(

@@ -11,6 +11,7 @@ from support.agents import OFF_POLICY_KINDS
 from support.agents import make_eager_agent
 from support.agents import make_replay
 from support.any_space_env import AnySpaceEnv
+from support.errors import raises
 from support.replay_reference import part
 from support.replay_reference import stream
 from support.workers_here import WorkersHere
@@ -179,6 +180,23 @@ def test_rounds_of_the_graph_are_made_in_python_then():
         replay = rl.ReplayDataset(env, 64, 8, seed=0, transform=transform)
         replay.bind(agent)
         assert (replay.graph_rounds() is None) == bool(transform)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda batch: None,
+        lambda batch: {**batch, "reward": batch["reward"][:, None]},
+        lambda batch: {**batch, "reward": batch["reward"].astype("float64")},
+        lambda batch: {key: batch[key] for key in ("reward", "index")},
+        lambda batch: {**batch, "own": batch["reward"]},
+    ],
+)
+def test_a_minibatch_of_another_form_is_refused(change):
+    _, replay = pole(transform=[lambda batch, steps: change(batch)])
+    replay.fill(CAPACITY)
+    with raises("transform to return a minibatch of the form .*reward", ""):
+        replay.sample(4)
 
 
 def recorded(**settings):

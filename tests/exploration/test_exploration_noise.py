@@ -100,7 +100,7 @@ def test_wrong_settings_are_refused_at_construction():
         for kind in (GaussianNoise, OrnsteinUhlenbeckNoise):
             with pytest.raises(ValueError, match=r"Received: scale="):
                 kind(scale)
-    for lowest in (-0.1, math.nan, math.inf):
+    for lowest in (-0.1, math.nan, math.inf, 0.2):
         with pytest.raises(ValueError, match=r"Received: lowest="):
             GaussianNoise(lowest=lowest)
     # Nor are processes made that would not settle.

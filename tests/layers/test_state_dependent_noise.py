@@ -163,6 +163,9 @@ def test_a_network_of_ones_own_may_have_the_layer():
     agent.compile(run_eagerly=True)
     agent.fit(dataset, epochs=1, verbose=0)
     assert agent.noise.size == 8
+    nested = keras.Model(inputs, actor(inputs))
+    with pytest.raises(ValueError, match=r"StateDependentNoise among .*within"):
+        rl.PPO(nested, critic).fit(dataset, epochs=1, verbose=0)
 
 
 @pytest.mark.parametrize(
@@ -178,6 +181,12 @@ def test_a_network_of_ones_own_may_have_the_layer():
             "no memory.*LSTMCell",
         ),
         (rl.PPO, "Pendulum-v1", {"resample_every": 0}, "resample_every=0"),
+        (
+            rl.PPO,
+            "Pendulum-v1",
+            {"resample_every": 5, "state_dependent_noise": False},
+            "`resample_every=None` without .*5",
+        ),
         (rl.PPO, "Pendulum-v1", {"state_dependent_noise": "yes"}, "yes"),
     ],
 )
