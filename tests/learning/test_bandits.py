@@ -91,7 +91,7 @@ def test_example_shows_equal_gradients_and_the_refusal(tmp_path, capsys):
     forms, refusal = read_output(capsys.readouterr().out)
     for _, gap in forms:
         assert gap <= 3e-6
-    assert refusal.startswith("[n, 1] times [n]: Expected rank 1 for advantage")
+    assert refusal.startswith("[n, 1] times [n]: Expected equal shapes.")
     assert "broadcast to [10, 10]: squeeze the last axis" in refusal
 
 
