@@ -171,14 +171,13 @@ class Collector:
         """Acts, steps and stores, up to T times."""
         remembers = self.sequence_length is not None
         for t in range(len(noise)):
+            pending = self.env.pending_reset
+            storage.pending.append(pending)
             if remembers:
                 self._remember(actor, storage, t)
-                # NEXT_STEP environments begin an episode after the step that
-                # resets.
-                resetting = self.env.pending_reset
             observation = storage.acted_on(t)
             if self._is_masked:
-                over = self.env.pending_reset | storage.is_over(t)
+                over = pending | storage.is_over(t)
                 check_mask(self.head, observation, over, self.env.name, t)
             storage.action[t], action = actor(observation, noise[t])
             if storage.log_prob is not None:
@@ -195,7 +194,7 @@ class Collector:
                 storage.keep_final(t, final)
             storage.steps = t + 1
             if remembers:
-                self._remember_end(actor, storage, t, resetting)
+                self._remember_end(actor, storage, t, pending)
             if storage.is_complete(t):
                 break
 
@@ -208,19 +207,19 @@ class Collector:
             storage.states.append(actor.state)
 
     def _remember_end(
-        self, actor: Any, storage: RolloutStorage, t: int, resetting: np.ndarray
+        self, actor: Any, storage: RolloutStorage, t: int, pending: np.ndarray
     ) -> None:
         """Stores the recurrent state after a step."""
         if storage.final_step == t:
             storage.keep_final_state(t, actor.state)
-        actor.begin(self._beginning(storage, t, resetting))
+        actor.begin(self._beginning(storage, t, pending))
         storage.begins.append(actor.begins)
 
     def _beginning(
-        self, storage: RolloutStorage, t: int, resetting: np.ndarray
+        self, storage: RolloutStorage, t: int, pending: np.ndarray
     ) -> np.ndarray:
         """Returns whether step `t + 1` is the first of an episode, `[B]`."""
-        return resetting if self.env.masks_reset_rows else storage.ended(t)
+        return self.env.begins(pending, storage.ended(t))
 
     def get_state(self) -> dict[str, Any]:
         """Returns the state that later statistics depend on, as plain data."""
@@ -302,7 +301,7 @@ class EpisodeCollector(Collector):
         storage.finish()
 
     def _beginning(
-        self, storage: RolloutStorage, t: int, resetting: np.ndarray
+        self, storage: RolloutStorage, t: int, pending: np.ndarray
     ) -> np.ndarray:
         """Marks that no other episode begins: later steps are ignored."""
         return np.zeros(self.env.num_envs, np.bool_)

@@ -38,9 +38,10 @@ class Trajectory:
         terminated: `[T, B]` bool. The episode reached a terminal state.
         truncated: `[T, B]` bool. The episode was cut off, for example by a time
             limit.
-        valid: `[T, B]` bool. False if the step is only the reset that NEXT_STEP
-            environments make in place of a transition, or follows the end of a
-            rollout of whole episodes.
+        valid: `[T, B]` bool. False if the environment took no action: the step
+            is only the reset that NEXT_STEP environments make in place of a
+            transition, the row is that of a player who is out of the game, or
+            follows the end of a rollout of whole episodes.
         final_observation: `[E, ...]`. True last observations of episodes after
             which the environment was reset within the same step; a tree of
             arrays if `observation` is one.
@@ -223,8 +224,8 @@ class RolloutStorage:
         self.truncated = np.empty(leading, np.bool_)
         self.log_prob: np.ndarray | None = None
         self.steps = 0
-        self.masks_reset_rows = env.masks_reset_rows
-        self.pending_reset = np.array(env.pending_reset, np.bool_)
+        #: Whether each step takes no action, `[B]`; see `VectorEnvAdapter`.
+        self.pending: list[np.ndarray] = []
         self.final_step = -1
         self.begins: list[np.ndarray] = []
         self.states: list[tuple[np.ndarray, ...]] = []
@@ -296,12 +297,8 @@ class RolloutStorage:
         return np.zeros(self.reward.shape[1], np.bool_)
 
     def valid(self) -> np.ndarray:
-        """Returns whether steps are transitions instead of resets, `[T, B]`."""
-        valid = np.ones(self.reward.shape, np.bool_)
-        if self.masks_reset_rows:
-            valid[0] &= ~self.pending_reset
-            valid[1:] &= ~(self.terminated[:-1] | self.truncated[:-1])
-        return valid
+        """Returns whether steps are transitions, `[T, B]`."""
+        return ~np.array(self.pending, np.bool_)
 
     def check_finite(self) -> None:
         """Raises a `ValueError` if an observation or reward is not finite."""
@@ -369,7 +366,7 @@ class EpisodeStorage(RolloutStorage):
         flags = self.terminated, self.truncated
         for array in (self.action, self.reward, *flags):
             array[:] = 0
-        #: Steps of the episodes, `[T, B]`.
+        #: Steps up to the end of the episodes, `[T, B]`.
         self.alive = np.zeros(self.reward.shape, np.bool_)
         self.alive[0] = True
         self._running = self.alive[0].copy()
@@ -417,7 +414,7 @@ class EpisodeStorage(RolloutStorage):
         """Truncates unfinished episodes, and fills the rows without steps."""
         for array in leaves(self.observation):
             array[self.steps + 1 :] = array[self.steps]
-        self.truncated[-1] |= self.alive[-1] & ~self.terminated[-1]
+        self.truncated[-1] |= self.valid()[-1] & ~self.terminated[-1]
 
     def is_over(self, t: int) -> np.ndarray:
         """Marks environments with a finished episode, `[B]`."""
@@ -425,7 +422,9 @@ class EpisodeStorage(RolloutStorage):
 
     def valid(self) -> np.ndarray:
         """Marks the steps of the episodes, `[T, B]`."""
-        return self.alive
+        valid = self.alive.copy()
+        valid[: self.steps] &= super().valid()
+        return valid
 
 
 def as_sequences(array: np.ndarray, length: int) -> np.ndarray:

@@ -173,10 +173,9 @@ class EvaluationDataset:
             self._check_finite("reward", reward)
             current_return += np.where(counted, reward, 0.0)
             current_length += counted
-            actor.begin(
-                resetting if env.masks_reset_rows else terminated | truncated
-            )
-            for index in np.flatnonzero(terminated | truncated):
+            ended = terminated | truncated
+            actor.begin(env.begins(resetting, ended))
+            for index in np.flatnonzero(ended):
                 if share[index]:
                     share[index] -= 1
                     returns.append(float(current_return[index]))

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from keras_rl2.envs.adapt import as_vector_env
     from keras_rl2.envs.errors import MismatchError
     from keras_rl2.envs.errors import WorkerError
+    from keras_rl2.envs.games import Games
+    from keras_rl2.envs.games import parallel
     from keras_rl2.envs.graph.graph_env import GraphEnv
     from keras_rl2.envs.making import EnvWrapper
     from keras_rl2.envs.making import atari
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ActionMask",
     "EnvWrapper",
+    "Games",
     "GraphEnv",
     "GraphVectorEnv",
     "MismatchError",
@@ -32,6 +35,7 @@ __all__ = [
     "as_vector_env",
     "atari",
     "make_env",
+    "parallel",
 ]
 
 __getattr__, __dir__ = lazy(
@@ -39,6 +43,8 @@ __getattr__, __dir__ = lazy(
     {
         "ActionMask": "keras_rl2.envs.action_mask",
         "as_vector_env": "keras_rl2.envs.adapt",
+        "Games": "keras_rl2.envs.games",
+        "parallel": "keras_rl2.envs.games",
         "GraphEnv": "keras_rl2.envs.graph.graph_env",
         "GraphVectorEnv": "keras_rl2.graph.graph_vector_env",
         "MismatchError": "keras_rl2.envs.errors",

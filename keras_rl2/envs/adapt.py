@@ -13,8 +13,10 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv
 
 from keras_rl2.envs import gymnasium_vector_env as vector_envs
+from keras_rl2.envs.games import Games
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.making import make_vector_env
+from keras_rl2.envs.players_env import PlayersEnv
 from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.envs.vector_env import Maker
 from keras_rl2.envs.vector_env import Step
@@ -58,6 +60,7 @@ def as_vector_env(
             - `str`, the id of a registered environment. Its native vector
               environment is used if it has one, as in `gymnasium.make_vec`;
             - a function that makes a `gymnasium.Env`, such as its class;
+            - `Games`, as `keras_rl2.envs.parallel` makes them;
             - a `VectorEnvAdapter`, which is returned as it is.
         num_envs: int. Number of environments to make from an id or by a
             function. Defaults to `1`.
@@ -117,7 +120,7 @@ class SingleEnv(VectorEnvAdapter):
         spec = self.observation_spec
         self._shape = spec.shape if isinstance(spec, ArraySpec) else ()
 
-    def _step(self, action: Tree[np.ndarray]) -> Step:
+    def step_envs(self, action: Tree[np.ndarray]) -> Step:
         """Takes one step, and a reset if it ended the episode."""
         batch = map_leaves(self._cast_action, self._action_spec, action)
         # [1, ...] -> [...]
@@ -180,6 +183,8 @@ def _adapt(env: object) -> VectorEnvAdapter:
         return adapter
     if isinstance(env, gymnasium.Env):
         return SingleEnv(env)
+    if isinstance(env, Games):
+        return PlayersEnv(env)
     raise ValueError(
         "Expected an environment of Gymnasium, single or vector, or of EnvPool "
         "(env_type='gymnasium'), an id, or a function that makes one. "

@@ -76,7 +76,7 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
         else:
             worker_processes.close_workers(self.env, self._workers)
 
-    def _step(self, action: Tree[np.ndarray]) -> Step:
+    def step_envs(self, action: Tree[np.ndarray]) -> Step:
         """Takes one step in every environment."""
         given = self.env.step(
             map_leaves(self._cast_action, self._action_spec, action)
@@ -160,7 +160,7 @@ class NextStepEnv(GymnasiumVectorEnv):
         self.pending_reset = terminated | truncated
         return observation, reward, terminated, truncated, None
 
-    def _reset(self, seed: int | None) -> Any:
+    def reset_envs(self, seed: int | None) -> Any:
         """Resets all environments, after the resets that are pending."""
         if (
             # Environments of a resumed run have taken none.
@@ -173,7 +173,7 @@ class NextStepEnv(GymnasiumVectorEnv):
             # reset pending makes that one too, in the step after (Gymnasium
             # 1.4). A step gets it out of the way.
             self.env.step(create_empty_array(self.action_space, self.num_envs))
-        return super()._reset(seed)
+        return super().reset_envs(seed)
 
 
 class EnvPoolEnv(NextStepEnv):
@@ -198,10 +198,10 @@ class EnvPoolEnv(NextStepEnv):
             warnings.filterwarnings("ignore", ".*precision lowered by casting")
             super().__init__(env)
 
-    def _reset(self, seed: int | None) -> Any:
+    def reset_envs(self, seed: int | None) -> Any:
         """Resets all environments without a seed."""
         del seed
-        return super()._reset(None)
+        return super().reset_envs(None)
 
 
 class SameStepEnv(GymnasiumVectorEnv):

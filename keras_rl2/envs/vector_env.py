@@ -16,6 +16,7 @@ from gymnasium.vector import VectorEnv
 
 from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.envs.errors import MismatchError
+from keras_rl2.envs.games import Games
 from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
@@ -68,8 +69,13 @@ class VectorEnvAdapter(abc.ABC):
         observation_spec: tree of `keras_rl2.ArraySpec` of one observation.
         masks_reset_rows: bool. True if a step after the end of an episode is
             a reset only, and no transition (Gymnasium's NEXT_STEP).
-        pending_reset: `[B]` bool. Environments whose next step is such a
-            reset. Never changed in place.
+        pending_reset: `[B]` bool. Environments that take no action in the next
+            step: it is such a reset, or the row waits, as that of a player who
+            is out of the game. Such a row is never trained on. Replaced, never
+            changed in place.
+        players: tuple of str. Whose rows they are, B names; empty where each
+            row is an environment of its own. Logs have the mean return of each
+            name.
         resets: int. Number of calls of `reset`. By it, a dataset notices that
             others, such as an evaluation, have reset the environment.
         steps: int. Number of calls of `step`.
@@ -121,6 +127,7 @@ class VectorEnvAdapter(abc.ABC):
         )
         self._action_spec = spaces.action_spec(action_space)
         self.pending_reset = np.zeros(num_envs, np.bool_)
+        self.players: tuple[str, ...] = ()
         self.resets = 0
         self.steps = 0
         leading = (num_envs,) if self._is_batched else ()
@@ -147,12 +154,14 @@ class VectorEnvAdapter(abc.ABC):
             MismatchError: If the observation does not fit its space.
             WorkerError: If a process of an environment is lost.
         """
+        waiting = self.pending_reset
         try:
-            observation = self._reset(None if seed is None else int(seed))
+            observation = self.reset_envs(None if seed is None else int(seed))
         except BaseException as error:
             self._fail(error, f"a reset after {self.steps} steps")
             raise
-        self.pending_reset = np.zeros(self.num_envs, np.bool_)
+        if self.pending_reset is waiting:
+            self.pending_reset = np.zeros(self.num_envs, np.bool_)
         self.resets += 1
         return observation
 
@@ -187,10 +196,20 @@ class VectorEnvAdapter(abc.ABC):
         """
         self.steps += 1
         try:
-            return self._step(action)
+            return self.step_envs(action)
         except BaseException as error:
             self._fail(error, f"step {self.steps}")
             raise
+
+    def begins(self, waited: np.ndarray, ended: np.ndarray) -> np.ndarray:
+        """Returns whether the next step is the first of an episode, `[B]`.
+
+        Args:
+            waited: `[B]` bool. `pending_reset` before the last step.
+            ended: `[B]` bool. Whether that step ended the episode.
+        """
+        # NEXT_STEP environments begin an episode after the step that resets.
+        return waited if self.masks_reset_rows else waited | ended
 
     def shielded(self) -> contextlib.AbstractContextManager[None]:
         """Protects processes of environments from signals to the whole job.
@@ -201,11 +220,27 @@ class VectorEnvAdapter(abc.ABC):
         return contextlib.nullcontext()
 
     @abc.abstractmethod
-    def _step(self, action: Tree[np.ndarray]) -> Step:
-        """Steps the environment itself; see `step`."""
+    def step_envs(self, action: Tree[np.ndarray]) -> Step:
+        """Steps the environments themselves, and sets `pending_reset`.
 
-    def _reset(self, seed: int | None) -> Any:
-        """Resets the environment itself, and checks its return value."""
+        Args:
+            action: See `step`.
+
+        Returns:
+            See `step`.
+        """
+
+    def reset_envs(self, seed: int | None) -> Any:
+        """Resets the environments themselves, and checks the observation.
+
+        It sets `pending_reset` if some rows wait.
+
+        Args:
+            seed: See `reset`.
+
+        Returns:
+            See `reset`.
+        """
         if seed is not None:
             seed_layers(self.env, seed)
         returned = self.env.reset(seed=seed)
@@ -459,7 +494,7 @@ def _words(value: object) -> str:
 
 
 #: An environment as users pass it; see `keras_rl2.envs.adapt`.
-GivenEnv: TypeAlias = Maker | GymnasiumEnv | VectorEnvAdapter
+GivenEnv: TypeAlias = Maker | GymnasiumEnv | VectorEnvAdapter | Games
 
 
 def seed_layers(env: GymnasiumEnv, seed: int) -> None:

@@ -169,7 +169,7 @@ def play(
             }
         )
         if begin is not None:
-            begin(resetting if env.masks_reset_rows else ended)
+            begin(env.begins(resetting, ended))
         observation = after
         count += int(np.count_nonzero(~resetting))
     return map_leaves(lambda *each: np.stack(each), *rows)

@@ -118,7 +118,7 @@ class WorkerEnv(VectorEnvAdapter):
         """Returns another environment like those of the workers."""
         return self.pool.maker(1)
 
-    def _reset(self, seed: int | None) -> NoReturn:
+    def reset_envs(self, seed: int | None) -> NoReturn:
         """Raises an error: only rollouts begin episodes there."""
         raise ValueError(
             "Expected environments of their own for other uses than the "
@@ -126,9 +126,9 @@ class WorkerEnv(VectorEnvAdapter):
             "hold"
         )
 
-    def _step(self, action: Tree[np.ndarray]) -> NoReturn:
+    def step_envs(self, action: Tree[np.ndarray]) -> NoReturn:
         """Raises an error: there are no episodes of which it could be one."""
-        self._reset(None)
+        self.reset_envs(None)
 
 
 def side_by_side(trees: Sequence[Any], axis: int = 0) -> Any:

@@ -1,0 +1,347 @@
+"""Games of several players, as PettingZoo's parallel interface has them."""
+
+import importlib
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import Space
+from gymnasium.spaces import Box
+from gymnasium.spaces import Dict
+from gymnasium.spaces import Discrete
+from gymnasium.spaces import MultiBinary
+
+from keras_rl2.basics import arguments
+from keras_rl2.spaces.supported import ACTION_MASK
+from keras_rl2.spaces.supported import same_space
+
+# What an observation may include besides that of the environment.
+_STATE, _PLAYER, _OBSERVATION = "state", "player", "observation"
+
+# rewards, terminated, truncated and last observations, each by row
+Outcome = tuple[np.ndarray, np.ndarray, np.ndarray, dict[int, Any]]
+
+
+class Games:
+    """G copies of a game of P players, which are stepped together.
+
+    `keras_rl2.envs.parallel` makes them. An agent trains in them as in any
+    environment, if all players have the same spaces: each player of each game
+    is a row of its batch. The members of a `keras_rl2.Team` have a part of the
+    players each.
+
+    Row `p * G + g` is that of player p in game g. The rows of a player who is
+    out of the game wait until the next game, and are not trained on; so do
+    those of a player who has not come yet. The next game begins within the step
+    that ends a game.
+
+    Args:
+        envs: sequence of environments with the methods of PettingZoo's
+            `ParallelEnv`.
+        include: sequence of str. What each observation includes besides that of
+            the environment: `"state"`, which `env.state()` returns, and
+            `"player"`, the index of the player. The observation is then a dict
+            with the environment's own under `"observation"`. Defaults to `()`.
+        groups: dict or None. Players by the name of their group. Logs then have
+            a return for each group, and members of a team are named after them.
+            Defaults to `None`: each player is a group.
+
+    Attributes:
+        names: tuple of str. The players, P.
+        spaces: dict. Spaces of observation and action by player.
+        waiting: `[P * G]` bool. Rows that take no action in the next step.
+        observations: list of `P * G` observations to act on.
+
+    Raises:
+        ValueError: If an argument does not fit the game.
+    """
+
+    def __init__(
+        self,
+        envs: Sequence[Any],
+        include: Sequence[str] = (),
+        groups: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        self.envs = list(envs)
+        first = self.envs[0]
+        self.names: tuple[str, ...] = tuple(first.possible_agents)
+        for each in include:
+            arguments.check_choice(include=(each, (_STATE, _PLAYER)))
+        self._include = tuple(include)
+        self.groups = {
+            key: tuple(players) for key, players in (groups or {}).items()
+        }
+        for players in self.groups.values():
+            for name in players:
+                arguments.check_choice(groups=(name, self.names))
+        _, infos = first.reset()
+        self._masks = {
+            name: np.ones_like(infos[name][ACTION_MASK], np.int8)
+            for name in self.names
+            if ACTION_MASK in infos.get(name, ())
+        }
+        self.spaces = {name: self._spaces_of(name) for name in self.names}
+        count = len(self.names) * len(self.envs)
+        self.waiting = np.ones(count, np.bool_)
+        self.observations: list[Any] = [None] * count
+        #: Index of the game that is stepped or reset, for messages.
+        self.playing = 0
+
+    @property
+    def unwrapped(self) -> "Games":
+        """The games themselves, as environments have it."""
+        return self
+
+    def __str__(self) -> str:
+        """Returns the name of the game."""
+        return str(self.envs[0])
+
+    def players_of(self, group: str) -> tuple[str, ...]:
+        """Returns the players of a group, or of a name.
+
+        Args:
+            group: str. Name of a group, of a player, or of several whose names
+                only add `_0`, `_1` and so on, as PettingZoo's do.
+        """
+        if group in self.groups:
+            return self.groups[group]
+        found = tuple(
+            name
+            for name in self.names
+            if group in (name, name.rpartition("_")[0])
+        )
+        if not found:
+            raise ValueError(
+                f"Expected a group or a player of {self}, of "
+                f"{[*self.groups, *self.names]}. Received: {group!r}"
+            )
+        return found
+
+    def group_of(self, name: str) -> str:
+        """Returns the group of a player: itself, if it is in none."""
+        for group, players in self.groups.items():
+            if name in players:
+                return group
+        return name
+
+    def rows(self, players: Sequence[str]) -> np.ndarray:
+        """Returns the rows of some players, `[len(players) * G]` ints."""
+        games = np.arange(len(self.envs))
+        starts = [self.names.index(name) * len(games) for name in players]
+        return np.add.outer(starts, games).ravel()
+
+    def reset(self, seed: int | None = None) -> None:
+        """Begins all games anew.
+
+        Args:
+            seed: int. Game g is seeded with `seed + g`. Defaults to `None`: the
+                random states continue.
+        """
+        for game in range(len(self.envs)):
+            self._begin(game, None if seed is None else seed + game)
+
+    def step(self, actions: Sequence[Any]) -> Outcome:
+        """Takes one step in each game.
+
+        Args:
+            actions: Sequence of an action for each row. Those of rows that wait
+                are not passed on.
+
+        Returns:
+            A tuple `(reward, terminated, truncated, last)`: float32, bool and
+            bool of each row, and the last observations of the episodes that
+            ended, by row. The next ones are `observations`.
+        """
+        count, size = len(self.waiting), len(self.envs)
+        reward = np.zeros(count, np.float32)
+        ends = np.zeros((2, count), np.bool_)
+        last: dict[int, Any] = {}
+        self.waiting = self.waiting.copy()
+        for game, env in enumerate(self.envs):
+            self.playing = game
+            rows = {
+                name: row
+                for row, name in zip(
+                    range(game, count, size), self.names, strict=True
+                )
+                if name in env.agents
+            }
+            observations, rewards, terminated, truncated, infos = env.step(
+                {name: actions[row] for name, row in rows.items()}
+            )
+            living = set(_living(env))
+            self._observe(game, observations, infos)
+            for name, row in rows.items():
+                if self.waiting[row]:
+                    continue
+                reward[row] = rewards[name]
+                ends[:, row] = terminated[name], truncated[name]
+                if name not in living and not ends[:, row].any():
+                    # It has left the game, and no flag says so.
+                    ends[0 if living else 1, row] = True
+                if ends[:, row].any():
+                    last[row] = self.observations[row]
+            if living:
+                self._wait(game, living)
+            else:
+                self._begin(game)
+        return reward, *ends, last
+
+    def close(self) -> None:
+        """Closes all games."""
+        for env in self.envs:
+            env.close()
+
+    def _begin(self, game: int, seed: int | None = None) -> None:
+        """Begins a new game."""
+        self.playing = game
+        env = self.envs[game]
+        observations, infos = env.reset(seed=seed)
+        for name in self.names:
+            if name not in observations:
+                row = self.names.index(name) * len(self.envs) + game
+                self.observations[row] = _nothing(self.spaces[name][0])
+        self._observe(game, observations, infos)
+        self._wait(game, set(_living(env)))
+
+    def _wait(self, game: int, living: set[str]) -> None:
+        """Lets the rows of all players wait who are not in the game."""
+        self.waiting[game :: len(self.envs)] = [
+            name not in living for name in self.names
+        ]
+
+    def _observe(
+        self,
+        game: int,
+        observations: Mapping[str, Any],
+        infos: Mapping[str, Any],
+    ) -> None:
+        """Keeps the observations of the players who have one."""
+        state = self.envs[game].state() if _STATE in self._include else None
+        for index, name in enumerate(self.names):
+            if name not in observations:
+                continue
+            seen = observations[name]
+            if self._include or name in self._masks:
+                is_dict = isinstance(seen, Mapping)
+                seen = dict(seen) if is_dict else {_OBSERVATION: seen}
+            if name in self._masks:
+                known = infos.get(name, {})
+                seen[ACTION_MASK] = known.get(ACTION_MASK, self._masks[name])
+            if _STATE in self._include:
+                seen[_STATE] = state
+            if _PLAYER in self._include:
+                seen[_PLAYER] = index
+            self.observations[index * len(self.envs) + game] = seen
+
+    def _spaces_of(self, name: str) -> tuple[Space[Any], Space[Any]]:
+        """Returns the spaces of a player, with all that is included."""
+        first = self.envs[0]
+        seen: Space[Any] = first.observation_space(name)
+        further: dict[str, Space[Any]] = {}
+        if name in self._masks:
+            further[ACTION_MASK] = MultiBinary(self._masks[name].shape)
+        if _STATE in self._include:
+            further[_STATE] = _state_space(first)
+        if _PLAYER in self._include:
+            further[_PLAYER] = Discrete(len(self.names))
+        if further:
+            own = (
+                seen.spaces if isinstance(seen, Dict) else {_OBSERVATION: seen}
+            )
+            seen = Dict({**own, **further})
+        return seen, first.action_space(name)
+
+    def shared_spaces(
+        self, players: Sequence[str]
+    ) -> tuple[Space[Any], Space[Any]]:
+        """Returns the spaces of some players, which must be the same."""
+        observation, action = self.spaces[players[0]]
+        for name in players:
+            other = self.spaces[name]
+            if not (
+                same_space(observation, other[0])
+                and same_space(action, other[1])
+            ):
+                raise ValueError(
+                    "Expected the same spaces of all players that share a "
+                    "policy; players with other ones are members of a "
+                    f"`keras_rl2.Team`. Received: {players[0]} with "
+                    f"{observation} and {action}, {name} with {other[0]} and "
+                    f"{other[1]}"
+                )
+        return observation, action
+
+
+def parallel(
+    env_fn: str | Callable[[], Any],
+    num_envs: int = 1,
+    *,
+    include: Sequence[str] = (),
+    groups: Mapping[str, Sequence[str]] | None = None,
+) -> Games:
+    """Makes games of several players who act at the same time.
+
+    Args:
+        env_fn: Function that makes an environment of PettingZoo's parallel
+            interface, or an environment with its methods; or its name
+            `module:game`, such as `"mpe2:simple_spread_v3"`.
+        num_envs: int. Number of games, G. Defaults to `1`.
+        include: See `Games`. Defaults to `()`.
+        groups: See `Games`. Defaults to `None`.
+
+    Returns:
+        `Games`: for datasets, `for_env` and `evaluate` of an agent, and for a
+        `keras_rl2.Team`.
+
+    Example:
+
+    >>> import pytest
+    >>> _ = pytest.importorskip("mpe2")
+    >>> games = parallel("mpe2:simple_spread_v3", num_envs=8)
+    >>> games.names
+    ('agent_0', 'agent_1', 'agent_2')
+    """
+    arguments.check_positive(num_envs=num_envs)
+    make = _maker(env_fn, "parallel_env") if isinstance(env_fn, str) else env_fn
+    return Games([make() for _ in range(num_envs)], include, groups)
+
+
+def _maker(name: str, function: str) -> Callable[[], Any]:
+    """Returns the function of PettingZoo that a name `module:game` means."""
+    module, _, game = name.rpartition(":")
+    found: Callable[[], Any] = getattr(
+        importlib.import_module(f"{module}.{game}"), function
+    )
+    return found
+
+
+def _living(env: Any) -> Sequence[str]:
+    """Returns the players who are in the game."""
+    layer = env
+    while layer is not layer.unwrapped and hasattr(layer, "env"):
+        if type(layer).__name__ == "black_death_par":
+            # SuperSuit's wrapper lists the dead, too.
+            living: Sequence[str] = layer.env.agents
+            return living
+        layer = layer.env
+    living = env.agents
+    return living
+
+
+def _state_space(env: Any) -> Space[Any]:
+    """Returns the space of `env.state()`, of an environment after a reset."""
+    known: Space[Any] | None = getattr(env, "state_space", None)
+    if known is not None:
+        return known
+    state = np.asarray(env.state())
+    return Box(-np.inf, np.inf, state.shape, np.float32)
+
+
+def _nothing(space: Space[Any]) -> Any:
+    """Returns zeros in place of an observation, in its form."""
+    if isinstance(space, Dict):
+        return {key: _nothing(each) for key, each in space.items()}
+    return np.zeros(space.shape or (), space.dtype)
