@@ -2,14 +2,15 @@
 
     python benchmarks/variants.py tqc-hopper sac-hopper --seeds 3
     python benchmarks/variants.py tqc-hopper --peer VENV/bin/python --seeds 3
+    python benchmarks/variants.py spread-shared --peer VENV/bin/python --cleanrl PPO
     python benchmarks/variants.py --report
 
 prints the greedy return of each seed, their interquartile mean, and the
 environment steps per second. What has been run is kept in `results/variants`,
 a file for each row, and is not run again.
 
-A peer is the algorithm of the same name of Stable-Baselines3 or sb3-contrib,
-with its own defaults and the settings of `peer`.
+A peer is the algorithm of the same name of Stable-Baselines3 or sb3-contrib, or
+CleanRL's `ppo.py` in games, with its own defaults and the settings of `peer`.
 """
 
 import argparse
@@ -33,6 +34,20 @@ KEPT = defaults.HERE / "results" / "variants"
 _HOPPER = {"env": "Hopper-v5", "steps": 100_000}
 _BLIND = "benchmarks.variants:PendulumWithoutVelocity-v0"
 _BITS = {"algorithm": "DQN", "env": "benchmarks.variants:Bits-v0"}
+# Sixteen games of three players; the peer is CleanRL's `ppo.py`.
+_SPREAD = {
+    "algorithm": "PPO",
+    "env": "mpe2:simple_spread_v3",
+    "games": 16,
+    "steps": 300_000,
+    "dataset": {
+        "horizon": 128,
+        "passes": 4,
+        "batch_size": 1536,
+        # Rewards are far from 0, and episodes are cut after 25 steps.
+        "scale_rewards": False,
+    },
+}
 _REDQ = {"critics_in_target": 2, "policy_delay": 20}
 # One update for each four steps, each of 32 sequences of 16 steps.
 _SEQUENCES = {
@@ -45,6 +60,12 @@ _DENSE = {"batch_size": 32, "sequence_length": 16, "burn_in": 4}
 ROWS = {
     "sac-hopper": {"algorithm": "SAC", **_HOPPER, "peer": {}},
     "tqc-hopper": {"algorithm": "TQC", **_HOPPER, "peer": {}},
+    "spread-shared": {**_SPREAD, "peer": "cleanrl"},
+    "spread-mappo": {
+        **_SPREAD,
+        "include": ["state"],
+        "agent": {"critic_sees": "state"},
+    },
     "simba-hopper": {
         "algorithm": "SAC",
         **_HOPPER,
@@ -207,6 +228,7 @@ def main():
     )
     parser.add_argument("rows", nargs="*", metavar="row")
     parser.add_argument("--peer", help="a Python with sb3-contrib")
+    parser.add_argument("--cleanrl", help="its ppo.py, for games of players")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--report", action="store_true", help="train nothing")
@@ -229,7 +251,10 @@ def jobs(arguments):
         for seed in range(arguments.seeds):
             ours = [sys.executable, __file__, "--run", name]
             yield name, row, defaults.OURS, seed, [*ours, "--seed", str(seed)]
-            if arguments.peer and "peer" in row:
+            if arguments.cleanrl and row.get("peer") == "cleanrl":
+                command = cleanrl_command(arguments, row, seed)
+                yield name, row, defaults.PEER, seed, command
+            elif arguments.peer and type(row.get("peer")) is dict:
                 command = peers.peer_command(
                     arguments.peer,
                     row["algorithm"],
@@ -243,6 +268,19 @@ def jobs(arguments):
                     threads=1,
                 )
                 yield name, row, defaults.PEER, seed, command
+
+
+def cleanrl_command(arguments, row, seed):
+    """Returns the command that trains CleanRL's PPO in a game of PettingZoo."""
+    return [
+        arguments.peer,
+        str(Path(__file__).with_name("peer_cleanrl.py")),
+        arguments.cleanrl,
+        row["env"].replace(":", "."),
+        *("--games", str(row["games"])),
+        *("--steps", str(row["steps"])),
+        *("--seed", str(seed)),
+    ]
 
 
 def train(row, seed):
@@ -259,6 +297,10 @@ def train(row, seed):
     env = row["env"]
     if "graph_envs" in row:
         env = rl.envs.GraphVectorEnv(env, num_envs=row["graph_envs"])
+    elif "games" in row:
+        env = rl.envs.parallel(
+            env, row["games"], include=row.get("include", ())
+        )
     options = {"seed": seed, **row.get("dataset", {})}
     if "hindsight" in options:
         options["hindsight"] = rl.Hindsight(**options["hindsight"])
@@ -274,7 +316,14 @@ def train(row, seed):
     start = time.perf_counter()
     agent.fit(data, total_steps=row["steps"], verbose=0)
     seconds = time.perf_counter() - start
-    result = agent.evaluate(row["env"], episodes=100, seed=seed + 1000)
+    is_game = "games" in row
+    result = agent.evaluate(
+        env if is_game else row["env"],
+        episodes=480 if is_game else 100,
+        # CleanRL reports returns of the policy that samples.
+        deterministic=not is_game,
+        seed=seed + 1000,
+    )
     return {
         "return": float(result["episode_return"]),
         "episode_length": float(result["episode_length"]),
