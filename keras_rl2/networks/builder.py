@@ -71,7 +71,7 @@ class NetworkBuilder:
                 f"{type(policy_head).__name__}, memory={options.memory}"
             )
         self.memory = options.memory
-        self._spaces = {"actor": options.seen_by_actor(observation_space)}
+        self._spaces = {"actor": options.for_actor(observation_space)}
         self._default_hidden = tuple(default_hidden)
         self.head = policy_head
         self._space = observation_space
@@ -80,10 +80,9 @@ class NetworkBuilder:
         self._dtype = dtype
         seen = leaves(space_tree(observation_space))
         self._is_simba = options.network == "simba"
-        self.shared = options.critic_sees is None and (
-            self.memory is not None
-            or given_or(options.shared, any(map(is_image, seen)))
-        )
+        shared = given_or(options.shared, any(map(is_image, seen)))
+        together = shared or self.memory is not None
+        self.shared = together and options.critic_sees is None
 
     @contextmanager
     def _making(self, name: str, noisy: bool = False) -> Iterator[None]:

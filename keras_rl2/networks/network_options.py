@@ -173,9 +173,7 @@ class NetworkOptions:
                 )
         return dataclasses.replace(self, **own)
 
-    def seen_by_actor(
-        self, space: gymnasium.Space[Any]
-    ) -> gymnasium.Space[Any]:
+    def for_actor(self, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
         """Returns the space of the observations that the actor sees.
 
         Args:
