@@ -121,6 +121,7 @@ class AgentArguments(TypedDict, total=False):
     normalization: Literal["none", "layer", "batch", "spectral"] | None
     initialization: Literal["orthogonal", "fan_in"] | None
     critic_dropout: float | None
+    critic_sees: str | Sequence[str] | None
     memory: keras.layers.Layer | None
     shared: bool | None
     state_dependent_noise: bool | float
@@ -203,6 +204,8 @@ class Agent(Described, keras.Model, abc.ABC):
     takes_network = True
     #: Whether it has critics that `for_env` can make with dropout.
     takes_critic_dropout = False
+    #: Whether `for_env` can make critics that see more than the actor.
+    takes_critic_sees = False
     #: Attributes of arguments that are kept under another name, by argument,
     #: for `get_config`.
     argument_attributes: Mapping[str, str] = {}
@@ -659,7 +662,7 @@ class Agent(Described, keras.Model, abc.ABC):
         from keras_rl2.export import exporting
 
         exporting.export(
-            self.policy,
+            self.policy.acting,
             filepath,
             format,
             deterministic,

@@ -254,6 +254,7 @@ class CriticAgent(OffPolicyAgent):
     )
     squashes = True
     takes_critic_dropout = True
+    takes_critic_sees = True
     actor: keras.Model
     critics: list[keras.Model]
     target_critics: list[keras.Model]

@@ -154,6 +154,7 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
     default_adam: Mapping[str, Any] = {"learning_rate": 3e-4, "epsilon": 1e-5}
     takes_memory = True
     takes_shared = True
+    takes_critic_sees = True
     takes_state_dependent_noise = True
     # A policy that depends on its minibatch is not the one that acted.
     normalizations = ("none", "layer", "spectral")
@@ -379,14 +380,14 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
     ) -> tuple[keras.Model, ...]:
         """Makes a policy and a value network, or one with both outputs."""
         units = (build.head.parameter_sizes[0], 1)
-        if build.memory is not None:
+        if build.shared and build.memory is not None:
             return (build.recurrent("actor_critic", units, build.seed),)
         if build.shared:
             return (build.actor_critic(),)
         actor_seed, critic_seed = build.seeds(2)
         return (
             build.actor(build.head.parameter_sizes[0], actor_seed),
-            build.network("critic", 1, critic_seed),
+            build.network("critic", 1, critic_seed, remembers=False),
         )
 
     def given_networks(self) -> dict[str, keras.Model | None]:
@@ -455,12 +456,13 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
         self, observation: Tree[Tensor], begins: Tensor, state: Sequence[Tensor]
     ) -> tuple[Distribution, Sequence[Tensor]]:
         """Returns the policy of one step and the state after it."""
-        parameters, _, after = self.run_sequences(
+        outputs, after = inputs.unroll(
+            *(self.actor, self.policy.encode),
             map_leaves(inputs.of_one_step, observation),
             inputs.of_one_step(begins),
             state,
         )
-        return self.policy_of(parameters[:, 0], observation), after
+        return self.policy_of(self._parts(outputs)[0], observation), after
 
     def run_sequences(
         self,
@@ -482,15 +484,22 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
             self.actor, self.policy.encode, observation, begins, state, training
         )
         parameters, value = self._parts(outputs)
+        if self.critic is not None:
+            rows = map_leaves(inputs.flat, observation)
+            value = self.value(rows, training)
         sequences = inputs.sequences_like(begins)
         return sequences(parameters), sequences(value), after
 
-    def value(self, observation: Tree[Tensor]) -> Tensor:
+    def value(
+        self, observation: Tree[Tensor], training: bool = False
+    ) -> Tensor:
         """Returns values `[B]` float32 of raw observations `[B, ...]`."""
         encoded = self.policy.encode(observation)
+        valuing = self.critic or self.actor
+        outputs = inputs.run_network(valuing, encoded, training)
         if self.critic is None:
-            return self._parts(inputs.run_network(self.actor, encoded))[1]
-        return inputs.one_value_each(inputs.run_network(self.critic, encoded))
+            return self._parts(outputs)[1]
+        return inputs.one_value_each(outputs)
 
     def _parts(self, outputs: Any) -> tuple[Tensor, Tensor]:
         """Splits outputs into parameters `[B, P]` and values `[B]`.

@@ -103,7 +103,7 @@ def check_export(
     file = PolicyFile(filepath, trusted=True)
     check_same(
         str(filepath),
-        observation=(file.observation_space, policy.observation_space),
+        observation=(file.observation_space, policy.acting.observation_space),
         action=(file.action_space, policy.action_space),
     )
     dataset = EvaluationDataset(
@@ -114,7 +114,7 @@ def check_export(
         seed=seed,
         env_kwargs=env_kwargs,
     )
-    player: Any = _FileActor(file, dataset.env.num_envs)
+    player: Any = _FileActor(file, policy, dataset.env.num_envs)
     watched = _Compared(
         policy, player, dataset.env.num_envs, file.deterministic
     )
@@ -137,8 +137,9 @@ def check_export(
 class _FileActor:
     """Acts by a file, by the interface of `PolicyActor`."""
 
-    def __init__(self, file: PolicyFile, num_envs: int) -> None:
+    def __init__(self, file: PolicyFile, policy: Policy, num_envs: int) -> None:
         self._file = file
+        self._policy = policy.acting
         self._initial = file.initial_state(num_envs)
         self._state = file.initial_state(num_envs)
 
@@ -153,7 +154,8 @@ class _FileActor:
         noise: npt.NDArray[Any] | None = None,
     ) -> Actions:
         """Returns the environment's actions, whole and by their first part."""
-        action, state = self._file.act(observation, self._state, noise)
+        batch, _ = self._policy.as_batch(observation)
+        action, state = self._file.act(batch, self._state, noise)
         self._state = tuple(map(np.array, state))
         return leaves(action)[0], action
 

@@ -22,7 +22,6 @@ from keras_rl2.policies.policy import Policy
 from keras_rl2.policies.policy_function import input_specs
 from keras_rl2.saving.atomic_files import replacing
 from keras_rl2.saving.saving import require_replaceable
-from keras_rl2.spaces.batches import as_batch
 from keras_rl2.spaces.space_configs import space_to_config
 from keras_rl2.spaces.supported import action_spec
 from keras_rl2.spaces.trees import Tree
@@ -376,7 +375,7 @@ def _quantization(
         return options
     assert representative is not None
     _check_fits_8_bits(policy, deterministic)
-    batch, single = as_batch(policy.observation_spec, representative)
+    batch, single = policy.as_batch(representative)
     if single:
         raise ValueError(
             "Expected some hundreds of representative observations [N, ...]. "

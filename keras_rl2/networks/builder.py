@@ -51,7 +51,7 @@ class NetworkBuilder:
         memory: RNN cell of Keras or None. The cell of a recurrent policy.
         seed: int or None.
         shared: bool. Whether policy and value share all layers but their
-            outputs.
+            outputs, as with `memory`; never if the critic sees more.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class NetworkBuilder:
                 f"{type(policy_head).__name__}, memory={options.memory}"
             )
         self.memory = options.memory
+        self._spaces = {"actor": options.for_actor(observation_space)}
         self._default_hidden = tuple(default_hidden)
         self.head = policy_head
         self._space = observation_space
@@ -79,7 +80,9 @@ class NetworkBuilder:
         self._dtype = dtype
         seen = leaves(space_tree(observation_space))
         self._is_simba = options.network == "simba"
-        self.shared = given_or(options.shared, any(map(is_image, seen)))
+        shared = given_or(options.shared, any(map(is_image, seen)))
+        together = shared or self.memory is not None
+        self.shared = together and options.critic_sees is None
 
     @contextmanager
     def _making(self, name: str, noisy: bool = False) -> Iterator[None]:
@@ -130,14 +133,15 @@ class NetworkBuilder:
         seed: int | None,
         output_gain: float = 1.0,
         noisy: bool = False,
+        remembers: bool = True,
     ) -> keras.Model:
         """Makes a network of observations, with `NoisyDense` if `noisy`."""
-        if self.memory is not None:
+        if self.memory is not None and remembers:
             width = units if isinstance(units, int) else sum(units)
             return self.recurrent(name, (width,), seed)
         with self._making(name, noisy):
             return network_for(
-                self._space,
+                self._spaces.get(name, self._space),
                 units,
                 output_gain=output_gain,
                 seed=seed,
@@ -189,7 +193,7 @@ class NetworkBuilder:
         with self._making(name):
             cell = seeded_cell(self.memory, drawn[1])
             encoder = encoder_for(
-                self._space,
+                self._spaces.get(name, self._space),
                 normalize_observations=normalize,
                 initialization=options["initialization"],
                 seed=drawn[0],

@@ -65,6 +65,11 @@ def check_actor_critic(
     """Raises unless an actor and a critic fit; builds them if need be."""
     policy, value = _run("actor", actor, task), None
     if critic is not None:
+        if has_memory(critic):
+            raise ValueError(
+                "Expected a critic without memory, or one network with two "
+                f"outputs (policy, value). Received: {critic.name!r}"
+            )
         value = _run("critic", critic, task)
     elif isinstance(policy, (list, tuple)) and len(policy) == 2:
         policy, value = policy

@@ -9,6 +9,7 @@ from typing import Self
 
 import gymnasium
 import keras
+from gymnasium.spaces import Dict
 
 from keras_rl2.basics import arguments
 from keras_rl2.networks.building import INITIALIZATIONS
@@ -55,6 +56,11 @@ class NetworkOptions:
             in DroQ. It is a `MonteCarloDropout`, active in all passes: of
             losses, of targets, and of the actor's loss. None for no dropout.
             Defaults to `None`.
+        critic_sees: str, sequence of str, or None. Keys of a Dict observation
+            that only the critics see; they also see all that the actor sees,
+            as Yu et al. recommend for the value of MAPPO. The policy acts, and
+            is exported, without these entries. Networks are not `shared` then,
+            and with `memory` a critic of rollouts has none. Defaults to `None`.
         memory: RNN cell of Keras or None, for example
             `keras.layers.LSTMCell(128)`. Makes the network recurrent; see
             `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
@@ -81,6 +87,7 @@ class NetworkOptions:
     Reference:
         - [Lee et al., 2025](https://arxiv.org/abs/2410.09754), SimBa.
         - [Hiraoka et al., 2022](https://arxiv.org/abs/2110.02034), DroQ.
+        - [Yu et al., 2022](https://arxiv.org/abs/2103.01955), MAPPO.
     """
 
     network: Literal["simba"] | None = None
@@ -90,6 +97,7 @@ class NetworkOptions:
     normalization: Literal["none", "layer", "batch", "spectral"] | None = None
     initialization: Literal["orthogonal", "fan_in"] | None = None
     critic_dropout: float | None = None
+    critic_sees: str | Sequence[str] | None = None
     memory: keras.layers.Layer | None = None
     shared: bool | None = None
     state_dependent_noise: bool | float = False
@@ -112,6 +120,7 @@ class NetworkOptions:
             "shared",
             "network",
             "critic_dropout",
+            "critic_sees",
             "state_dependent_noise",
         ):
             value, default = getattr(self, name), getattr(type(self), name)
@@ -163,6 +172,30 @@ class NetworkOptions:
                     stacklevel=4,
                 )
         return dataclasses.replace(self, **own)
+
+    def for_actor(self, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
+        """Returns the space of the observations that the actor sees.
+
+        Args:
+            space: `gymnasium.Space`. Space of observations.
+
+        Raises:
+            ValueError: If `critic_sees` has other keys than those of a Dict, or
+                leaves none to the actor; or with `shared=True`.
+        """
+        if self.critic_sees is None:
+            return space
+        given = self.critic_sees
+        more = {given} if isinstance(given, str) else {*given}
+        entries = space.spaces if isinstance(space, Dict) else {}
+        if self.shared or not more < entries.keys() - {spaces.ACTION_MASK}:
+            raise ValueError(
+                "Expected `critic_sees` to be keys of a Dict observation, with "
+                "another one for the actor, and no `shared=True`. Received: "
+                f"critic_sees={given!r}, shared={self.shared} and observations "
+                f"of {spaces.describe(space)}"
+            )
+        return Dict({k: each for k, each in entries.items() if k not in more})
 
     def _check_simba(self, space: gymnasium.Space[Any]) -> None:
         """Raises for options that do not go with SimBa."""

@@ -17,6 +17,8 @@ import gymnasium
 import keras
 import numpy as np
 import numpy.typing as npt
+from gymnasium.spaces import Dict
+from keras import ops
 
 from keras_rl2.basics import arguments
 from keras_rl2.basics.direct_call import direct_call
@@ -28,19 +30,34 @@ from keras_rl2.networks.inputs import has_memory
 from keras_rl2.networks.task import Task
 from keras_rl2.policies.actors import litert_policy
 from keras_rl2.policies.policy_function import actions_and_log_prob
+from keras_rl2.policies.policy_function import are_read
 from keras_rl2.policies.policy_function import policy_function
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.batches import as_batch
 from keras_rl2.spaces.supported import action_spec
 from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import is_leaf
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.spaces.trees import with_leaves
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
+# Entry of a Dict that stands for the whole if it alone is read.
+_OBSERVATION = "observation"
 # Probabilities of the actions that are returned.
 _CLIPPED = functools.partial(actions_and_log_prob, clipped=True)
+
+
+def _of_agent(name: str) -> Any:
+    """Returns a method of a policy that calls one of its agent."""
+
+    def method(policy: Any, observation: Tree[Any], *rest: Any) -> Any:
+        own = getattr(policy.agent, name)
+        return own(policy.completed(observation), *rest)
+
+    return method
 
 
 class Policy(Task):
@@ -64,9 +81,10 @@ class Policy(Task):
     trainable_variables = property(
         operator.attrgetter("agent.trainable_variables")
     )
-    sample_action = property(operator.attrgetter("agent.sample_action"))
-    greedy_action = property(operator.attrgetter("agent.greedy_action"))
-    policy_step = property(operator.attrgetter("agent.policy_step"))
+    sample_action = _of_agent("sample_action")
+    greedy_action = _of_agent("greedy_action")
+    policy_step = _of_agent("policy_step")
+    distribution = _of_agent("distribution")
     noise = property(operator.attrgetter("agent.noise"))
 
     def __init__(
@@ -83,6 +101,7 @@ class Policy(Task):
         self._called: dict[tuple[bool, bool], Any] = {}
         self._told_of_state = False
         self._further: Sequence[keras.Model] = ()
+        self._unread: Mapping[str, Tree[ArraySpec]] = {}
 
     @property
     def acting_variables(self) -> list[keras.Variable]:
@@ -129,6 +148,50 @@ class Policy(Task):
         ]
         return tuple(map(np.asarray, itertools.chain(*states)))
 
+    @functools.cached_property
+    def acting(self) -> "Policy":
+        """The policy of those entries of a Dict observation that it reads.
+
+        `act` and exported files need no others, which only a critic sees. Where
+        `"observation"` alone is read, that is the observation.
+        """
+        space = self.observation_space
+        specs: Any = self.observation_spec
+        if not isinstance(space, Dict):
+            return self
+        flags = are_read(self.function(False), len(leaves(specs)))
+        read = with_leaves(specs, flags)
+        kept = {key: space[key] for key in space if any(leaves(read[key]))}
+        if len(kept) in (0, len(space)):
+            return self
+        seen = kept[_OBSERVATION] if [*kept] == [_OBSERVATION] else Dict(kept)
+        actions = self.action_space, self.head
+        found = Policy(self.agent, seen, *actions, self._generator)
+        found._unread = {key: specs[key] for key in space if key not in kept}
+        return found
+
+    def as_batch(self, observation: Tree[npt.ArrayLike]) -> tuple[Any, bool]:
+        """Takes one observation, or a batch, as a batch of those it reads."""
+        if self._unread and isinstance(observation, Mapping):
+            keys = [key for key in observation if key not in self._unread]
+            alone = is_leaf(self.observation_spec) and keys == [_OBSERVATION]
+            read = {key: observation[key] for key in keys}
+            observation = read[_OBSERVATION] if alone else read
+        return as_batch(self.observation_spec, observation)
+
+    def completed(self, observation: Tree[Any]) -> Tree[Any]:
+        """Adds zeros for the entries of observations that it does not read."""
+        if not self._unread:
+            return observation
+        rows = ops.shape(leaves(observation)[0])[0]
+
+        def zeros(spec: ArraySpec) -> Any:
+            return ops.zeros((rows, *spec.shape), spec.dtype)
+
+        if not isinstance(observation, Mapping):
+            observation = {_OBSERVATION: observation}
+        return {**observation, **map_leaves(zeros, self._unread)}
+
     function = policy_function
     litert = litert_policy
 
@@ -145,7 +208,9 @@ class Policy(Task):
 
         Args:
             observation: `[...]` or `[B, ...]`. One raw observation or a batch;
-                for a Dict or Tuple space a dict or tuple of these.
+                for a Dict or Tuple space a dict or tuple of these. Entries
+                of a Dict that the policy does not read can be left out; if it
+                reads `"observation"` alone, that array is enough.
             state: tuple of `[B, ...]` or None. State of a recurrent policy: at
                 first `initial_state(B)`, then the state returned by the last
                 call. Defaults to `None`: the initial state.
@@ -172,7 +237,7 @@ class Policy(Task):
                 f"{type(self.agent).__name__} have no log-probability. "
                 "Received: return_log_prob=True"
             )
-        batch, single = as_batch(self.observation_spec, observation)
+        batch, single = self.as_batch(observation)
         count = len(leaves(batch)[0])
         if self.is_masked:
             waiting = np.zeros(count, np.bool_)
@@ -273,6 +338,6 @@ def of_policy(
     def method(
         agent: Any, /, *args: Given.args, **kwargs: Given.kwargs
     ) -> Result:
-        return function(agent.policy, *args, **kwargs)
+        return function(agent.policy.acting, *args, **kwargs)
 
     return method

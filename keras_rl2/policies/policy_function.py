@@ -109,6 +109,19 @@ def policy_function(
     return cast(PolicyFunction, traced)
 
 
+def are_read(function: PolicyFunction, count: int) -> list[bool]:
+    """Returns for each of the first inputs whether outputs depend on it."""
+    graph = function.get_concrete_function().graph
+    found = {each.op for each in graph.outputs}
+    waiting = [*found]
+    while waiting:
+        last = waiting.pop()
+        before = {each.op for each in last.inputs} | {*last.control_inputs}
+        waiting += before - found
+        found |= before
+    return [each.op in found for each in graph.inputs[:count]]
+
+
 def input_specs(
     observation: Tree[ArraySpec], num_envs: int | None = None
 ) -> list[tf.TensorSpec]:
@@ -189,7 +202,7 @@ def actions_and_log_prob(
     if memory:
         drawn, _ = policy.policy_step(observation, memory[0], memory[1:])
     else:
-        drawn = cast(Any, policy).agent.distribution(observation)
+        drawn = cast(Any, policy).distribution(observation)
     action, head = outputs[0], policy.head
     if clipped:
         action = head.from_environment(head.to_environment(action))
