@@ -29,6 +29,7 @@ _ATTRIBUTES = {
     "Continuous_MountainCarEnv": "state",
     "FirstOfVectorEnv": "_start _observation _ended",
     "FrameStackObservation": "obs_queue padding_value",
+    "Games": "waiting observations",
     "MountainCarEnv": "state",
     "NormalizeObservation": "obs_rms",
     "NormalizeReward": "return_rms discounted_reward accumulated_reward"
