@@ -164,29 +164,28 @@ class Games:
             bool of each row, and the last observations of the episodes that
             ended, by row. The next ones are `observations`.
         """
-        count = len(self.waiting)
-        reward = [0.0] * count
-        ends = [False] * count, [False] * count
+        count, waiting = len(self.waiting), self.waiting.tolist()
+        reward = np.zeros(count, np.float32)
+        terminated, truncated = np.zeros((2, count), np.bool_)
         last: dict[int, Any] = {}
         for game, env in enumerate(self.envs):
             self.playing = game
             rows = self._rows[game]
             given = {name: actions[rows[name]] for name in env.agents}
-            observations, rewards, *flags, infos = env.step(given)
+            observations, rewards, over, cut, infos = env.step(given)
             self._observe(game, observations, infos)
-            living = [*self._those_who_play[game].agents]
+            living = self._those_who_play[game].agents
             for name in given:
                 row = rows[name]
-                if self.waiting[row]:
+                if waiting[row]:
                     continue
                 reward[row] = rewards[name]
-                for end, flag in zip(ends, flags, strict=True):
-                    end[row] = flag[name]
-                if ends[0][row] or ends[1][row]:
+                if over[name] or cut[name]:
+                    terminated[row], truncated[row] = over[name], cut[name]
                     living = [each for each in living if each != name]
                 elif name not in living:
                     # It has left the game, and no flag says so.
-                    ends[0 if living else 1][row] = True
+                    (terminated if living else truncated)[row] = True
                 else:
                     continue
                 # A copy: a reset may write to the array that a step returned.
@@ -195,8 +194,7 @@ class Games:
                 self._begin(game)
             elif last or len(living) != len(given):
                 self._wait(game, living)
-        terminated, truncated = np.array(ends, np.bool_)
-        return np.array(reward, np.float32), terminated, truncated, last
+        return reward, terminated, truncated, last
 
     def render(self) -> Any:
         """Returns the picture of the first game."""
@@ -219,6 +217,8 @@ class Games:
 
     def _wait(self, game: int, living: Sequence[str]) -> None:
         """Lets the rows of all players wait who are not in the game."""
+        # It is replaced, as adapters hand it out.
+        self.waiting = self.waiting.copy()
         for name, row in self._rows[game].items():
             self.waiting[row] = name not in living
 
@@ -229,6 +229,11 @@ class Games:
         infos: Mapping[str, Any],
     ) -> None:
         """Keeps the observations of the players who have one."""
+        rows = self._rows[game]
+        if not (self._include or self._masks):
+            for name, seen in observations.items():
+                self.observations[rows[name]] = seen
+            return
         state = self.envs[game].state() if _STATE in self._include else None
         for name, seen in observations.items():
             if self._include or name in self._masks:
@@ -241,7 +246,7 @@ class Games:
                 seen[_STATE] = state
             if _PLAYER in self._include:
                 seen[_PLAYER] = self.names.index(name)
-            self.observations[self._rows[game][name]] = seen
+            self.observations[rows[name]] = seen
 
     def _spaces_of(self, name: str) -> tuple[Space[Any], Space[Any]]:
         """Returns the spaces of a player, with all that is included."""
