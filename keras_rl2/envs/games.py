@@ -58,6 +58,14 @@ class Games:
 
     Raises:
         ValueError: If an argument does not fit the game.
+
+    Example:
+
+    >>> import pytest
+    >>> simple_tag = pytest.importorskip("mpe2.simple_tag_v3")
+    >>> games = Games([simple_tag.parallel_env()])
+    >>> games.players_of("adversary")
+    ('adversary_0', 'adversary_1', 'adversary_2')
     """
 
     def __init__(

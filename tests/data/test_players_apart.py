@@ -99,7 +99,10 @@ def test_logs_have_the_return_of_each_player(interface):
         assert of_players == {}
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize(
+    "agent",
+    ["PPO", "A2C", pytest.param("memory", marks=pytest.mark.slow)],
+)
 def test_targets_are_those_of_each_player_alone(interface, agent):
     kind, settings = AGENTS[agent]
     agent, rollouts, trajectory = collected(interface, kind, **settings)
@@ -152,7 +155,9 @@ def test_whole_episodes_are_one_of_each_player(interface):
     assert agent.env_steps == copies * LENGTHS.sum()
 
 
-@pytest.mark.parametrize("prioritized", [False, True])
+@pytest.mark.parametrize(
+    "prioritized", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 def test_replay_holds_transitions_of_one_player_each(interface, prioritized):
     env = INTERFACES[interface]()
     agent = rl.DQN.for_env(env, hidden=(8,), seed=0)
