@@ -342,17 +342,42 @@ class EpisodeStatistics:
         before_return = np.zeros(len(self._return))
         before_length = np.zeros(len(self._return), np.int64)
         for t, b in np.argwhere(trajectory.ended):
-            self.returns.append(returns[t, b] - before_return[b])
-            self.lengths.append(lengths[t, b] - before_length[b])
-            self.rows.append(b)
+            self.append(
+                returns[t, b] - before_return[b],
+                lengths[t, b] - before_length[b],
+                b,
+            )
             before_return[b] = returns[t, b]
             before_length[b] = lengths[t, b]
         self._return = returns[-1] - before_return
         self._length = lengths[-1] - before_length
 
+    def append(self, total: float, length: int, row: int) -> None:
+        """Adds an episode that has ended."""
+        self.returns.append(total)
+        self.lengths.append(length)
+        self.rows.append(row)
+
     def logs(self) -> dict[str, float]:
-        """Returns the means of the last episodes; see `means`."""
-        return means(self.returns, self.lengths, self.rows, self.players)
+        """Returns the mean return and length, NaN if there are no episodes.
+
+        With several players, `episode_return/NAME` is the mean of each name.
+        """
+        logs: dict[str, Sequence[float]] = {
+            "episode_return": self.returns,
+            "episode_length": self.lengths,
+        }
+        names = dict.fromkeys(self.players)
+        for name in names if len(names) > 1 else ():
+            logs[f"episode_return/{name}"] = [
+                each
+                for each, row in zip(self.returns, self.rows, strict=True)
+                if self.players[row] == name
+            ]
+        return {
+            key: float(np.mean(each)) if each else np.nan
+            for key, each in logs.items()
+        }
 
     @property
     def in_progress(self) -> np.ndarray:
@@ -393,44 +418,3 @@ class EpisodeStatistics:
         self.rows.extend(state.get("episode_rows", ()))
         self._return = np.array(state["current_return"], np.float64)
         self._length = np.array(state["current_length"], np.int64)
-
-
-def means(
-    returns: Sequence[float],
-    lengths: Sequence[int],
-    rows: Sequence[int],
-    players: Sequence[str],
-) -> dict[str, float]:
-    """Returns the means of episodes, NaN of none.
-
-    Args:
-        returns: Sequence of float. Return of each episode.
-        lengths: Sequence of int. Length of each episode.
-        rows: Sequence of int. Row of the batch that played each episode.
-        players: Sequence of str. See `VectorEnvAdapter.players`.
-
-    Returns:
-        dict of `episode_return` and `episode_length`; if there are several
-        names, also `episode_return/NAME` of each player.
-
-    Example:
-
-    >>> means([1.0, 3.0], [5, 5], [0, 1], ("red", "blue"))
-    {'episode_return': 2.0, 'episode_length': 5.0, 'episode_return/red': 1.0,
-     'episode_return/blue': 3.0}
-    """
-    logs: dict[str, Sequence[float]] = {
-        "episode_return": returns,
-        "episode_length": lengths,
-    }
-    names = dict.fromkeys(players)
-    for name in names if len(names) > 1 else ():
-        logs[f"episode_return/{name}"] = [
-            each
-            for each, row in zip(returns, rows, strict=True)
-            if players[row] == name
-        ]
-    return {
-        key: float(np.mean(each)) if each else np.nan
-        for key, each in logs.items()
-    }

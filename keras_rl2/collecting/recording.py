@@ -191,8 +191,8 @@ class _Watched:
         over = self._games.waiting.copy()
         reward, terminated, truncated, _ = self._games.step(actions)
         self._over = bool((over | terminated | truncated).all())
-        observations = self._games.observations
-        return observations, float(reward.mean()), self._over, False, {}
+        seen = self._games.observations
+        return seen, float(reward.mean()), self._over, False, {}
 
     def render(self) -> Any:
         """Returns the present picture, or the last before the next game."""

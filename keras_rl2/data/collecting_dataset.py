@@ -13,7 +13,7 @@ import numpy as np
 
 from keras_rl2.basics import arguments
 from keras_rl2.basics import seeds
-from keras_rl2.collecting.collector import means
+from keras_rl2.collecting.collector import EpisodeStatistics
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.envs.adapt import as_vector_env
@@ -183,9 +183,8 @@ class CollectingDataset(RoundDataset):
         If there are several players, these are 100 episodes per name.
         """
         collector = self.source.collector
-        logs = means((), (), (), self.env.players)
-        if collector is not None:
-            logs = collector.episodes.logs()
+        episodes = EpisodeStatistics(0, 1, self.env.players)
+        logs = (collector.episodes if collector else episodes).logs()
         if self.source.rounds_ahead:
             logs["lag"] = float(self.source.lag * self.updates_per_round)
         logs |= super().logs()

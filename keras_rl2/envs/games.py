@@ -238,10 +238,6 @@ class Games:
     ) -> None:
         """Keeps the observations of the players who have one."""
         rows = self._rows[game]
-        if not (self._include or self._masks):
-            for name, seen in observations.items():
-                self.observations[rows[name]] = seen
-            return
         state = self.envs[game].state() if _STATE in self._include else None
         for name, seen in observations.items():
             if self._include or name in self._masks:
@@ -346,8 +342,7 @@ def maker(name: str, function: str) -> Callable[..., Any]:
         raise ValueError(
             f"Expected a game with the function `{function}`. Received: {name}"
         )
-    found: Callable[..., Any] = getattr(module, function)
-    return found
+    return getattr(module, function)
 
 
 def _without_black_death(env: Any) -> Any:

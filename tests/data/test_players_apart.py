@@ -67,7 +67,7 @@ def collected(interface, kind=rl.PPO, **settings):
 
 
 def test_only_steps_of_players_count(interface):
-    agent, rollouts, trajectory = collected(interface)
+    agent, _, trajectory = collected(interface)
     each = len(NAMES)
     copies = trajectory.reward.shape[1] // each
     expected = np.repeat(STEPS[interface], copies)
@@ -205,9 +205,7 @@ def test_sequences_in_replay_pass_over_rows_that_wait(interface):
         expected = range(LENGTHS[p] - resets_within)
         assert {t for q, t in found if q == p} == set(expected)
     assert (batch["begins"][:, :8][learnt] == (time[learnt] == 0)).all()
-    np.testing.assert_array_equal(
-        batch["reward"][learnt], 1.0 + player[learnt]
-    )
+    np.testing.assert_array_equal(batch["reward"][learnt], 1.0 + player[learnt])
 
 
 def test_recorded_data_is_the_steps_of_players(interface):

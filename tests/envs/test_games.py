@@ -202,7 +202,9 @@ def test_an_error_names_the_rows_of_the_game_that_raised_it():
     env.reset()
     with pytest.raises(RuntimeError) as caught:
         env.step(np.zeros(6, np.int64))
-    assert caught.value.__notes__ == ["In step 1 of environment 1, 3, 5 of apart."]
+    assert caught.value.__notes__ == [
+        "In step 1 of environment 1, 3, 5 of apart."
+    ]
 
 
 @pytest.mark.parametrize(
