@@ -15,6 +15,7 @@ from keras_rl2.callbacks.run import Logs
 from keras_rl2.callbacks.tensorboard import EventWriter
 from keras_rl2.collecting import recording
 from keras_rl2.envs import making
+from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.envs.making import EnvWrapper
 
 _FORMATS = ("gif", "mp4")
@@ -40,7 +41,8 @@ class RecordVideo(keras.callbacks.Callback):
 
     Args:
         env: str or Callable. The id of an environment that Gymnasium makes, or
-            a function that makes one with `render_mode="rgb_array"`.
+            a function that makes one with `render_mode="rgb_array"`; also a
+            game of several players, or a function that makes `Games`.
         directory: str or path. Folder of the videos; made if missing.
         every: int. Environment steps from one video to the next. Defaults to
             `50_000`.
@@ -139,10 +141,8 @@ class RecordVideo(keras.callbacks.Callback):
             )
         if self._recorded_env is None:
             self._recorded_env = _make(self._make)
-        self.model.bind(
-            self._recorded_env.observation_space,
-            self._recorded_env.action_space,
-        )
+        adapter = as_vector_env(self._recorded_env)
+        self.model.bind(adapter.observation_space, adapter.action_space)
         self._looked = self._recorded = self.model.env_steps
         if recording.is_drawn_by_mujoco(self._recorded_env):
             # An error is raised before training: MuJoCo needs drivers that a

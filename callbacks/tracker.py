@@ -178,8 +178,11 @@ def hyper_parameters(model: keras.Model) -> dict[str, Any]:
 
 def _tag(key: str) -> str:
     """Returns TensorBoard's tag for a key of the logs."""
-    if key in _TAGS or "/" in key:
-        return _TAGS.get(key, key)
+    stem, *player = key.split("/", 1)
+    if stem in _TAGS:
+        return "/".join([_TAGS[stem], *player])
+    if player:
+        return key
     if key.startswith("val_"):
         return f"eval/{key.removeprefix('val_')}"
     return f"train/{key}"

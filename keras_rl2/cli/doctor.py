@@ -15,6 +15,7 @@ from keras_rl2.cli.main import in_one_line
 from keras_rl2.envs import make_env
 from keras_rl2.envs.action_mask import where_mask_is
 from keras_rl2.envs.adapt import as_vector_env
+from keras_rl2.envs.games import is_game
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.offline.recorder import play
 from keras_rl2.offline.recorder import random_policy
@@ -52,10 +53,12 @@ def of_environment(arguments: argparse.Namespace) -> Iterator[Finding]:
     """Yields the results of checks by random steps in an environment."""
     env_id, seed = arguments.environment, arguments.seed
     env_kwargs = dict(arguments.env_kwargs)
-    with make_env(env_id, env_kwargs=env_kwargs) as env:
-        yield from _of_gymnasium(env)
-        yield from _masks(env, seed)
-        limit = getattr(env.spec, "max_episode_steps", None)
+    limit = None
+    if not is_game(env_id):
+        with make_env(env_id, env_kwargs=env_kwargs) as env:
+            yield from _of_gymnasium(env)
+            yield from _masks(env, seed)
+            limit = getattr(env.spec, "max_episode_steps", None)
     try:
         together = as_vector_env(env_id, _NUM_ENVS, env_kwargs=env_kwargs)
         yield from _spaces(together)

@@ -35,8 +35,14 @@ def describe(results: dict[str, float], episodes: int, how: str) -> str:
     'return 499.5 +- 1.2 (mean and deviation of 20 greedy episodes of 499.5
     steps)'
     """
+    players = "".join(
+        f", {key.partition('/')[2]} {value:.1f}"
+        for key, value in results.items()
+        if "/" in key
+    )
     return (
         f"return {results['episode_return']:.1f} +- "
         f"{results['episode_return_std']:.1f} (mean and deviation of "
         f"{episodes} {how} episodes of {results['episode_length']:.1f} steps)"
+        f"{players}"
     )

@@ -1,6 +1,7 @@
 """`keras-rl2 record`: a video of a saved agent, or a dataset of its steps."""
 
 import argparse
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ from keras_rl2.agents.loader import load
 from keras_rl2.cli.parser import require_module
 from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.collecting import recording
-from keras_rl2.envs import make_env
+from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.offline.recorder import record as record_steps
 
 # It replaces the path of an agent.
@@ -42,7 +43,7 @@ def _record_video(arguments: argparse.Namespace) -> None:
     recording.require(ending)
     env_id, env_kwargs = folder.environment(arguments)
     agent = load(file)
-    with make_env(env_id, env_kwargs=env_kwargs) as env:
+    with closing(as_vector_env(env_id, env_kwargs=env_kwargs)) as env:
         agent.bind(env.observation_space, env.action_space)
     recorded = recording.record(
         agent.policy,

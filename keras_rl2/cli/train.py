@@ -13,6 +13,7 @@ from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.cli.run_folder import require_path
 from keras_rl2.cli.run_folder import run_name
 from keras_rl2.envs import make_env
+from keras_rl2.envs.games import is_game
 from keras_rl2.envs.making import find_spec
 from keras_rl2.presets import Preset
 from keras_rl2.presets.algorithms import algorithm_name
@@ -48,7 +49,7 @@ def run(arguments: argparse.Namespace) -> None:
 def find_preset(name: str, arguments: argparse.Namespace) -> Preset:
     """Finds a preset by file or name; prints a line if there is none."""
     source, env_id = arguments.preset, arguments.environment
-    if find_spec(env_id) is None:
+    if find_spec(env_id) is None and not is_game(env_id):
         # Raises an error that names the nearest ids.
         gymnasium.spec(env_id)
     if source is None:

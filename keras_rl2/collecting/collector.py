@@ -71,7 +71,7 @@ class Collector:
         self.sequence_length: int | None = None
         self._observation: Any = None
         self._observe: Callable[[], Any] | None = None
-        self.episodes = EpisodeStatistics(env.num_envs, window)
+        self.episodes = EpisodeStatistics(env.num_envs, window, env.players)
         #: Whether this collector has ever reset the environments.
         self.has_begun = False
         self._is_masked = is_masked(env.observation_space)
@@ -314,11 +314,17 @@ class EpisodeStatistics:
         returns: deque of float. Returns of the last episodes, in the order of
             their ends.
         lengths: deque of int. Lengths of the same episodes.
+        rows: deque of int. The environments that they were played in.
     """
 
-    def __init__(self, num_envs: int, window: int) -> None:
+    def __init__(
+        self, num_envs: int, window: int, players: Sequence[str] = ()
+    ) -> None:
+        self.players = players
+        window *= len(set(players)) or 1
         self.returns: deque[float] = deque(maxlen=window)
         self.lengths: deque[int] = deque(maxlen=window)
+        self.rows: deque[int] = deque(maxlen=window)
         self._return = np.zeros(num_envs)
         self._length = np.zeros(num_envs, np.int64)
 
@@ -336,12 +342,42 @@ class EpisodeStatistics:
         before_return = np.zeros(len(self._return))
         before_length = np.zeros(len(self._return), np.int64)
         for t, b in np.argwhere(trajectory.ended):
-            self.returns.append(returns[t, b] - before_return[b])
-            self.lengths.append(lengths[t, b] - before_length[b])
+            self.append(
+                returns[t, b] - before_return[b],
+                lengths[t, b] - before_length[b],
+                b,
+            )
             before_return[b] = returns[t, b]
             before_length[b] = lengths[t, b]
         self._return = returns[-1] - before_return
         self._length = lengths[-1] - before_length
+
+    def append(self, total: float, length: int, row: int) -> None:
+        """Adds an episode that has ended."""
+        self.returns.append(total)
+        self.lengths.append(length)
+        self.rows.append(row)
+
+    def logs(self) -> dict[str, float]:
+        """Returns the mean return and length, NaN if there are no episodes.
+
+        With several players, `episode_return/NAME` is the mean of each name.
+        """
+        logs: dict[str, Sequence[float]] = {
+            "episode_return": self.returns,
+            "episode_length": self.lengths,
+        }
+        names = dict.fromkeys(self.players)
+        for name in names if len(names) > 1 else ():
+            logs[f"episode_return/{name}"] = [
+                each
+                for each, row in zip(self.returns, self.rows, strict=True)
+                if self.players[row] == name
+            ]
+        return {
+            key: float(np.mean(each)) if each else np.nan
+            for key, each in logs.items()
+        }
 
     @property
     def in_progress(self) -> np.ndarray:
@@ -366,6 +402,7 @@ class EpisodeStatistics:
         return {
             "episode_returns": [float(r) for r in self.returns],
             "episode_lengths": [int(n) for n in self.lengths],
+            "episode_rows": [int(b) for b in self.rows],
             "current_return": self._return.copy(),
             "current_length": self._length.copy(),
         }
@@ -376,5 +413,8 @@ class EpisodeStatistics:
         self.returns.extend(state["episode_returns"])
         self.lengths.clear()
         self.lengths.extend(state["episode_lengths"])
+        self.rows.clear()
+        # Older checkpoints have none.
+        self.rows.extend(state.get("episode_rows", ()))
         self._return = np.array(state["current_return"], np.float64)
         self._length = np.array(state["current_length"], np.int64)

@@ -6,6 +6,7 @@ both ends in a segmentation fault.
 """
 
 import contextlib
+import copy
 import dataclasses
 import functools
 import importlib.util
@@ -29,6 +30,7 @@ import numpy as np
 from keras_rl2.basics import seeds
 from keras_rl2.collecting.policy_actor import LiteRTPolicy
 from keras_rl2.envs import making
+from keras_rl2.envs.games import Games
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.saving import fresh_python
 from keras_rl2.saving.atomic_files import replacing
@@ -121,12 +123,11 @@ class Recording:
         return recorded
 
     def _frames(
-        self,
-        env: gymnasium.Env[Any, Any],
-        policy: Callable[[Any], Any],
-        recorded: Recorded,
+        self, env: Any, policy: Any, recorded: Recorded
     ) -> Iterator[np.ndarray]:
         """Plays, and yields a picture `[height, width, 3]` uint8 per step."""
+        if isinstance(env, Games):
+            env = policy = _Watched(env, policy)
         first = seeds.or_drawn(self.seed)
         begin = getattr(policy, "begin", lambda: None)
         for episode in range(self.episodes):
@@ -152,6 +153,52 @@ class Recording:
         with contextlib.closing(make()) as env:
             _check_drawn_here(env)
             return self.play(env, policy)
+
+
+class _Watched:
+    """A game that all players play with one policy, as an environment.
+
+    It is its own policy, too. The reward is the mean of the players'.
+    """
+
+    def __init__(self, games: Games, policy: Callable[[Any], Any]) -> None:
+        self._games = games
+        # Each has a recurrent state of its own.
+        self._policies = [copy.copy(policy) for _ in games.observations]
+        self._over = False
+        self._last: Any = None
+
+    def begin(self) -> None:
+        """Begins an episode of each player."""
+        for policy in self._policies:
+            getattr(policy, "begin", lambda: None)()
+
+    def __call__(self, observations: list[Any]) -> list[Any]:
+        """Chooses the actions of all players who are in the game."""
+        rows = zip(
+            self._policies, observations, self._games.waiting, strict=True
+        )
+        return [None if waits else act(seen) for act, seen, waits in rows]
+
+    def reset(self, seed: int) -> tuple[list[Any], dict[str, Any]]:
+        """Begins a game."""
+        self._games.reset(seed)
+        self._over = False
+        return self._games.observations, {}
+
+    def step(self, actions: list[Any]) -> tuple[Any, ...]:
+        """Takes one step."""
+        over = self._games.waiting.copy()
+        reward, terminated, truncated, _ = self._games.step(actions)
+        self._over = bool((over | terminated | truncated).all())
+        seen = self._games.observations
+        return seen, float(reward.mean()), self._over, False, {}
+
+    def render(self) -> Any:
+        """Returns the present picture, or the last before the next game."""
+        if not self._over:
+            self._last = self._games.render()
+        return self._last
 
 
 def record(

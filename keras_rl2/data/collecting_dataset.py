@@ -13,6 +13,7 @@ import numpy as np
 
 from keras_rl2.basics import arguments
 from keras_rl2.basics import seeds
+from keras_rl2.collecting.collector import EpisodeStatistics
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.envs.adapt import as_vector_env
@@ -177,15 +178,13 @@ class CollectingDataset(RoundDataset):
             self._cut(lost)
 
     def logs(self) -> dict[str, float]:
-        """Returns means of the last 100 episodes, outliers and exploration."""
+        """Returns means of the last 100 episodes, outliers and exploration.
+
+        If there are several players, these are 100 episodes per name.
+        """
         collector = self.source.collector
-        logs = {"episode_return": np.nan, "episode_length": np.nan}
-        if collector is not None and collector.episodes.returns:
-            episodes = collector.episodes
-            logs = {
-                "episode_return": float(np.mean(episodes.returns)),
-                "episode_length": float(np.mean(episodes.lengths)),
-            }
+        episodes = EpisodeStatistics(0, 1, self.env.players)
+        logs = (collector.episodes if collector else episodes).logs()
         if self.source.rounds_ahead:
             logs["lag"] = float(self.source.lag * self.updates_per_round)
         logs |= super().logs()

@@ -13,6 +13,7 @@ from keras_rl2.basics import seeds
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.collecting.checks import check_finite
 from keras_rl2.collecting.checks import check_mask
+from keras_rl2.collecting.collector import EpisodeStatistics
 from keras_rl2.collecting.policy_actor import PolicyActor
 from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.envs.making import EnvWrapper
@@ -37,7 +38,8 @@ class EvaluationDataset:
     Each environment plays a fixed share of the episodes, so that short episodes
     are not counted more often than long ones. If the shares are not equal, the
     last environments play one more: 10 episodes in 4 environments are 2, 2, 3
-    and 3. Evaluations of several threads run one after another.
+    and 3. In games, each player plays equally many, rounded up. Evaluations of
+    several threads run one after another.
 
     Args:
         env: A `gymnasium.Env`, a `gymnasium.vector.VectorEnv`, an EnvPool
@@ -106,17 +108,15 @@ class EvaluationDataset:
 
         Returns:
             dict: mean and standard deviation of the episodes' returns and
-            their mean length.
+            their mean length. If there are several players, also the mean
+            return of each, such as `episode_return/red`.
         """
         agent.bind(self.env.observation_space, self.env.action_space)
         # It is not made before, since a lock cannot be copied.
         with vars(self).setdefault("_playing", threading.Lock()):
-            returns, lengths = self._run(agent, actor or self._snapshot(agent))
-        return {
-            "episode_return": float(np.mean(returns)),
-            "episode_return_std": float(np.std(returns)),
-            "episode_length": float(np.mean(lengths)),
-        }
+            played = self._run(agent, actor or self._snapshot(agent))
+        deviation = float(np.std(played.returns))
+        return {**played.logs(), "episode_return_std": deviation}
 
     def _seed_and_generator(self) -> tuple[int | None, np.random.Generator]:
         """Returns the environments' seed, and the generator of the noise."""
@@ -139,16 +139,18 @@ class EvaluationDataset:
 
     def _run(
         self, agent: EvaluatedAgent, actor: PolicyActor
-    ) -> tuple[list[float], list[int]]:
+    ) -> EpisodeStatistics:
         """Runs steps until every environment has played its share."""
         env = self.env
         # The last ones play one more if the division leaves a remainder.
-        share = (self.episodes + np.arange(env.num_envs)) // env.num_envs
+        more = env.num_envs - 1 if env.players else np.arange(env.num_envs)
+        share = np.zeros_like(env.pending_reset, np.int64)
+        share += (self.episodes + more) // env.num_envs
         seed, generator = self._seed_and_generator()
         current_return = np.zeros(env.num_envs)
         current_length = np.zeros(env.num_envs, np.int64)
-        returns: list[float] = []
-        lengths: list[int] = []
+        most = self.episodes + env.num_envs
+        played = EpisodeStatistics(env.num_envs, most, env.players)
         observation = env.reset(seed=seed)
         head = agent.policy.head.format
         masked = is_masked(env.observation_space)
@@ -159,7 +161,7 @@ class EvaluationDataset:
             if masked:
                 check_mask(head, observation, env.pending_reset, env.name, step)
             step += 1
-            if step == _MANY_STEPS and not returns:
+            if step == _MANY_STEPS and not played.returns:
                 _warn_of_long_episodes(env.name)
             noise = None
             if not self.deterministic:
@@ -175,14 +177,14 @@ class EvaluationDataset:
             current_length += counted
             ended = terminated | truncated
             actor.begin(env.begins(resetting, ended))
-            for index in np.flatnonzero(ended):
+            for index in np.flatnonzero(ended).tolist():
                 if share[index]:
                     share[index] -= 1
-                    returns.append(float(current_return[index]))
-                    lengths.append(int(current_length[index]))
+                    total, length = current_return[index], current_length[index]
+                    played.append(total, length, index)
                 current_return[index] = 0.0
                 current_length[index] = 0
-        return returns, lengths
+        return played
 
     def _check_finite(self, key: str, tree: Tree[np.ndarray]) -> None:
         """Raises an error for NaN or infinity, naming the source."""

@@ -31,8 +31,8 @@ _MODES: dict[AutoresetMode, type[vector_envs.GymnasiumVectorEnv]] = {
     AutoresetMode.DISABLED: vector_envs.ManualResetEnv,
 }
 
-# By id, as an environment need not be hashable. An adapter holds on to its
-# environment, so the id cannot pass to another one while the entry lives.
+# By id, as an environment need not be hashable. An adapter holds on to what it
+# was made of, so the id cannot pass to another one while the entry lives.
 _ADAPTERS: weakref.WeakValueDictionary[int, VectorEnvAdapter] = (
     weakref.WeakValueDictionary()
 )
@@ -61,6 +61,7 @@ def as_vector_env(
               environment is used if it has one, as in `gymnasium.make_vec`;
             - a function that makes a `gymnasium.Env`, such as its class;
             - `Games`, as `keras_rl2.envs.parallel` makes them;
+            - a vector environment of SuperSuit, of `num_cpus=0`: its games;
             - a `VectorEnvAdapter`, which is returned as it is.
         num_envs: int. Number of environments to make from an id or by a
             function. Defaults to `1`.
@@ -87,6 +88,8 @@ def as_vector_env(
     >>> as_vector_env(env) is env
     True
     """
+    # The rows of games are more than the games that are made.
+    expected = 1 if is_maker(env) else num_envs
     if is_maker(env):
         env = make_vector_env(
             env, num_envs, env_kwargs=env_kwargs, wrappers=wrappers
@@ -99,10 +102,11 @@ def as_vector_env(
     adapter = _ADAPTERS.get(id(env))
     if isinstance(env, VectorEnvAdapter):
         adapter = env
-    elif adapter is None or adapter.env is not env:
+    elif adapter is None or adapter.given is not env:
         adapter = _adapt(env)
+        adapter.given = env
         _ADAPTERS[id(env)] = adapter
-    if num_envs not in (1, adapter.num_envs):
+    if expected not in (1, adapter.num_envs):
         raise ValueError(
             f"Expected an id or a function, or {num_envs} environments. "
             f"Received: env={adapter.name} with {adapter.num_envs} environments"
@@ -177,6 +181,10 @@ def _adapt(env: object) -> VectorEnvAdapter:
     if isinstance(env, VectorEnv):
         if _is_envpool(env):
             return vector_envs.EnvPoolEnv(env)
+        # Of SuperSuit, whose vectors hide who is out of the game.
+        vectors = getattr(env, "vec_envs", [env])
+        if all(hasattr(each, "par_env") for each in vectors):
+            return PlayersEnv(Games([each.par_env for each in vectors]))
         # Of its class: a wrapper passes on the attributes of its environment.
         kind: Any = getattr(type(env), "adapter_kind", None)
         adapter: VectorEnvAdapter = (kind or _MODES[_autoreset_mode(env)])(env)
@@ -187,7 +195,8 @@ def _adapt(env: object) -> VectorEnvAdapter:
         return PlayersEnv(env)
     raise ValueError(
         "Expected an environment of Gymnasium, single or vector, or of EnvPool "
-        "(env_type='gymnasium'), an id, or a function that makes one. "
+        "(env_type='gymnasium'), an id, a function that makes one, or games "
+        "of several players (`keras_rl2.envs.parallel`). "
         f"Received: env={env!r} of type {type(env)}"
     )
 
@@ -207,6 +216,7 @@ def _autoreset_mode(env: VectorEnv[Any, Any, Any]) -> AutoresetMode:
         raise ValueError(
             f"Expected env.metadata['autoreset_mode'] of {env} to be a "
             "gymnasium.vector.AutoresetMode, AutoresetMode.SAME_STEP where the "
-            "last observation of an episode is in info['final_obs']. "
+            "last observation of an episode is in info['final_obs']; for "
+            "SuperSuit, num_cpus=0 in `concat_vec_envs_v1`. "
             f"Received: {mode!r}"
         ) from None

@@ -29,6 +29,7 @@ _ATTRIBUTES = {
     "Continuous_MountainCarEnv": "state",
     "FirstOfVectorEnv": "_start _observation _ended",
     "FrameStackObservation": "obs_queue padding_value",
+    "Games": "waiting observations",
     "MountainCarEnv": "state",
     "NormalizeObservation": "obs_rms",
     "NormalizeReward": "return_rms discounted_reward accumulated_reward"
@@ -106,7 +107,7 @@ def _write_env(env: GymnasiumEnv, state: list[Any]) -> None:
 def _layers(env: Any) -> Iterator[Any]:
     """Yields the wrappers from the outermost inwards, and the environment."""
     yield env
-    if not _saves_itself(env) and env is not env.unwrapped:
+    if not _saves_itself(env) and env is not getattr(env, "unwrapped", env):
         yield from _layers(env.env)
 
 
@@ -126,7 +127,7 @@ def _read(layer: Any) -> dict[str, Any]:
     state["attributes"] = own
     if "envs" in vars(layer):
         state["envs"] = [*map(_read_env, layer.envs)]
-    elif layer is layer.unwrapped:
+    elif layer is getattr(layer, "unwrapped", layer):
         state["random"] = _random(layer)
     if type(layer).__module__.startswith(_MUJOCO):
         state["simulation"] = _read_simulation(layer.model, layer.data)

@@ -1,6 +1,8 @@
 """Games of several players, as PettingZoo's parallel interface has them."""
 
+import copy
 import importlib
+import importlib.util
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -56,6 +58,14 @@ class Games:
 
     Raises:
         ValueError: If an argument does not fit the game.
+
+    Example:
+
+    >>> import pytest
+    >>> simple_tag = pytest.importorskip("mpe2.simple_tag_v3")
+    >>> games = Games([simple_tag.parallel_env()])
+    >>> games.players_of("adversary")
+    ('adversary_0', 'adversary_1', 'adversary_2')
     """
 
     def __init__(
@@ -66,6 +76,8 @@ class Games:
     ) -> None:
         self.envs = list(envs)
         first = self.envs[0]
+        self.metadata = getattr(first, "metadata", {})
+        self.render_mode = getattr(first, "render_mode", None)
         self.names: tuple[str, ...] = tuple(first.possible_agents)
         for each in include:
             arguments.check_choice(include=(each, (_STATE, _PLAYER)))
@@ -83,9 +95,15 @@ class Games:
             if ACTION_MASK in infos.get(name, ())
         }
         self.spaces = {name: self._spaces_of(name) for name in self.names}
-        count = len(self.names) * len(self.envs)
-        self.waiting = np.ones(count, np.bool_)
-        self.observations: list[Any] = [None] * count
+        size = len(self.envs)
+        # Of each game, the rows by player.
+        self._rows = [
+            {name: p * size + game for p, name in enumerate(self.names)}
+            for game in range(size)
+        ]
+        self._those_who_play = [_without_black_death(env) for env in self.envs]
+        self.waiting = np.ones(len(self.names) * size, np.bool_)
+        self.observations: list[Any] = [None] * len(self.waiting)
         #: Index of the game that is stepped or reset, for messages.
         self.playing = 0
 
@@ -154,40 +172,41 @@ class Games:
             bool of each row, and the last observations of the episodes that
             ended, by row. The next ones are `observations`.
         """
-        count, size = len(self.waiting), len(self.envs)
+        count, waiting = len(self.waiting), self.waiting.tolist()
         reward = np.zeros(count, np.float32)
-        ends = np.zeros((2, count), np.bool_)
+        terminated, truncated = np.zeros((2, count), np.bool_)
         last: dict[int, Any] = {}
-        self.waiting = self.waiting.copy()
         for game, env in enumerate(self.envs):
             self.playing = game
-            rows = {
-                name: row
-                for row, name in zip(
-                    range(game, count, size), self.names, strict=True
-                )
-                if name in env.agents
-            }
-            observations, rewards, terminated, truncated, infos = env.step(
-                {name: actions[row] for name, row in rows.items()}
-            )
-            living = set(_living(env))
+            rows = self._rows[game]
+            given = {name: actions[rows[name]] for name in env.agents}
+            observations, rewards, over, cut, infos = env.step(given)
             self._observe(game, observations, infos)
-            for name, row in rows.items():
-                if self.waiting[row]:
+            living = self._those_who_play[game].agents
+            for name in given:
+                row = rows[name]
+                if waiting[row]:
                     continue
                 reward[row] = rewards[name]
-                ends[:, row] = terminated[name], truncated[name]
-                if name not in living and not ends[:, row].any():
+                if over[name] or cut[name]:
+                    terminated[row], truncated[row] = over[name], cut[name]
+                    living = [each for each in living if each != name]
+                elif name not in living:
                     # It has left the game, and no flag says so.
-                    ends[0 if living else 1, row] = True
-                if ends[:, row].any():
-                    last[row] = self.observations[row]
-            if living:
-                self._wait(game, living)
-            else:
+                    (terminated if living else truncated)[row] = True
+                else:
+                    continue
+                # A copy: a reset may write to the array that a step returned.
+                last[row] = copy.deepcopy(self.observations[row])
+            if not living:
                 self._begin(game)
-        return reward, *ends, last
+            elif last or len(living) != len(given):
+                self._wait(game, living)
+        return reward, terminated, truncated, last
+
+    def render(self) -> Any:
+        """Returns the picture of the first game."""
+        return self.envs[0].render()
 
     def close(self) -> None:
         """Closes all games."""
@@ -197,20 +216,19 @@ class Games:
     def _begin(self, game: int, seed: int | None = None) -> None:
         """Begins a new game."""
         self.playing = game
-        env = self.envs[game]
-        observations, infos = env.reset(seed=seed)
-        for name in self.names:
+        observations, infos = self.envs[game].reset(seed=seed)
+        for name, row in self._rows[game].items():
             if name not in observations:
-                row = self.names.index(name) * len(self.envs) + game
                 self.observations[row] = _nothing(self.spaces[name][0])
         self._observe(game, observations, infos)
-        self._wait(game, set(_living(env)))
+        self._wait(game, self._those_who_play[game].agents)
 
-    def _wait(self, game: int, living: set[str]) -> None:
+    def _wait(self, game: int, living: Sequence[str]) -> None:
         """Lets the rows of all players wait who are not in the game."""
-        self.waiting[game :: len(self.envs)] = [
-            name not in living for name in self.names
-        ]
+        # It is replaced, as adapters hand it out.
+        self.waiting = self.waiting.copy()
+        for name, row in self._rows[game].items():
+            self.waiting[row] = name not in living
 
     def _observe(
         self,
@@ -219,11 +237,9 @@ class Games:
         infos: Mapping[str, Any],
     ) -> None:
         """Keeps the observations of the players who have one."""
+        rows = self._rows[game]
         state = self.envs[game].state() if _STATE in self._include else None
-        for index, name in enumerate(self.names):
-            if name not in observations:
-                continue
-            seen = observations[name]
+        for name, seen in observations.items():
             if self._include or name in self._masks:
                 is_dict = isinstance(seen, Mapping)
                 seen = dict(seen) if is_dict else {_OBSERVATION: seen}
@@ -233,8 +249,8 @@ class Games:
             if _STATE in self._include:
                 seen[_STATE] = state
             if _PLAYER in self._include:
-                seen[_PLAYER] = index
-            self.observations[index * len(self.envs) + game] = seen
+                seen[_PLAYER] = self.names.index(name)
+            self.observations[rows[name]] = seen
 
     def _spaces_of(self, name: str) -> tuple[Space[Any], Space[Any]]:
         """Returns the spaces of a player, with all that is included."""
@@ -305,30 +321,39 @@ def parallel(
     ('agent_0', 'agent_1', 'agent_2')
     """
     arguments.check_positive(num_envs=num_envs)
-    make = _maker(env_fn, "parallel_env") if isinstance(env_fn, str) else env_fn
+    make = maker(env_fn, "parallel_env") if isinstance(env_fn, str) else env_fn
     return Games([make() for _ in range(num_envs)], include, groups)
 
 
-def _maker(name: str, function: str) -> Callable[[], Any]:
-    """Returns the function of PettingZoo that a name `module:game` means."""
+def is_game(name: str) -> bool:
+    """Returns whether a name `module:game` means games of several players."""
     module, _, game = name.rpartition(":")
-    found: Callable[[], Any] = getattr(
-        importlib.import_module(f"{module}.{game}"), function
+    return (
+        bool(module)
+        and hasattr(importlib.import_module(module), "__path__")
+        and importlib.util.find_spec(f"{module}.{game}") is not None
     )
-    return found
 
 
-def _living(env: Any) -> Sequence[str]:
-    """Returns the players who are in the game."""
+def maker(name: str, function: str) -> Callable[..., Any]:
+    """Returns the function of PettingZoo that a name `module:game` means."""
+    module = importlib.import_module(name.replace(":", "."))
+    if not hasattr(module, function):
+        raise ValueError(
+            f"Expected a game with the function `{function}`. Received: {name}"
+        )
+    return getattr(module, function)
+
+
+def _without_black_death(env: Any) -> Any:
+    """Returns the layer of an environment whose `agents` are in the game."""
     layer = env
     while layer is not layer.unwrapped and hasattr(layer, "env"):
+        # SuperSuit's wrapper lists the dead, too.
         if type(layer).__name__ == "black_death_par":
-            # SuperSuit's wrapper lists the dead, too.
-            living: Sequence[str] = layer.env.agents
-            return living
+            return layer.env
         layer = layer.env
-    living = env.agents
-    return living
+    return env
 
 
 def _state_space(env: Any) -> Space[Any]:

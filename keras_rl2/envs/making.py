@@ -25,6 +25,7 @@ from gymnasium.vector import VectorEnv
 from gymnasium.vector.utils import create_empty_array
 
 from keras_rl2.basics import arguments
+from keras_rl2.envs import games
 from keras_rl2.envs.gymnasium_vector_env import final_row
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.supported import action_spec
@@ -51,7 +52,7 @@ def make_env(
     env_kwargs: Mapping[str, Any] | None = None,
     wrappers: Sequence[EnvWrapper] = (),
     render_mode: str | None = None,
-) -> gymnasium.Env[Any, Any]:
+) -> Any:
     """Makes one environment, the same as training uses for the id.
 
     If training uses the native vector environment of an id, that one is made
@@ -61,7 +62,8 @@ def make_env(
 
     Args:
         env_id: str. Id of a registered environment; `module:id` imports the
-            module first, and may name a class of it instead of an id.
+            module first, and may name a class of it instead of an id, or a game
+            of PettingZoo, such as `"mpe2:simple_spread_v3"`.
         env_kwargs: dict or None. Arguments of the environment, as for
             `gymnasium.make`. Defaults to `None`.
         wrappers: sequence of functions from an environment to another one,
@@ -70,7 +72,7 @@ def make_env(
             `None`.
 
     Returns:
-        `gymnasium.Env`.
+        `gymnasium.Env`, or `Games` of one game.
 
     Raises:
         ValueError: If the environment does not take the arguments, or cannot
@@ -88,6 +90,8 @@ def make_env(
     kwargs = dict(env_kwargs or {})
     if render_mode is not None:
         kwargs["render_mode"] = render_mode
+    if games.is_game(env_id):
+        return make_vector_env(env_id, 1, env_kwargs=kwargs, wrappers=wrappers)
     native = _has_native_vector(env_id)
     make = _make_first_of_vector if native else _make_single
     env = _with_words(env_id, kwargs, make)
@@ -102,17 +106,20 @@ def make_vector_env(
     *,
     env_kwargs: Mapping[str, Any] | None = None,
     wrappers: Sequence[EnvWrapper] = (),
-) -> gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]:
+) -> gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any] | games.Games:
     """Makes environments to be stepped together.
 
     They are the native vector environment of the id, if it has one and
     nothing is to be wrapped; else one environment, or several in a
-    `gymnasium.vector.SyncVectorEnv`.
+    `gymnasium.vector.SyncVectorEnv`; or so many games of several players.
     """
     arguments.check_positive(num_envs=num_envs)
     make: Any = env
     if not isinstance(env, str):
         refuse_arguments_of_function(env_kwargs, wrappers)
+    elif games.is_game(env):
+        make = functools.partial(_make_game, env, env_kwargs or {}, wrappers)
+        return games.parallel(make, num_envs)
     elif not wrappers and _has_native_vector(env):
         make_vec = functools.partial(gymnasium.make_vec, num_envs=num_envs)
         return _with_words(env, dict(env_kwargs or {}), make_vec)
@@ -257,6 +264,17 @@ def _make_single(env_id: str, **kwargs: Any) -> gymnasium.Env[Any, Any]:
     spec = find_spec(env_id) if ":" in env_id else None
     # Gymnasium itself raises a good error for an unknown id.
     return gymnasium.make(spec or env_id, **kwargs)
+
+
+def _make_game(
+    env_id: str, kwargs: Mapping[str, Any], wrappers: Sequence[EnvWrapper]
+) -> Any:
+    """Makes one game of several players."""
+    make = games.maker(env_id, "parallel_env")
+    env = _with_words(env_id, dict(kwargs), lambda _, **given: make(**given))
+    for wrapper in wrappers:
+        env = wrapper(env)
+    return env
 
 
 def _has_native_vector(env_id: str) -> bool:

@@ -32,6 +32,7 @@ class PlayersEnv(VectorEnvAdapter):
     ) -> None:
         names = games.names if players is None else tuple(players)
         self.rows = games.rows(names)
+        self._is_part = names != games.names
         super().__init__(games, len(self.rows), *games.shared_spaces(names))
         self.name = str(games)
         self.players = tuple(
@@ -61,24 +62,28 @@ class PlayersEnv(VectorEnvAdapter):
 
     def outcome(self, outcome: Any) -> Step:
         """Returns the step of the players from that of the games."""
-        *arrays, last = outcome
-        reward, terminated, truncated = (each[self.rows] for each in arrays)
+        reward, terminated, truncated, last = outcome
+        if self._is_part:
+            reward, terminated, truncated = (
+                each[self.rows] for each in outcome[:3]
+            )
         observation = self.present()
         if self.steps == 1:
             given: Any = (observation, reward, terminated, truncated, {})
             self._checks.check_step(given)
         final = None
-        ended = terminated | truncated
-        if ended.any():
+        if last and (terminated | truncated).any():
             seen = self.env.observations
             final = self._stacked([last.get(r, seen[r]) for r in self.rows])
         return observation, reward, terminated, truncated, final
 
     def present(self) -> Any:
         """Returns the observations to act on, and notes who waits."""
-        self.pending_reset = self.env.waiting[self.rows]
-        seen = self.env.observations
-        return self._stacked([seen[row] for row in self.rows])
+        waiting, seen = self.env.waiting, self.env.observations
+        if self._is_part:
+            waiting, seen = waiting[self.rows], [seen[r] for r in self.rows]
+        self.pending_reset = waiting
+        return self._stacked(seen)
 
     def _stacked(self, rows: list[Any]) -> Any:
         """Stacks the observations of rows."""

@@ -111,6 +111,8 @@ class VectorEnvAdapter(abc.ABC):
         spaces.check_observation_space(observation_space)
         spaces.check_action_space(action_space)
         self.env = env
+        #: What `as_vector_env` made the adapter of.
+        self.given = env
         single = _single(env)
         env_spec = getattr(single, "spec", None)
         class_name = type(getattr(single, "unwrapped", single)).__name__

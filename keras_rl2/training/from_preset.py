@@ -106,7 +106,9 @@ def make(
     adapter = as_vector_env(env, num_envs, env_kwargs=kwargs)
     name = env if isinstance(env, str) else adapter.name
     kind = kind.for_action_space(adapter.action_space)
-    preset = preset.with_settings({"env_kwargs": kwargs})
+    # Games have several rows each.
+    count = num_envs if isinstance(env, str) else adapter.num_envs
+    preset = preset.with_settings({"env_kwargs": kwargs, "num_envs": count})
     preset = _fitted(kind, preset, name, adapter.num_envs)
     if preset.updates:
         agent = _make_agent(kind, preset, adapter, preset.updates, seed)
@@ -150,7 +152,7 @@ def _fitted(
 ) -> Preset:
     """Returns a preset for the actual number of environments."""
     settings: dict[str, str | int]
-    settings = {"environment": environment, "num_envs": num_envs}
+    settings = {"environment": environment}
     if preset.updates:
         each = preset.dataset.get("updates_per_epoch", _UPDATES_PER_EPOCH)
         if each > preset.updates:

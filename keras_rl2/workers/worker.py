@@ -100,8 +100,8 @@ class Worker:
         """Returns the spaces and attributes of its adapter, by cloudpickle."""
         env = self.env
         spaces = env.observation_space, env.action_space
-        names = "name", "max_episode_steps", "masks_reset_rows"
-        attributes = {name: getattr(env, name) for name in names}
+        names = "name", "num_envs", "max_episode_steps", "masks_reset_rows"
+        attributes = {name: getattr(env, name) for name in (*names, "players")}
         return cloudpickle.dumps((spaces, attributes))
 
     def plan(

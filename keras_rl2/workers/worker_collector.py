@@ -41,6 +41,7 @@ class WorkerCollector(Collector):
     ) -> None:
         super().__init__(env, horizon, action)
         self.pool = env.pool
+        self.shares = env.shares
         self.whole_episodes = False
         # The rollouts that are begun and not yet finished.
         self._rollouts: deque[list[Call] | Collected] = deque()
@@ -82,7 +83,7 @@ class WorkerCollector(Collector):
         acting = actor if policy is None else self.pool.share(actor.weights)
         arguments = [
             (acting, _share_of(noise, share), self._reset)
-            for share in self.pool.shares
+            for share in self.shares
         ]
         try:
             calls = self.pool.submit("collect", arguments)
@@ -130,7 +131,7 @@ class WorkerCollector(Collector):
             return rollout
         parts = self.pool.gather(rollout)
         return Collected(
-            _trajectory([each.trajectory for each in parts], self.pool.shares),
+            _trajectory([each.trajectory for each in parts], self.shares),
             side_by_side([each.lost for each in parts]),
             side_by_side([each.pending_reset for each in parts]),
         )

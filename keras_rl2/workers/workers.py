@@ -96,15 +96,20 @@ class WorkerEnv(VectorEnvAdapter):
 
     Attributes:
         pool: `WorkerPool`.
-        envs_per_worker: int. Environments of each worker.
+        envs_per_worker: int. Rows of the batch of each worker.
+        shares: list of slices. Rows of each worker.
     """
 
     def __init__(self, pool: WorkerPool) -> None:
         spaces, attributes = pool.description
-        super().__init__(pool, pool.shares[-1].stop, *spaces)
-        vars(self).update(attributes)
+        # Of games, more than those that a worker makes: a row for each player.
+        each = self.envs_per_worker = attributes["num_envs"]
+        workers = range(len(pool.shares))
+        super().__init__(pool, len(workers) * each, *spaces)
+        vars(self).update(attributes, num_envs=self.num_envs)
+        self.players *= len(workers)
         self.pool = pool
-        self.envs_per_worker = pool.shares[0].stop
+        self.shares = [slice(i * each, (i + 1) * each) for i in workers]
 
     @property
     def source_kind(self) -> type[Any]:
