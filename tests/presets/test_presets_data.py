@@ -40,7 +40,7 @@ def test_each_algorithm_has_a_preset_for_each_task_that_it_applies_to():
     wanted = {("DQN", env) for env in DISCRETE}
     wanted |= {("BehaviorCloning", "CartPole-v1"), ("CQL", "CartPole-v1")}
     wanted |= {("IQL", "Pendulum-v1"), ("TD3BC", "Pendulum-v1")}
-    for algorithm in ("SAC", "TD3"):
+    for algorithm in ("SAC", "TD3", "TQC"):
         wanted |= {(algorithm, env) for env in CONTINUOUS}
     for algorithm in ("A2C", "PPO"):
         wanted |= {(algorithm, env) for env in (*DISCRETE, *CONTINUOUS)}
@@ -55,7 +55,7 @@ def test_presets_are_sorted_by_environment_and_algorithm():
     assert len(pairs) == len(FILES)
     pendulum = presets.available("Pendulum-v1")
     assert [p.algorithm for p in pendulum] == [
-        *("A2C", "IQL", "PPO", "SAC", "TD3", "TD3BC")
+        *("A2C", "IQL", "PPO", "SAC", "TD3", "TD3BC", "TQC")
     ]
     assert presets.available("Nowhere-v0") == []
 
