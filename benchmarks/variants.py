@@ -2,7 +2,7 @@
 
     python benchmarks/variants.py tqc-hopper sac-hopper --seeds 3
     python benchmarks/variants.py tqc-hopper --peer VENV/bin/python --seeds 3
-    python benchmarks/variants.py spread-shared --peer VENV/bin/python --cleanrl PPO
+    python benchmarks/variants.py spread-shared --peer PYTHON --cleanrl PPO_PY
     python benchmarks/variants.py --report
 
 prints the greedy return of each seed, their interquartile mean, and the
