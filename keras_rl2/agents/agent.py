@@ -809,6 +809,10 @@ class Agent(Described, keras.Model, abc.ABC):
         """
         return self._updater.update(self.objectives(), batch)
 
+    def learners(self) -> dict[str, "Agent"]:
+        """The agents that `fit` trains, by their prefixes in the logs."""
+        return {"": self}
+
     @property
     def updates_made(self) -> keras.Variable:
         """Number of updates made."""
@@ -1176,12 +1180,16 @@ class Agent(Described, keras.Model, abc.ABC):
                 is not finite; nothing is written then.
             OSError: If the file cannot be written.
         """
-        skipped_updates.refuse_non_finite(self, "save")
-        agent_config.check_is_complete(self)
-        agent_config.check_can_be_loaded(self.given_networks())
+        self.check_can_be_saved()
         from keras_rl2.saving import saving
 
         saving.save(super().save, filepath, overwrite, zipped)
+
+    def check_can_be_saved(self) -> None:
+        """Raises a `ValueError` if `save` would write what cannot be loaded."""
+        skipped_updates.refuse_non_finite(self, "save")
+        agent_config.check_is_complete(self)
+        agent_config.check_can_be_loaded(self.given_networks())
 
     def save_weights(
         self,

@@ -53,6 +53,7 @@ class Games:
         spaces: dict. Spaces of observation and action by player.
         waiting: `[P * G]` bool. Rows that take no action in the next step.
         observations: list of `P * G` observations to act on.
+        resets: int. Number of calls of `reset` by those who act in the games.
 
     Raises:
         ValueError: If an argument does not fit the game.
@@ -86,6 +87,7 @@ class Games:
         count = len(self.names) * len(self.envs)
         self.waiting = np.ones(count, np.bool_)
         self.observations: list[Any] = [None] * count
+        self.resets = 0
         #: Index of the game that is stepped or reset, for messages.
         self.playing = 0
 
