@@ -371,8 +371,8 @@ class Team(keras.Model):
             agent.check_can_be_saved()
         for name in self.members.keys() - self.agents().keys():
             function: Any = self.members[name]
-            is_named = hasattr(function, "__name__")
-            if not is_named or ">" not in get_registered_name(function):
+            name_of = getattr(function, "__name__", None)
+            if name_of is None or get_registered_name(function) == name_of:
                 raise ValueError(
                     "Expected functions registered by "
                     "`keras.saving.register_keras_serializable()`, to be "

@@ -20,6 +20,7 @@ from keras_rl2.policies.member_source import MemberEnv
 from keras_rl2.policies.member_source import MemberSource
 from keras_rl2.policies.member_source import step_together
 from keras_rl2.saving.checkpoint_folder import SegmentLog
+from keras_rl2.updates.updater import nothing_to_train
 
 
 class TeamDataset(RoundDataset):
@@ -112,6 +113,8 @@ class TeamDataset(RoundDataset):
         for name in self._given:
             arguments.check_choice(settings=(name, self._names))
         learners = agent.learners()
+        if not learners:
+            raise nothing_to_train(agent.name)
         datasets = self.datasets | self._new_datasets(learners)
         for name, member in learners.items():
             datasets[name].bind(member)
