@@ -2,6 +2,7 @@
 
 import abc
 import contextlib
+import functools
 import os
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -1183,7 +1184,8 @@ class Agent(Described, keras.Model, abc.ABC):
         self.check_can_be_saved()
         from keras_rl2.saving import saving
 
-        saving.save(super().save, filepath, overwrite, zipped)
+        of_keras = functools.partial(keras.Model.save, self)
+        saving.save(of_keras, filepath, overwrite, zipped)
 
     def check_can_be_saved(self) -> None:
         """Raises a `ValueError` if `save` would write what cannot be loaded."""

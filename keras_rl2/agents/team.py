@@ -1,13 +1,10 @@
 """Several agents that play, learn and are saved as one model."""
 
-import os
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import Literal
 from typing import Self
-from typing import cast
 
 import keras
 import numpy as np
@@ -15,13 +12,11 @@ from keras.saving import get_registered_name
 
 from keras_rl2.agents.agent import Agent
 from keras_rl2.basics import arguments
-from keras_rl2.data.plan import Plan
-from keras_rl2.data.team_evaluation import TeamEvaluation
 from keras_rl2.envs.games import Games
 from keras_rl2.envs.players_env import PlayersEnv
 from keras_rl2.spaces.trees import map_leaves
-from keras_rl2.training.compile_arguments import GivenCallbacks
 from keras_rl2.training.compile_arguments import GivenOptimizer
+from keras_rl2.training.devices import Devices
 from keras_rl2.training.rounds import Round
 
 #: What acts for the players of a member.
@@ -72,6 +67,8 @@ class Team(keras.Model):
     rollouts: Any = None
     #: Functions that are called with each trajectory: those of members.
     observers: frozenset[Any] = frozenset()
+    #: Members have seeds of their own.
+    seed = None
     #: Whether rounds consist of whole episodes.
     whole_episodes = False
 
@@ -90,6 +87,7 @@ class Team(keras.Model):
                 "a `keras_rl2.Agent`, or a function of observations",
                 **{key: member},
             )
+        self.devices = Devices()
         self.members = dict(members)
         self.players = {k: tuple(each) for k, each in (players or {}).items()}
         self.built = all(each.built for each in self.agents().values())
@@ -118,7 +116,7 @@ class Team(keras.Model):
         """
         made: dict[str, Member] = {}
         for index, (key, member) in enumerate(members.items()):
-            if isinstance(member, type):
+            if isinstance(member, type) and issubclass(member, Agent):
                 env = PlayersEnv(games, games.players_of(key))
                 own = None if seed is None else seed + index
                 member = member.for_env(env, seed=own, **settings)
@@ -141,11 +139,6 @@ class Team(keras.Model):
     def env_steps(self) -> int:
         """Steps of players that the members have learned from."""
         return sum(each.env_steps for each in self.agents().values())
-
-    @property
-    def seed(self) -> dict[str, int | None]:
-        """The seeds of the members."""
-        return {key: each.seed for key, each in self.agents().items()}
 
     def bind(self, games: Games) -> None:
         """Binds the members to the spaces of their players.
@@ -176,72 +169,28 @@ class Team(keras.Model):
     def compile(
         self, optimizers: Mapping[str, GivenOptimizer] | None = None
     ) -> None:
-        """Compiles the members, each as an agent by itself.
-
-        Members that are compiled already stay as they are, unless there is an
-        optimizer for them.
+        """Compiles members that are not compiled yet, each by its defaults.
 
         Args:
             optimizers: dict or None. `optimizer` of `compile` of members, by
-                their names. Defaults to `None`.
+                their names, which are then compiled anew. Defaults to `None`.
         """
-        given = dict(optimizers or {})
+        given, agents = dict(optimizers or {}), self.agents()
         for name in given:
-            arguments.check_choice(optimizers=(name, tuple(self.agents())))
-        for name, agent in self.agents().items():
+            arguments.check_choice(optimizers=(name, tuple(agents)))
+        for name, agent in agents.items():
             if name in given or not agent.compiled:
                 agent.compile(given.get(name, "auto"))
-        self.compiled = True
 
-    def fit(
-        self,
-        x: object = None,
-        *,
-        epochs: int | None = None,
-        total_steps: int | None = None,
-        callbacks: GivenCallbacks = None,
-        validation_data: object = None,
-        validation_freq: int = 1,
-        initial_epoch: int = 0,
-        verbose: int | Literal["auto"] = "auto",
-    ) -> keras.callbacks.History:
-        """Trains all members; see `Agent.fit`.
+    # They take a team for an agent.
+    fit: Any = Agent.fit
+    evaluate: Any = Agent.evaluate
+    save: Any = Agent.save
 
-        Args:
-            x: `keras_rl2.TeamDataset`. Defaults to `None`.
-            epochs: int or None. Keras epochs; None for 1. Defaults to `None`.
-            total_steps: int or None. Steps of all players that learn, instead
-                of epochs, rounded up. Defaults to `None`.
-            callbacks: `keras.callbacks.Callback`, or an iterable of them, or
-                None. Defaults to `None`.
-            validation_data: `keras_rl2.TeamEvaluation`, `Games` or None. Games
-                to evaluate on after epochs. Defaults to `None`.
-            validation_freq: int. Number of epochs per evaluation. Defaults to
-                `1`.
-            initial_epoch: int. First epoch to count from. Defaults to `0`.
-            verbose: 0, 1 and 2 as in Keras; `"auto"` for the line of
-                `keras_rl2.callbacks.Progress`. Defaults to `"auto"`.
-
-        Returns:
-            `keras.callbacks.History`. Logs of a member are under its name, as
-            `red/loss`, and the mean return of its players is
-            `episode_return/red`.
-
-        Raises:
-            ValueError: If members and games do not fit, or no member learns.
-        """
-        from keras_rl2.training import fitting
-
-        with fitting.fit_alone(self):
-            arguments.check_has("a `TeamDataset`", "datasets", x=x)
-            if isinstance(validation_data, Games):
-                validation_data = TeamEvaluation(validation_data)
-            plan = Plan(epochs, total_steps, initial_epoch)
-            of_fit = fitting.all_callbacks(
-                callbacks, validation_data, validation_freq
-            )
-            fitting.fit_rounds(self, cast(Any, x), plan, of_fit, verbose)
-            return self.history
+    def check_loaded(self) -> None:
+        """Raises an error for loaded weights that are not finite."""
+        for agent in self.agents().values():
+            agent.check_loaded()
 
     def begin_training(self, dataset: Any) -> None:
         """Receives the dataset that `fit` trains on; see `Agent`."""
@@ -264,70 +213,13 @@ class Team(keras.Model):
         """Metrics of all members, which Keras resets each epoch."""
         return [m for each in self.agents().values() for m in each.metrics]
 
-    def get_metrics_result(self) -> dict[str, Any]:
-        """Returns the logs of all members that learn."""
-        return {
-            f"{name}/{key}": value
-            for name, agent in self.learners().items()
-            for key, value in agent.get_metrics_result().items()
-        }
-
-    @arguments.refusing_unknown
-    def evaluate(
-        self,
-        x: object = None,
-        *,
-        episodes: int | None = None,
-        deterministic: bool | None = None,
-        seed: int | None = None,
-        verbose: int | Literal["auto"] = "auto",
-        return_dict: bool = True,
-        callbacks: GivenCallbacks = None,
-    ) -> dict[str, float]:
-        """Plays games and returns mean return and length of each member.
-
-        Args:
-            x: `Games`, or a `keras_rl2.TeamEvaluation`, which takes none of the
-                next three arguments. Defaults to `None`.
-            episodes: int or None. Games to play; None for 10. Defaults to
-                `None`.
-            deterministic: bool or None. Whether the modes of the policies are
-                taken instead of samples; None for True. Defaults to `None`.
-            seed: int or None. Seeds games and sampling, the same for every
-                evaluation; None for other episodes each time. Defaults to
-                `None`.
-            verbose: int or str. Argument of Keras without effect. Defaults to
-                `"auto"`.
-            return_dict: bool. Argument of Keras; the result is always a dict.
-                Defaults to `True`.
-            callbacks: `keras.callbacks.Callback`, or a list of them, or None.
-                Told when the evaluation begins and ends. Defaults to `None`.
-
-        Returns:
-            dict: `episode_return/NAME`, `episode_return_std/NAME` and
-            `episode_length/NAME`.
-        """
-        del verbose, return_dict
-        if not isinstance(callbacks, keras.callbacks.CallbackList):
-            callbacks = keras.callbacks.CallbackList(callbacks, model=self)
-        callbacks.on_test_begin()
-        if not isinstance(x, TeamEvaluation):
-            settings = arguments.present(
-                episodes=episodes, deterministic=deterministic, seed=seed
-            )
-            x = TeamEvaluation(cast(Games, x), **settings)
-        results = x.play(self)
-        callbacks.on_test_end(results)
-        return results
-
     def act(
         self, observation: Mapping[str, Any], deterministic: bool = False
     ) -> dict[str, Any]:
         """Chooses an action for each player.
 
         Args:
-            observation: dict. Observation `[...]`, or a batch `[B, ...]`, of
-                each player who acts.
+            observation: dict. Observation `[...]` of each player who acts.
             deterministic: bool. Whether to take the most probable actions
                 instead of samples. Defaults to `False`.
 
@@ -349,38 +241,19 @@ class Team(keras.Model):
             for player, seen in observation.items()
         }
 
-    def save(
-        self,
-        filepath: str | os.PathLike[str],
-        overwrite: bool = True,
-        zipped: bool | None = None,
-    ) -> None:
-        """Saves all members in one file; see `Agent.save`.
-
-        Args:
-            filepath: str or path. The `.keras` file to write.
-            overwrite: bool. Whether an existing file is replaced without a
-                question. Defaults to `True`.
-            zipped: bool or None. Whether it is an archive rather than a
-                folder; see `keras.Model.save`. Defaults to `None`.
-
-        Raises:
-            ValueError: If a member could not be loaded; nothing is written.
-        """
-        for agent in self.agents().values():
-            agent.check_can_be_saved()
-        for name in self.members.keys() - self.agents().keys():
-            function: Any = self.members[name]
-            name_of = getattr(function, "__name__", None)
-            if name_of is None or get_registered_name(function) == name_of:
+    def check_can_be_saved(self) -> None:
+        """Raises a `ValueError` if `save` would write what cannot be loaded."""
+        for name, member in self.members.items():
+            if isinstance(member, Agent):
+                member.check_can_be_saved()
+                continue
+            own = getattr(member, "__name__", None)
+            if own is None or get_registered_name(member) == own:
                 raise ValueError(
                     "Expected functions registered by "
                     "`keras.saving.register_keras_serializable()`, to be "
-                    f"saved. Received: {name}={function!r}"
+                    f"saved. Received: {name}={member!r}"
                 )
-        from keras_rl2.saving import saving
-
-        saving.save(super().save, filepath, overwrite, zipped)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor as plain data."""

@@ -111,9 +111,9 @@ class Collector:
 
     def reset(self, seed: int | None = None) -> None:
         """Begins new episodes in every environment."""
-        self.begin(self.env.reset(seed=seed))
+        self.begin_episodes(self.env.reset(seed=seed))
 
-    def begin(self, observation: Any) -> None:
+    def begin_episodes(self, observation: Any) -> None:
         """Begins the episodes of environments that have just been reset."""
         self.observation = observation
         self._resets_seen = self.env.resets

@@ -3,21 +3,19 @@
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
+from typing import NoReturn
 
 import numpy as np
 
 from keras_rl2.basics import arguments
-from keras_rl2.basics import seeds
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.data.replay import ReplayDataset
 from keras_rl2.data.rollouts import RolloutDataset
 from keras_rl2.data.round_dataset import RoundDataset
-from keras_rl2.data.round_dataset import Samples
 from keras_rl2.data.round_dataset import largest_divisor
 from keras_rl2.envs.games import Games
-from keras_rl2.policies.member_source import FunctionSource
 from keras_rl2.policies.member_source import MemberEnv
-from keras_rl2.policies.member_source import MemberSource
+from keras_rl2.policies.member_source import member_source
 from keras_rl2.policies.member_source import step_together
 from keras_rl2.saving.checkpoint_folder import SegmentLog
 from keras_rl2.updates.updater import nothing_to_train
@@ -107,7 +105,6 @@ class TeamDataset(RoundDataset):
         Args:
             agent: `keras_rl2.Team`. Acts and learns.
         """
-        arguments.check_has("a `keras_rl2.Team`", "learners", agent=agent)
         agent.bind(self.games)
         self._names = tuple(agent.members)
         for name in self._given:
@@ -138,22 +135,22 @@ class TeamDataset(RoundDataset):
 
     def _new_datasets(self, learners: Mapping[str, Any]) -> dict[str, Any]:
         """Makes the datasets of members without one, with fitting rounds."""
-        new = {k: each for k, each in learners.items() if k not in self.datasets}
-        made = {name: self._make(name, each) for name, each in new.items()}
-        for name, member in new.items():
+        made: dict[str, Any] = {}
+        for name, member in learners.items():
             if member.whole_episodes:
                 raise ValueError(
                     "Expected members of a team that learn from steps. "
-                    f"Received: {name!r}, a {type(member).__name__}, whose "
-                    "rounds are whole episodes"
+                    f"Received: {name}={type(member).__name__}, which learns "
+                    "from whole episodes"
                 )
-            made[name].settle(member)
-        horizons = [each.horizon for each in (self.datasets | made).values()]
-        for name, member in new.items():
-            horizon = made[name].horizon
-            if max(horizons) % horizon:
-                fitting = largest_divisor(max(horizons), horizon)
-                made[name] = self._make(name, member, fitting)
+            if name not in self.datasets:
+                made[name] = self._make(name, member)
+        horizons = {k: d.horizon for k, d in (self.datasets | made).items()}
+        longest = max(horizons.values())
+        for name in made:
+            if longest % horizons[name]:
+                fitting = largest_divisor(longest, horizons[name])
+                made[name] = self._make(name, learners[name], fitting)
         return made
 
     def _make(self, name: str, member: Any, horizon: int | None = None) -> Any:
@@ -165,13 +162,15 @@ class TeamDataset(RoundDataset):
         elif horizon is not None:
             settings["steps_per_round"] = horizon * env.num_envs
         kind: Any = RolloutDataset if member.on_policy else ReplayDataset
-        return kind(env, **{**settings, **self._given.get(name, {})})
+        made = kind(env, **{**settings, **self._given.get(name, {})})
+        made.settle(member)
+        return made
 
     def _seed_of(self, name: str) -> int | None:
         """Returns the seed of the steps of a member."""
-        if self.seed is None:
-            return None
-        return self.seed + self._names.index(name)
+        return (
+            None if self.seed is None else self.seed + self._names.index(name)
+        )
 
     def play_by(self, name: str, player: Any = None) -> None:
         """Lets another act for the players of a member, who do not learn then.
@@ -185,21 +184,16 @@ class TeamDataset(RoundDataset):
                 `[B, ...]` to actions. Defaults to `None`: the member itself,
                 who learns.
         """
-        known = self._others.get(name)
+        known = self._others.pop(name, None)
         if player is None:
-            self._others.pop(name, None)
-        elif known is None or known.agent is not player:
-            env = MemberEnv(self.games, self.games.players_of(name))
-            first, noise, _ = seeds.sequence(self._seed_of(name)).spawn(3)
-            seed = int(first.generate_state(1)[0] >> 2)
-            is_agent = hasattr(player, "policy")
-            kind = MemberSource if is_agent else FunctionSource
-            source = kind(env, seed, noise, lambda envs: None)
-            memory = is_agent and player.policy.initial_state(1)
-            source.bind(player, self.horizon, self.horizon if memory else None)
-            # Those who have come later do not begin the same games once more.
-            source.collector.has_begun = self.games.resets > 0
-            self._others[name] = source
+            return
+        if known is None or known.agent is not player:
+            known = member_source(
+                *(self.games, name, player, self.horizon, self._seed_of(name))
+            )
+            # Whoever comes later does not begin the same games once more.
+            known.collector.has_begun = self.games.resets > 0
+        self._others[name] = known
 
     def play(self) -> Iterator[str]:
         """Takes the steps of a round.
@@ -230,20 +224,20 @@ class TeamDataset(RoundDataset):
             if name in self.datasets:
                 self.datasets[name].begin()
 
-    def collect(self) -> None:
-        """Raises an error: members collect, each for itself."""
+    def collect(self) -> NoReturn:
+        """Raises an error: each member has data of its own."""
         raise NotImplementedError(
             "Expected `fit` of a `keras_rl2.Team`, or one of `datasets`. "
-            "Received: `collect` of all of them"
+            "Received: minibatches of all members"
         )
 
-    def prepare(self, trajectory: Any) -> Samples:
-        """Raises an error, as `collect`."""
-        return self.collect()
+    def prepare(self, trajectory: Any) -> NoReturn:
+        """Raises an error; see `collect`."""
+        self.collect()
 
-    def _element_spec(self) -> dict[str, Any]:
-        """Raises an error, as `collect`."""
-        return self.collect()
+    def _element_spec(self) -> NoReturn:
+        """Raises an error; see `collect`."""
+        self.collect()
 
     @property
     def steps_before_first_round(self) -> int:
@@ -266,19 +260,10 @@ class TeamDataset(RoundDataset):
         }
         for name, source in self.sources.items():
             episodes = source.collector.episodes
-            for key in ("returns", "lengths"):
-                found = getattr(episodes, key)
-                mean = float(np.mean(found)) if found else np.nan
-                logs[f"episode_{key[:-1]}/{name}"] = mean
+            for key in ("return", "length"):
+                found = getattr(episodes, f"{key}s") or [np.nan]
+                logs[f"episode_{key}/{name}"] = float(np.mean(found))
         return logs
-
-    def settings(self) -> dict[str, Any]:
-        """Returns the numbers that define the rounds of all, for display."""
-        return {
-            f"{name}.{key}": value
-            for name, each in self.learning.items()
-            for key, value in each.settings().items()
-        }
 
     def close(self) -> None:
         """Closes the games."""
@@ -290,13 +275,10 @@ class TeamDataset(RoundDataset):
         Args:
             log: `SegmentLog` or None. See `ReplayDataset`. Defaults to `None`.
         """
+        datasets, others = self.datasets.items(), self._others.items()
         return {
-            "datasets": {
-                name: each.get_state(log) for name, each in self.datasets.items()
-            },
-            "others": {
-                name: each.get_state() for name, each in self._others.items()
-            },
+            "datasets": {name: each.get_state(log) for name, each in datasets},
+            "others": {name: each.get_state() for name, each in others},
         }
 
     def set_state(

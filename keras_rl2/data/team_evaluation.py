@@ -1,6 +1,5 @@
 """Evaluation of a team: games that all its members play."""
 
-from collections.abc import Generator
 from typing import Any
 
 import numpy as np
@@ -9,11 +8,12 @@ from keras_rl2.basics import arguments
 from keras_rl2.basics import seeds
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.envs.games import Games
-from keras_rl2.envs.games import Outcome
-from keras_rl2.envs.players_env import PlayersEnv
-from keras_rl2.envs.players_env import step_games
-from keras_rl2.policies.actors import ActorSnapshot
-from keras_rl2.policies.member_source import FunctionActor
+from keras_rl2.policies.member_source import MemberSource
+from keras_rl2.policies.member_source import member_source
+from keras_rl2.policies.member_source import step_together
+
+# Steps after which the weights are read again.
+_HORIZON = 64
 
 
 class TeamEvaluation:
@@ -60,8 +60,9 @@ class TeamEvaluation:
         arguments.check_seed(seed)
         self.games, self.episodes = games, episodes
         self.deterministic, self.seed = deterministic, seed
-        self._generator = seeds.generator(seed)
-        self._actors: dict[str, Any] = {}
+        # Drawn now: an evaluation within `fit` must not change the training.
+        self._first_seed = seeds.or_drawn(seed)
+        self._sources: dict[str, MemberSource] = {}
 
     def play(self, agent: Any) -> dict[str, float]:
         """Plays the episodes with the present weights of a team.
@@ -75,40 +76,50 @@ class TeamEvaluation:
             `episode_return/NAME`.
         """
         agent.bind(self.games)
-        found = self._run(agent.members)
+        for index, (name, member) in enumerate(agent.members.items()):
+            self._let_act(name, member, self._first_seed + index)
+        sources = [*self._sources.values()]
+        for each in sources:
+            each.members = sources
+        found = self._run(sources)
         results: dict[str, float] = {}
-        for name, players in agent.players.items():
-            episodes = [found[row] for row in self.games.rows(players)]
+        for name, source in self._sources.items():
+            episodes = [found[row] for row in source.env.rows]
             returns, lengths = np.concatenate(episodes).T
             results[f"episode_return/{name}"] = float(np.mean(returns))
             results[f"episode_return_std/{name}"] = float(np.std(returns))
             results[f"episode_length/{name}"] = float(np.mean(lengths))
         return results
 
-    def _run(self, members: dict[str, Any]) -> list[list[tuple[float, int]]]:
+    def _let_act(self, name: str, member: Any, seed: int) -> None:
+        """Has a member act, from new games and with its present weights."""
+        source = self._sources.get(name)
+        if source is None or source.agent is not member:
+            source = member_source(self.games, name, member, _HORIZON, seed)
+            source.deterministic = self.deterministic
+            self._sources[name] = source
+        source.drop()
+        source.collector.leave()
+        if self.seed is not None:
+            source.noise = np.random.default_rng(seed)
+        # The games of other evaluations go on.
+        begun = self.seed is None and self.games.resets > 0
+        source.collector.has_begun = begun
+
+    def _run(
+        self, sources: list[MemberSource]
+    ) -> list[list[tuple[float, int]]]:
         """Returns the return and length of each episode, by row."""
-        games, generator = self.games, self._generator
-        seed = self.seed
-        if seed is not None:
-            generator = np.random.default_rng(seed)
-        elif not games.resets:
-            seed = int(generator.integers(2**31))
-        games.reset(seed)
-        games.resets += 1
+        games = self.games
+        sources[0].reset_if_needed()
         count, copies = len(games.waiting), len(games.envs)
         share = (self.episodes + np.arange(copies)) // copies
         left = np.tile(share, count // copies)
         found: list[list[tuple[float, int]]] = [[] for _ in range(count)]
         totals, lengths = np.zeros(count), np.zeros(count, np.int64)
-        acting = [
-            self._acting(name, member, generator)
-            for name, member in members.items()
-        ]
-        parts = [(rows, next(actions)) for rows, actions in acting]
         while left.any():
             waiting = games.waiting
-            outcome = step_games(games, parts)
-            reward, terminated, truncated, _ = outcome
+            reward, terminated, truncated, _ = step_together(sources)
             totals += np.where(waiting, 0.0, reward)
             lengths += ~waiting
             for row in np.flatnonzero(terminated | truncated):
@@ -116,34 +127,4 @@ class TeamEvaluation:
                     left[row] -= 1
                     found[row].append((totals[row], lengths[row]))
                 totals[row] = lengths[row] = 0
-            parts = [(rows, each.send(outcome)) for rows, each in acting]
         return found
-
-    def _acting(
-        self, name: str, member: Any, generator: np.random.Generator
-    ) -> tuple[np.ndarray, Generator[Any, Outcome, None]]:
-        """Returns the rows of a member, and what acts for them."""
-        env = PlayersEnv(self.games, self.games.players_of(name))
-        known, actor = self._actors.get(name, (None, None))
-        if known is not member:
-            actor = FunctionActor(member)
-            if hasattr(member, "policy"):
-                actor = ActorSnapshot(
-                    member.policy, env.num_envs, self.deterministic
-                )
-            self._actors[name] = member, actor
-        actor.sync()
-
-        def actions() -> Generator[Any, Outcome, None]:
-            observation, noise = env.present(), None
-            actor.begin(np.ones(env.num_envs, np.bool_))
-            while True:
-                if not self.deterministic and hasattr(member, "policy"):
-                    noise, _ = member.noise.draw(generator, (env.num_envs,))
-                waited = env.pending_reset
-                _, action = actor(observation, noise)
-                outcome = yield env.actions(action)
-                observation, _, *ends, _ = env.outcome(outcome)
-                actor.begin(env.begins(waited, np.logical_or(*ends)))
-
-        return env.rows, actions()

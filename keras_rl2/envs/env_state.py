@@ -1,9 +1,9 @@
 """The state of environments, from which a resumed training continues.
 
 Gymnasium has no interface for it. Either an environment has methods of its own,
-or it is of classic control, MuJoCo, Atari or MPE2, in Gymnasium's or
-PettingZoo's wrappers. Nothing is guessed: any other one begins new episodes, and so do environments in
-processes of Gymnasium's.
+or it is of classic control, MuJoCo, Atari or MPE2, in wrappers of Gymnasium's
+or PettingZoo's. Nothing is guessed: any other one begins new episodes, and so
+do environments in processes of Gymnasium's.
 """
 
 import sys

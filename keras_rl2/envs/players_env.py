@@ -1,14 +1,12 @@
 """Players of games as the environments of a batch."""
 
 import operator
-from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from keras_rl2.envs.games import Games
-from keras_rl2.envs.games import Outcome
 from keras_rl2.envs.vector_env import Step
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.spaces.trees import Tree
@@ -107,23 +105,3 @@ class PlayersEnv(VectorEnvAdapter):
         count = len(self.env.envs)
         playing: np.ndarray = self.rows % count == self.env.playing
         return playing
-
-
-def step_games(
-    games: Games, parts: Iterable[tuple[np.ndarray, Sequence[Any]]]
-) -> Outcome:
-    """Takes a step with the actions of all players, in parts.
-
-    Args:
-        games: `Games`.
-        parts: Iterable of rows `[B]` and the actions of each of them.
-    """
-    actions: list[Any] = [None] * len(games.waiting)
-    for rows, part in parts:
-        for row, action in zip(rows, part, strict=True):
-            actions[row] = action
-    try:
-        return games.step(actions)
-    except BaseException as error:
-        error.add_note(f"In a step of game {games.playing} of {games}.")
-        raise

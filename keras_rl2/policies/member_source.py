@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_rl2.basics import seeds
 from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.collecting.collector import Collector
 from keras_rl2.collecting.collector import Rollout
@@ -14,34 +15,52 @@ from keras_rl2.collecting.policy_actor import Actions
 from keras_rl2.collecting.policy_actor import Actor
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.distributions import policy_head
+from keras_rl2.envs.games import Games
+from keras_rl2.envs.games import Outcome
 from keras_rl2.envs.players_env import PlayersEnv
-from keras_rl2.envs.players_env import step_games
+from keras_rl2.policies.actors import ActorSnapshot
 from keras_rl2.policies.actors import ActorWithoutMemory
 from keras_rl2.policies.source import Source
 from keras_rl2.spaces.trees import map_leaves
 
 
+class MemberEnv(PlayersEnv):
+    """The players of one member of a team."""
+
+    @property
+    def source_kind(self) -> type["MemberSource"]:
+        """Class of the source of a dataset's steps."""
+        return MemberSource
+
+
 class MemberSource(Source):
     """The players of one member of a team, who step with those of the others.
 
-    Rollouts of several members are under way at the same time. The one of a
-    member that nobody has collected when its next one begins is discarded.
+    Rollouts of several members are under way at the same time. A rollout that
+    nobody collects is discarded as the next one of the member begins.
 
     Attributes:
-        members: list of `MemberSource`. All that step together, in the order of
-            the team.
-        trajectory: `Trajectory` or None. The last rollout, until it is
+        members: list of `MemberSource`. All that step together.
+        trajectory: `Trajectory` or None. A complete rollout that has not been
             collected.
+        deterministic: bool. Whether the agent takes its most probable actions.
     """
 
     env: PlayersEnv
     trajectory: Trajectory | None = None
+    deterministic = False
     _rollout: Rollout | None = None
-    _action: Any = None
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.members = [self]
+        self._action: Any = None
+
+    def _make_actor(self) -> Any:
+        """Makes the actor of the agent."""
+        if not self.deterministic:
+            return super()._make_actor()
+        return ActorSnapshot(self.agent.policy, self.env.num_envs, True)
 
     def collect(self, stopwatch: Stopwatch | None = None) -> Trajectory:
         """Returns a rollout, and has the members step until it is complete."""
@@ -63,55 +82,30 @@ class MemberSource(Source):
         return self.collect()
 
     def reset_if_needed(self) -> bool:
-        """Begins new games, and for the other members, too."""
+        """Begins new games where the last ones cannot go on, for all."""
         if not super().reset_if_needed():
             return False
         for each in self.members:
             if each is not self:
                 each.drop()
-                each.collector.begin(each.env.present())
+                each.collector.begin_episodes(each.env.present())
                 each._cut(np.ones(each.env.num_envs, np.bool_))
-            each.begin_episodes()
+            each.actor.begin(np.ones(each.env.num_envs, np.bool_))
         return True
 
-    def begin_episodes(self) -> None:
-        """Tells the actor that all episodes begin."""
-        self.actor.begin(np.ones(self.env.num_envs, np.bool_))
-
     def begin_rollout(self) -> None:
-        """Begins a rollout of the agent."""
-        noise = self._begin_rollout(None)
-        self._start(self.actor, noise)
+        """Begins a rollout of the agent, unless one is under way."""
+        if self._rollout is None:
+            noise: Any = self._begin_rollout(None)
+            if self.deterministic:
+                noise = [None] * len(noise)
+            self._start(self.actor, noise)
 
     def _start(self, actor: Any, noise: StepNoise) -> None:
         """Begins a rollout of an actor."""
         self.trajectory = None
         self._rollout = self.collector.rollout(actor, noise)
         self._action = next(self._rollout)
-
-    def receive(self, outcome: Any) -> None:
-        """Receives a step of the games, and chooses the next actions."""
-        assert self._rollout is not None
-        self.env.steps += 1
-        try:
-            self._action = self._rollout.send(self.env.outcome(outcome))
-        except StopIteration as end:
-            self._rollout, self.trajectory = None, end.value
-
-    def fail(self, error: Exception) -> None:
-        """Raises the error of a step, or that of an action that caused it."""
-        assert self._rollout is not None
-        self._rollout.throw(error)
-
-    @property
-    def is_under_way(self) -> bool:
-        """Whether a rollout has begun and is not complete."""
-        return self._rollout is not None
-
-    @property
-    def actions(self) -> Any:
-        """The next actions of all rows, as the games take them."""
-        return self.env.actions(self._action)
 
     def drop(self, error: BaseException | None = None) -> None:
         """Discards a rollout, complete or not."""
@@ -126,13 +120,9 @@ class FunctionActor(ActorWithoutMemory):
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self._function = function
 
-    def sync(self) -> None:
-        """Does nothing: a function has no weights."""
-
     def __call__(self, observation: Any, noise: Any) -> Actions:
-        """Chooses actions; zeros are recorded in place of a policy's own."""
-        action = self._function(observation)
-        return np.zeros(()), map_leaves(np.asarray, action)
+        """Chooses actions; the noise is recorded in place of a policy's own."""
+        return noise, map_leaves(np.asarray, self._function(observation))
 
 
 class FunctionSource(MemberSource):
@@ -151,42 +141,73 @@ class FunctionSource(MemberSource):
         return FunctionActor(self.agent)
 
     def begin_rollout(self) -> None:
-        """Begins a rollout of the function."""
-        self._start(self.actor, np.zeros(self.collector.horizon))
+        """Begins a rollout of the function, unless one is under way."""
+        if self._rollout is None:
+            self._start(self.actor, np.zeros(self.collector.horizon))
 
 
-class MemberEnv(PlayersEnv):
-    """The players of one member of a team."""
+def member_source(
+    games: Games, name: str, player: Any, horizon: int, seed: int | None
+) -> MemberSource:
+    """Makes the source of a member without a dataset.
 
-    @property
-    def source_kind(self) -> type[MemberSource]:
-        """Class of the source of a dataset's steps."""
-        return MemberSource
+    Args:
+        games: `Games`.
+        name: str. The member.
+        player: `keras_rl2.Agent`, or a function from observations to actions.
+        horizon: int. Steps of its rollouts.
+        seed: int or None. Seeds the games, if it resets them, and the noise.
+    """
+    first, noise = seeds.sequence(seed).spawn(2)
+    is_agent = hasattr(player, "policy")
+    kind = MemberSource if is_agent else FunctionSource
+    source = kind(
+        MemberEnv(games, games.players_of(name)),
+        int(first.generate_state(1)[0] >> 2),
+        noise,
+        lambda envs: None,
+    )
+    remembers = is_agent and player.policy.initial_state(1)
+    source.bind(player, horizon, horizon if remembers else None)
+    return source
 
 
-def step_together(members: Sequence[MemberSource]) -> None:
+def step_together(members: Sequence[MemberSource]) -> Outcome:
     """Takes one step in all games; rollouts begin where none is under way.
 
     Args:
         members: Sequence of `MemberSource`, for all players.
+
+    Returns:
+        The result of `Games.step`.
     """
     for each in members:
-        if not each.is_under_way:
+        if each._rollout is None:
             each.reset_if_needed()
+    games: Games = members[0].env.env
+    actions: list[Any] = [None] * len(games.waiting)
     for each in members:
-        if not each.is_under_way:
-            each.begin_rollout()
-    games = members[0].env.env
-    parts = [(each.env.rows, each.actions) for each in members]
+        each.begin_rollout()
+        own = each.env.actions(each._action)
+        for row, action in zip(each.env.rows, own, strict=True):
+            actions[row] = action
+    rollouts: list[Any] = [each._rollout for each in members]
     try:
-        outcome = step_games(games, parts)
+        outcome = games.step(actions)
     except Exception as error:
-        for each in members:
+        error.add_note(f"In a step of game {games.playing} of {games}.")
+        for rollout in rollouts:
+            # The cause may be an action of any of them that is NaN.
             try:
-                each.fail(error)
+                rollout.throw(error)
             except Exception as found:
                 if found is not error:
                     raise
         raise
-    for each in members:
-        each.receive(outcome)
+    for each, rollout in zip(members, rollouts, strict=True):
+        each.env.steps += 1
+        try:
+            each._action = rollout.send(each.env.outcome(outcome))
+        except StopIteration as end:
+            each._rollout, each.trajectory = None, end.value
+    return outcome

@@ -112,7 +112,8 @@ def check_arguments(
 ) -> None:
     """Raises if data or arguments of `fit` have no meaning for each other."""
     total_steps = plan.total_steps
-    if not isinstance(x, RoundDataset):
+    fits = hasattr(x, "learning") == hasattr(agent, "members")
+    if not fits or not isinstance(x, RoundDataset):
         _refuse_other_data(agent, x, total_steps)
         return
     if steps_per_epoch is not None:
@@ -378,8 +379,11 @@ def _refuse_other_data(
     agent: keras.Model, x: object, total_steps: int | None
 ) -> None:
     """Raises for data without rounds, especially an environment."""
-    if total_steps is not None or not isinstance(x, tf.data.Dataset):
-        kind = "RolloutDataset" if agent.on_policy else "ReplayDataset"
+    is_team = hasattr(agent, "members")
+    if total_steps or is_team or not isinstance(x, tf.data.Dataset):
+        on_policy = getattr(agent, "on_policy", False)
+        kind = "RolloutDataset" if on_policy else "ReplayDataset"
+        kind = "TeamDataset" if is_team else kind
         env = repr(x) if isinstance(x, str) else "env"
         raise ValueError(
             f"Expected a `keras_rl2.{kind}`, of an environment "

@@ -35,9 +35,7 @@ def made(members=None, settings=None, **arguments):
     kinds = {rl.PPO: ROLLOUTS, rl.A2C: {"horizon": 16}, rl.DQN: REPLAY}
     known = games()
     team = rl.Team.for_env(known, members, seed=0, hidden=(8,))
-    own = {
-        name: kinds[type(agent)] for name, agent in team.agents().items()
-    }
+    own = {name: kinds[type(agent)] for name, agent in team.agents().items()}
     return team, rl.TeamDataset(known, own | (settings or {}), seed=0)
 
 
@@ -72,7 +70,9 @@ def test_each_member_learns_from_the_steps_of_its_players():
 def test_logs_have_the_names_of_members():
     team, data = made()
     history = team.fit(data, epochs=1, verbose=0).history
-    assert {"red/loss", "red/explained_variance", "red/learning_rate"} < {*history}
+    assert {"red/loss", "red/explained_variance", "red/learning_rate"} < {
+        *history
+    }
     assert {"blue/loss", "blue/q_value", "blue/epsilon"} < {*history}
 
 
@@ -81,7 +81,9 @@ def test_a_team_of_one_trains_as_the_agent_alone(kind):
     class Red(Tag):
         lengths = {"red_0": 2, "red_1": 5}
 
-    arguments = {rl.PPO: ROLLOUTS, rl.A2C: {"horizon": 16}, rl.DQN: REPLAY}[kind]
+    arguments = {rl.PPO: ROLLOUTS, rl.A2C: {"horizon": 16}, rl.DQN: REPLAY}[
+        kind
+    ]
     found = []
     for joins in (False, True):
         known = rl.envs.parallel(Red, 2)
@@ -91,9 +93,9 @@ def test_a_team_of_one_trains_as_the_agent_alone(kind):
             data = rl.TeamDataset(known, {"red": arguments}, seed=0)
         else:
             model = agent
-            data = (
-                rl.RolloutDataset if agent.on_policy else rl.ReplayDataset
-            )(known, seed=0, **arguments)
+            data = (rl.RolloutDataset if agent.on_policy else rl.ReplayDataset)(
+                known, seed=0, **arguments
+            )
         history = model.fit(data, total_steps=400, verbose=0)
         found.append((weights(agent), agent.env_steps, history.epoch))
     (alone, *counts), (joined, *its) = found
@@ -129,7 +131,7 @@ def test_it_evaluates_all_players_of_each_game():
 
 def test_an_evaluation_in_between_does_not_change_the_training():
     found = []
-    for validation in (None, games()):
+    for validation in (None, rl.TeamEvaluation(games(), seed=3)):
         team, data = made()
         history = team.fit(
             data, epochs=2, verbose=0, validation_data=validation
@@ -156,10 +158,15 @@ def test_members_act_by_functions_and_frozen_agents():
     team, data = made({"red": frozen, "blue": rl.DQN}, {"red": {}})
     team.fit(data, epochs=2, verbose=0)
     assert are_equal(before, weights(frozen))
-    assert frozen.env_steps == 0 and [*data.datasets] == ["blue"]
+    assert frozen.env_steps == 0
+    assert [*data.datasets] == ["blue"]
     assert not are_equal(
         weights(team.members["blue"]),
-        weights(made({"red": frozen, "blue": rl.DQN}, {"red": {}})[0].members["blue"]),
+        weights(
+            made({"red": frozen, "blue": rl.DQN}, {"red": {}})[0].members[
+                "blue"
+            ]
+        ),
     )
 
 
@@ -252,7 +259,10 @@ def test_a_stopped_training_goes_on_in_simple_tag(tmp_path):
         known = rl.envs.parallel("mpe2:simple_tag_v3", num_envs=2)
         members = {"adversary": rl.PPO, "agent": rl.DQN}
         team = rl.Team.for_env(known, members, seed=0)
-        settings = {"adversary": {"horizon": 33, "passes": 2}, "agent": {"steps_per_round": 22}}
+        settings = {
+            "adversary": {"horizon": 33, "passes": 2},
+            "agent": {"steps_per_round": 22},
+        }
         return team, rl.TeamDataset(known, settings, seed=0)
 
     check_resumed(make, tmp_path)
@@ -273,7 +283,9 @@ def test_a_stopped_training_goes_on_in_simple_tag(tmp_path):
     ],
     ids=["no players", "no member", "two members"],
 )
-def test_it_refuses_members_that_do_not_fit_the_games(members, settings, message):
+def test_it_refuses_members_that_do_not_fit_the_games(
+    members, settings, message
+):
     with pytest.raises(ValueError, match=message):
         made(members, settings)
 
@@ -294,8 +306,13 @@ def test_open_rounds_end_with_the_longest():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda team, data: setattr(team.members["red"], "trainable", False)
-         or setattr(team.members["blue"], "trainable", False), "trainable"),
+        (
+            lambda team, data: (
+                setattr(team.members["red"], "trainable", False)
+                or setattr(team.members["blue"], "trainable", False)
+            ),
+            "trainable",
+        ),
         (lambda team, data: data._given.update(green={}), "settings"),
     ],
     ids=["all frozen", "settings of nobody"],
@@ -309,9 +326,11 @@ def test_fit_refuses_what_it_cannot_train(change, message):
 
 def test_it_refuses_other_data_and_members():
     team, _ = made()
-    with pytest.raises(ValueError, match="a `TeamDataset`"):
+    with pytest.raises(ValueError, match=r"`keras_rl2.TeamDataset`"):
         team.fit(rl.RolloutDataset("CartPole-v1"))
-    with pytest.raises(ValueError, match="`keras_rl2.Agent`, or a function"):
+    with pytest.raises(ValueError, match=r"Expected a `keras_rl2.RolloutData"):
+        team.members["red"].fit(rl.TeamDataset(games()))
+    with pytest.raises(ValueError, match=r"`keras_rl2.Agent`, or a function"):
         rl.Team({"red": rl.PPO, "blue": rl.DQN})
     with pytest.raises(ValueError, match="observation"):
         team.act({"green_0": np.zeros(2)})

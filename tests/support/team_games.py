@@ -33,9 +33,9 @@ class Tag:
 
     def _seen(self, players):
         return {
-            name: np.array(
-                [self.time, self.luck, 0.5], np.float32
-            )[: self.observation_space(name).shape[0]]
+            name: np.array([self.time, self.luck, 0.5], np.float32)[
+                : self.observation_space(name).shape[0]
+            ]
             for name in players
         }
 
@@ -55,9 +55,7 @@ class Tag:
             over[name] = self.time == self.lengths[name]
         self.agents = [name for name in played if not over[name]]
         worth = {"red": 1.0, "blue": 10.0}
-        rewards = {
-            name: worth[name[:-2]] for name in played
-        }
+        rewards = {name: worth[name[:-2]] for name in played}
         never = dict.fromkeys(played, False)
         return self._seen(played), rewards, over, never, {n: {} for n in played}
 
