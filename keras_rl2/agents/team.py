@@ -114,13 +114,12 @@ class Team(keras.Model):
         Returns:
             `Team`.
         """
-        made: dict[str, Member] = {}
-        for index, (key, member) in enumerate(members.items()):
-            if isinstance(member, type) and issubclass(member, Agent):
+        made: dict[str, Any] = dict(members)
+        for index, (key, member) in enumerate(made.items()):
+            if isinstance(member, type):
                 env = PlayersEnv(games, games.players_of(key))
                 own = None if seed is None else seed + index
-                member = member.for_env(env, seed=own, **settings)
-            made[key] = member
+                made[key] = member.for_env(env, seed=own, **settings)
         team = cls(made)
         team.bind(games)
         team.compile()
