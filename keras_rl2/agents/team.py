@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Self
+from typing import cast
 
 import keras
 import numpy as np
@@ -97,9 +98,9 @@ class Team(keras.Model):
         cls,
         games: Games,
         members: Mapping[str, type[Agent] | Member],
+        settings: Mapping[str, Mapping[str, Any]] | None = None,
         *,
         seed: int | None = None,
-        **settings: Any,
     ) -> Self:
         """Makes a compiled team for games.
 
@@ -107,9 +108,11 @@ class Team(keras.Model):
             games: `keras_rl2.envs.Games`.
             members: dict. Classes of agents, which are made with default
                 networks; or as in the constructor.
-            seed: int or None. Seeds weights, updates and `act`: member i takes
-                `seed + i`. Defaults to `None`.
-            **settings: Further arguments of `for_env` of each class.
+            settings: dict or None. Further arguments of `for_env` of classes,
+                dicts by the names of members. Defaults to `None`.
+            seed: int or None. Seeds weights, updates and `act`: the first
+                member has this seed, the second one `seed + 1`, and so on.
+                Defaults to `None`.
 
         Returns:
             `Team`.
@@ -118,8 +121,13 @@ class Team(keras.Model):
         for index, (key, member) in enumerate(made.items()):
             if isinstance(member, type):
                 env = PlayersEnv(games, games.players_of(key))
-                own = None if seed is None else seed + index
-                made[key] = member.for_env(env, seed=own, **settings)
+                given: dict[str, Any] = {
+                    "seed": None if seed is None else seed + index
+                }
+                given |= (settings or {}).get(key, {})
+                made[key] = cast(Any, member).for_env(env, **given)
+        for key in settings or {}:
+            arguments.check_choice(settings=(key, tuple(made)))
         team = cls(made)
         team.bind(games)
         team.compile()

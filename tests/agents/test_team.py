@@ -34,7 +34,12 @@ def made(members=None, settings=None, **arguments):
     members = members or {"red": rl.PPO, "blue": rl.DQN}
     kinds = {rl.PPO: ROLLOUTS, rl.A2C: {"horizon": 16}, rl.DQN: REPLAY}
     known = games()
-    team = rl.Team.for_env(known, members, seed=0, hidden=(8,))
+    small = {
+        name: {"hidden": (8,)}
+        for name, each in members.items()
+        if isinstance(each, type)
+    }
+    team = rl.Team.for_env(known, members, small, seed=0)
     own = {name: kinds[type(agent)] for name, agent in team.agents().items()}
     return team, rl.TeamDataset(known, own | (settings or {}), seed=0)
 
@@ -76,7 +81,9 @@ def test_logs_have_the_names_of_members():
     assert {"blue/loss", "blue/q_value", "blue/epsilon"} < {*history}
 
 
-@pytest.mark.parametrize("kind", [rl.PPO, rl.A2C, rl.DQN])
+@pytest.mark.parametrize(
+    "kind", [rl.PPO, pytest.param(rl.A2C, marks=pytest.mark.slow), rl.DQN]
+)
 def test_a_team_of_one_trains_as_the_agent_alone(kind):
     class Red(Tag):
         lengths = {"red_0": 2, "red_1": 5}
@@ -242,10 +249,13 @@ def check_resumed(make, folder):
 @pytest.mark.parametrize(
     "members",
     [
-        {"red": rl.PPO, "blue": rl.DQN},
-        {"red": third, "blue": rl.DQN},
+        pytest.param({"red": rl.PPO, "blue": rl.DQN}, id="two agents"),
+        pytest.param(
+            {"red": third, "blue": rl.DQN},
+            marks=pytest.mark.slow,
+            id="a function",
+        ),
     ],
-    ids=["two agents", "a function"],
 )
 def test_a_stopped_training_goes_on_bit_for_bit(members, tmp_path):
     check_resumed(functools.partial(made, members), tmp_path)
