@@ -118,6 +118,8 @@ class Team(keras.Model):
             `Team`.
         """
         made: dict[str, Any] = dict(members)
+        for key in settings or {}:
+            arguments.check_choice(settings=(key, tuple(made)))
         for index, (key, member) in enumerate(made.items()):
             if isinstance(member, type):
                 env = PlayersEnv(games, games.players_of(key))
@@ -126,8 +128,6 @@ class Team(keras.Model):
                 }
                 given |= (settings or {}).get(key, {})
                 made[key] = cast(Any, member).for_env(env, **given)
-        for key in settings or {}:
-            arguments.check_choice(settings=(key, tuple(made)))
         team = cls(made)
         team.bind(games)
         team.compile()

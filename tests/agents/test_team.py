@@ -193,14 +193,17 @@ def test_another_acts_for_a_member_between_rounds():
     steps = []
 
     def replace(epoch, logs):
-        data.play_by("blue", third if epoch == 1 else None)
-        steps.append([each.env_steps for each in team.agents().values()])
+        other = third if epoch == 1 else None
+        data.play_by("red", other)
+        steps.append(team.members["red"].env_steps)
 
     callback = keras.callbacks.LambdaCallback(on_epoch_begin=replace)
     team.fit(data, epochs=3, callbacks=[callback], verbose=0)
-    (_, first), (_, second) = steps[1:]
-    assert first == second
-    assert team.members["blue"].env_steps > second
+    assert steps[0] == 0
+    assert steps[1] == steps[2] > 0
+    assert team.members["red"].env_steps > steps[2]
+    # The games of the other one are not those that the training began with.
+    assert [game.seeded for game in data.games.envs] == [1, 1]
 
 
 def test_functions_are_saved_by_their_registered_names(tmp_path):

@@ -15,6 +15,8 @@ class Tag:
     render_mode = None
     lengths = {"red_0": 2, "red_1": 5, "blue_0": 3, "blue_1": 4}
     unwrapped = property(lambda self: self)
+    #: Number of resets with a seed.
+    seeded = 0
 
     def __init__(self):
         self.possible_agents = [*self.lengths]
@@ -42,6 +44,7 @@ class Tag:
     def reset(self, seed=None, options=None):
         if seed is not None:
             self.np_random = np.random.default_rng(seed)
+            self.seeded += 1
         self.time, self.luck = 0, self.np_random.random()
         self.agents = [*self.possible_agents]
         return self._seen(self.agents), {name: {} for name in self.agents}
