@@ -84,8 +84,8 @@ class TeamEvaluation:
         found = self._run(sources)
         results: dict[str, float] = {}
         for name, source in self._sources.items():
-            episodes = [found[row] for row in source.env.rows]
-            returns, lengths = np.concatenate(episodes).T
+            rows = source.env.rows
+            returns, lengths = np.array([x for r in rows for x in found[r]]).T
             results[f"episode_return/{name}"] = float(np.mean(returns))
             results[f"episode_return_std/{name}"] = float(np.std(returns))
             results[f"episode_length/{name}"] = float(np.mean(lengths))

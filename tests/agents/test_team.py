@@ -128,9 +128,10 @@ def test_a_saved_team_acts_and_trains_on_as_before(tmp_path):
     loaded.fit(rl.TeamDataset(games(), settings), epochs=1, verbose=0)
 
 
-def test_it_evaluates_all_players_of_each_game():
+@pytest.mark.parametrize("episodes", [2, 5])
+def test_it_evaluates_all_players_of_each_game(episodes):
     team, _ = made({"red": rl.PPO, "blue": third})
-    results = team.evaluate(games(3), episodes=5, seed=0)
+    results = team.evaluate(games(3), episodes=episodes, seed=0)
     assert results["episode_return/red"] == np.mean([2, 5])
     assert results["episode_length/red"] == np.mean([2, 5])
     assert results["episode_return_std/blue"] == np.std([30, 40])
