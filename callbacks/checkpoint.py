@@ -250,7 +250,8 @@ class Checkpoint(keras.callbacks.Callback):
         # If it cannot be written, the next attempt waits until it is due.
         self._saved_at = time.monotonic(), self._done()
         agent = self._agent.get_state()
-        if not all(map(is_finite, agent["variables"])):
+        states = agent.get("members", {"": agent}).values()
+        if not all(is_finite(v) for each in states for v in each["variables"]):
             warnings.warn(
                 "No checkpoint is written: the agent's weights are not finite.",
                 stacklevel=2,

@@ -45,11 +45,14 @@ class RoundLogs(keras.callbacks.Callback):
         else:
             updates = self.rollouts.steps_per_epoch
             logs["updates_per_second"] = updates / seconds
-        parts = parts_of(self.model.optimizer)
-        for part in parts:
-            suffix = "" if len(parts) == 1 else f"_{part.name}"
-            rate = part.learning_rate.numpy()
-            logs[f"learning_rate{suffix}"] = float(rate)
+        learners = getattr(self.model, "learners", lambda: {"": self.model})
+        for name, model in learners().items():
+            prefix = f"{name}/" if name else ""
+            parts = parts_of(model.optimizer)
+            for part in parts:
+                suffix = "" if len(parts) == 1 else f"_{part.name}"
+                rate = part.learning_rate.numpy()
+                logs[f"{prefix}learning_rate{suffix}"] = float(rate)
         keys = [k for k, v in logs.items() if np.ndim(v) == 0 and v != v]
         self.empty = {key: logs.pop(key) for key in keys}
 

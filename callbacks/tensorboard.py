@@ -107,7 +107,7 @@ class TensorBoard(keras.callbacks.Callback):
                 values = tracker.hyper_parameters(self.model)
             self._writer.text(step, _descriptions(self.model))
             self._writer.hyper_parameters(step, arguments.present(**values))
-        if self.write_graph and hasattr(self.model, "act"):
+        if self.write_graph and hasattr(self.model, "policy"):
             function = self.model.policy.function().get_concrete_function()
             self._writer.graph(function.graph)
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from keras_rl2 import returns
     from keras_rl2.agents import Agent
     from keras_rl2.agents.loader import load
+    from keras_rl2.agents.team import Team
     from keras_rl2.cli.training import Training
     from keras_rl2.data import EvaluationDataset
     from keras_rl2.data import Hindsight
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from keras_rl2.data import OfflineDataset
     from keras_rl2.data import ReplayDataset
     from keras_rl2.data import RolloutDataset
+    from keras_rl2.data import TeamDataset
+    from keras_rl2.data import TeamEvaluation
     from keras_rl2.export.policy_file import PolicyFile
     from keras_rl2.export.policy_file import read_manifest
     from keras_rl2.offline.recorder import record
@@ -56,6 +59,9 @@ _HOMES = {
     "RayWorkers": "keras_rl2.workers.ray_workers",
     "ReplayDataset": "keras_rl2.data",
     "RolloutDataset": "keras_rl2.data",
+    "Team": "keras_rl2.agents",
+    "TeamDataset": "keras_rl2.data",
+    "TeamEvaluation": "keras_rl2.data",
     "Training": "keras_rl2.cli.training",
     "load": "keras_rl2.agents.loader",
     "read_manifest": "keras_rl2.export.policy_file",
@@ -75,6 +81,9 @@ __all__ = [
     "RayWorkers",
     "ReplayDataset",
     "RolloutDataset",
+    "Team",
+    "TeamDataset",
+    "TeamEvaluation",
     "Training",
     "__version__",
     "agents",

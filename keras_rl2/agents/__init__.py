@@ -10,6 +10,7 @@ from keras_rl2.agents.off_policy_agent import CriticAgent
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.agents.on_policy_agent import OnPolicyAgent
 from keras_rl2.agents.stochastic_policy import StochasticPolicy
+from keras_rl2.agents.team import Team
 from keras_rl2.agents.value_policy import ValuePolicy
 from keras_rl2.basics.lazy import lazy
 from keras_rl2.presets.algorithms import ALGORITHMS
@@ -39,6 +40,7 @@ __all__ = [
     "OfflineEvaluation",
     "OnPolicyAgent",
     "StochasticPolicy",
+    "Team",
     "ValuePolicy",
 ]
 

@@ -2,6 +2,7 @@
 
 import abc
 import contextlib
+import functools
 import os
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -812,6 +813,10 @@ class Agent(Described, keras.Model, abc.ABC):
         """
         return self._updater.update(self.objectives(), batch)
 
+    def learners(self) -> dict[str, "Agent"]:
+        """The agents that `fit` trains, by their prefixes in the logs."""
+        return {"": self}
+
     @property
     def updates_made(self) -> keras.Variable:
         """Number of updates made."""
@@ -1179,12 +1184,17 @@ class Agent(Described, keras.Model, abc.ABC):
                 is not finite; nothing is written then.
             OSError: If the file cannot be written.
         """
+        self.check_can_be_saved()
+        from keras_rl2.saving import saving
+
+        of_keras = functools.partial(keras.Model.save, self)
+        saving.save(of_keras, filepath, overwrite, zipped)
+
+    def check_can_be_saved(self) -> None:
+        """Raises a `ValueError` if `save` would write what cannot be loaded."""
         skipped_updates.refuse_non_finite(self, "save")
         agent_config.check_is_complete(self)
         agent_config.check_can_be_loaded(self.given_networks())
-        from keras_rl2.saving import saving
-
-        saving.save(super().save, filepath, overwrite, zipped)
 
     def save_weights(
         self,

@@ -10,6 +10,7 @@ from typing import Any
 import keras
 
 from keras_rl2.agents import Agent
+from keras_rl2.agents import Team
 from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.saving.archives import check_archive
@@ -24,8 +25,8 @@ _STATE = ("variables", "paths")
 def load(
     path: str | os.PathLike[str],
     custom_objects: Mapping[str, Any] | None = None,
-) -> Agent:
-    """Loads a saved agent.
+) -> Any:
+    """Loads a saved agent, or a team.
 
     It calls `keras.saving.load_model` with `safe_mode=True`, which runs no code
     of the file, and raises an error for a file that was changed or cut off
@@ -47,7 +48,7 @@ def load(
             that the file has for them. Defaults to `None`.
 
     Returns:
-        `keras_rl2.Agent`, compiled as it was.
+        `keras_rl2.Agent` or `Team`, compiled as it was.
 
     Raises:
         FileNotFoundError: If there is no such file.
@@ -74,7 +75,7 @@ def load(
             agent = keras.saving.load_model(
                 path, custom_objects=objects, safe_mode=True
             )
-        if not isinstance(agent, Agent):
+        if not isinstance(agent, Agent | Team):
             raise ValueError(f"a {type(agent).__name__}, which is no agent")
     except Exception as error:
         # Its type depends on the fault of the file. Keras puts configs first,
@@ -108,8 +109,15 @@ def _of_checkpoint(path: Path, custom_objects: dict[str, Any]) -> object:
         custom_objects=custom_objects,
         safe_mode=True,
     )
-    if isinstance(agent, Agent):
-        state = saved.state["agent"]
+    _restore(agent, saved.state["agent"])
+    return agent
+
+
+def _restore(agent: object, state: dict[str, Any]) -> None:
+    """Restores the state of an agent, or of the members of a team."""
+    if isinstance(agent, Team):
+        for name, member in agent.agents().items():
+            _restore(member, state["members"][name])
+    elif isinstance(agent, Agent):
         count = len(state_variables(agent))
         agent.set_state(state | {name: state[name][:count] for name in _STATE})
-    return agent

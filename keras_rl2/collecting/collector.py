@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
+from collections.abc import Generator
 from collections.abc import Sequence
 from typing import Any
 from typing import cast
@@ -16,6 +17,7 @@ from keras_rl2.collecting.trajectory import EpisodeStorage
 from keras_rl2.collecting.trajectory import RolloutStorage
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.envs import env_state
+from keras_rl2.envs.vector_env import Step
 from keras_rl2.envs.vector_env import TimedEnv
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.spaces.action_format import ActionFormat
@@ -25,6 +27,10 @@ from keras_rl2.spaces.trees import map_leaves
 # Noise of an actor by step: [T, B, n], or random draws made in
 # advance for an actor without a trained policy.
 StepNoise = np.ndarray | Sequence[Actions]
+
+# Yields actions for the environments, receives their steps, and returns what
+# they have amounted to.
+Rollout = Generator[Any, Step, Trajectory]
 
 
 class Collector:
@@ -105,7 +111,11 @@ class Collector:
 
     def reset(self, seed: int | None = None) -> None:
         """Begins new episodes in every environment."""
-        self.observation = self.env.reset(seed=seed)
+        self.begin_episodes(self.env.reset(seed=seed))
+
+    def begin_episodes(self, observation: Any) -> None:
+        """Begins the episodes of environments that have just been reset."""
+        self.observation = observation
         self._resets_seen = self.env.resets
         self.has_begun = True
         self.episodes.begin()
@@ -119,6 +129,31 @@ class Collector:
             noise: `[T, B, n]` float32. Noise of the actor by step,
                 or its other inputs.
         """
+        rollout, step = self.rollout(actor, noise), self.env.step
+        try:
+            action = next(rollout)
+            while True:
+                try:
+                    outcome = step(action)
+                except Exception as error:
+                    rollout.throw(error)
+                action = rollout.send(outcome)
+        except StopIteration as end:
+            trajectory: Trajectory = end.value
+        return trajectory
+
+    def rollout(self, actor: Any, noise: StepNoise) -> Rollout:
+        """Acts and stores as `collect`, which steps the environments.
+
+        Errors of the environments are to be thrown into it.
+
+        Args:
+            actor: See `collect`.
+            noise: See `collect`.
+
+        Yields:
+            `[B, ...]`. The actions to take, for which it receives a `Step`.
+        """
         storage = self.storage_kind(
             self.env, self.head, len(noise), self.observation
         )
@@ -127,7 +162,7 @@ class Collector:
         # It stays -1 until the rollout is complete: Ctrl-C may interrupt it.
         self._resets_seen = -1
         try:
-            self._run(actor, noise, storage)
+            yield from self._run(actor, noise, storage)
         except Exception as error:
             # An environment may fail on an action that is NaN.
             storage.check_finite()
@@ -167,8 +202,8 @@ class Collector:
 
     def _run(
         self, actor: Actor, noise: StepNoise, storage: RolloutStorage
-    ) -> None:
-        """Acts, steps and stores, up to T times."""
+    ) -> Generator[Any, Step, None]:
+        """Acts and stores, up to T times."""
         remembers = self.sequence_length is not None
         for t in range(len(noise)):
             pending = self.env.pending_reset
@@ -188,7 +223,7 @@ class Collector:
                 storage.terminated[t],
                 storage.truncated[t],
                 final,
-            ) = self.env.step(action)
+            ) = yield action
             storage.keep_observation(t + 1, observation)
             if final is not None:
                 storage.keep_final(t, final)
@@ -285,13 +320,13 @@ class EpisodeCollector(Collector):
 
     def _run(
         self, actor: Any, noise: StepNoise, storage: RolloutStorage
-    ) -> None:
-        """Acts, steps and stores until every episode has ended."""
+    ) -> Generator[Any, Step, None]:
+        """Acts and stores until every episode has ended."""
         assert isinstance(storage, EpisodeStorage)
         # Environments with a finished episode have begun another one, and may
         # mask an action that their last observation allowed.
         storage.acts_on_present = self._is_masked
-        super()._run(actor, noise, storage)
+        yield from super()._run(actor, noise, storage)
         if self.sequence_length is not None:
             # Placeholders for the steps that are never taken.
             for t in range(storage.steps, self.horizon):

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from keras_rl2.data.rollouts import RolloutDataset
     from keras_rl2.data.round_dataset import RoundDataset
     from keras_rl2.data.sequence_replay_buffer import SequenceReplayBuffer
+    from keras_rl2.data.team_dataset import TeamDataset
+    from keras_rl2.data.team_evaluation import TeamEvaluation
     from keras_rl2.offline.mixed import MixedDataset
     from keras_rl2.offline.offline import OfflineDataset
     from keras_rl2.policies.actors import ActorSnapshot
@@ -35,6 +37,8 @@ __all__ = [
     "RoundDataset",
     "SequenceReplayBuffer",
     "SumTree",
+    "TeamDataset",
+    "TeamEvaluation",
     "Trajectory",
     "unpack",
 ]
@@ -49,6 +53,8 @@ __getattr__, __dir__ = lazy(
         "ReplayDataset": "keras_rl2.data.replay",
         "RolloutDataset": "keras_rl2.data.rollouts",
         "RoundDataset": "keras_rl2.data.round_dataset",
+        "TeamDataset": "keras_rl2.data.team_dataset",
+        "TeamEvaluation": "keras_rl2.data.team_evaluation",
         "MixedDataset": "keras_rl2.offline.mixed",
         "OfflineDataset": "keras_rl2.offline.offline",
         "ActorSnapshot": "keras_rl2.policies.actors",

@@ -1,9 +1,9 @@
 """The state of environments, from which a resumed training continues.
 
 Gymnasium has no interface for it. Either an environment has methods of its own,
-or it is of classic control, MuJoCo or Atari, in Gymnasium's wrappers. Nothing
-is guessed: any other one begins new episodes, and so do environments in
-processes of Gymnasium's.
+or it is of classic control, MuJoCo, Atari or MPE2, in wrappers of Gymnasium's
+or PettingZoo's. Nothing is guessed: any other one begins new episodes, and so
+do environments in processes of Gymnasium's.
 """
 
 import sys
@@ -23,6 +23,7 @@ from keras_rl2.saving import plain_data
 _ATTRIBUTES = {
     "AcrobotEnv": "state",
     "ActionMask": "",
+    "AssertOutOfBoundsWrapper": "",
     "AtariPreprocessing": "obs_buffer lives game_over",
     "CartPoleEnv": "state steps_beyond_terminated",
     "CartPoleVectorEnv": "state steps prev_done",
@@ -35,6 +36,7 @@ _ATTRIBUTES = {
     "NormalizeReward": "return_rms discounted_reward accumulated_reward"
     " _prev_dones",
     "OrderEnforcing": "_has_reset",
+    "OrderEnforcingWrapper": "_has_reset _has_updated",
     "PassiveEnvChecker": "",
     "PendulumEnv": "state last_u",
     "RecordEpisodeStatistics": "episode_count episode_returns episode_lengths "
@@ -43,11 +45,20 @@ _ATTRIBUTES = {
     "SyncVectorEnv": "_autoreset_envs",
     "TimeAwareObservation": "timesteps",
     "TimeLimit": "_elapsed_steps",
+    "aec_to_parallel_wrapper": "agents",
 }
 # Modules of wrappers that apply a function, and keep nothing.
 _FUNCTIONS = "gymnasium.wrappers.transform_", "gymnasium.wrappers.vector.vector"
-_PACKAGES = ("gymnasium", "keras_rl2")
+_PACKAGES = ("gymnasium", "keras_rl2", "pettingzoo")
 _MUJOCO, _ATARI = "gymnasium.envs.mujoco.", "ale_py.env"
+_PARTICLES = "mpe2."
+# Attributes that are objects of the world themselves.
+_ELSEWHERE = ("agents", "landmarks", "state", "action")
+# Attributes of its games, beside those of their world.
+_OF_PARTICLES = (
+    "agents rewards _cumulative_rewards terminations truncations infos "
+    "agent_selection steps current_actions"
+)
 
 
 def read(env: VectorEnvAdapter) -> list[Any]:
@@ -107,8 +118,14 @@ def _write_env(env: GymnasiumEnv, state: list[Any]) -> None:
 def _layers(env: Any) -> Iterator[Any]:
     """Yields the wrappers from the outermost inwards, and the environment."""
     yield env
-    if not _saves_itself(env) and env is not getattr(env, "unwrapped", env):
-        yield from _layers(env.env)
+    inner = getattr(env, "env", None) or getattr(env, "aec_env", None)
+    # Without one, the wrapper is of an unknown kind, and refused.
+    if (
+        inner
+        and not _saves_itself(env)
+        and env is not getattr(env, "unwrapped", env)
+    ):
+        yield from _layers(inner)
 
 
 def _saves_itself(env: Any) -> bool:
@@ -133,6 +150,11 @@ def _read(layer: Any) -> dict[str, Any]:
         state["simulation"] = _read_simulation(layer.model, layer.data)
     if type(layer).__module__ == _ATARI:
         state["console"] = _read_console(layer)
+    if type(layer).__module__.startswith(_PARTICLES):
+        state["world"] = [
+            {k: v for k, v in vars(part).items() if k not in _ELSEWHERE}
+            for part in _parts(layer)
+        ]
     return state
 
 
@@ -158,6 +180,9 @@ def _write(layer: Any, state: dict[str, Any]) -> None:
     if "console" in state:
         console = state["console"].tobytes()
         layer.restore_state(sys.modules["ale_py"].ALEState(console))
+    if "world" in state:
+        for part, its in zip(_parts(layer), state["world"], strict=True):
+            vars(part).update(its)
     if state.get("random") is not None:
         layer.np_random.bit_generator.state = state["random"]
 
@@ -167,12 +192,23 @@ def _names(layer: Any) -> list[str]:
     kind, module = type(layer).__name__, type(layer).__module__
     if module.startswith((*_FUNCTIONS, _MUJOCO)) or module == _ATARI:
         return []
+    if module.startswith(_PARTICLES):
+        return _OF_PARTICLES.split()
     if kind not in _ATTRIBUTES or module.split(".")[0] not in _PACKAGES:
         raise TypeError(
             f"{kind} has no methods `get_state()` and `set_state(state)`, and "
             "is not among the environments and wrappers whose state is known"
         )
     return _ATTRIBUTES[kind].split()
+
+
+def _parts(game: Any) -> list[Any]:
+    """Returns the objects of a game of MPE2 that have a state of their own."""
+    world, agents = game.world, game.world.agents
+    moving = [each.state for each in world.entities]
+    acting = [each.action for each in agents]
+    selector = game._agent_selector
+    return [world, game.scenario, selector, *world.entities, *moving, *acting]
 
 
 def _random(layer: Any) -> Any:

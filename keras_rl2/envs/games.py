@@ -55,6 +55,7 @@ class Games:
         spaces: dict. Spaces of observation and action by player.
         waiting: `[P * G]` bool. Rows that take no action in the next step.
         observations: list of `P * G` observations to act on.
+        resets: int. Number of calls of `reset` by those who act in the games.
 
     Raises:
         ValueError: If an argument does not fit the game.
@@ -104,6 +105,7 @@ class Games:
         self._those_who_play = [_without_black_death(env) for env in self.envs]
         self.waiting = np.ones(len(self.names) * size, np.bool_)
         self.observations: list[Any] = [None] * len(self.waiting)
+        self.resets = 0
         #: Index of the game that is stepped or reset, for messages.
         self.playing = 0
 

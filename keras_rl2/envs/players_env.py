@@ -39,6 +39,16 @@ class PlayersEnv(VectorEnvAdapter):
             games.group_of(name) for name in names for _ in games.envs
         )
 
+    @property
+    def resets(self) -> int:
+        """Number of resets of the games, by whoever acts in them."""
+        resets: int = self.env.resets
+        return resets
+
+    @resets.setter
+    def resets(self, resets: int) -> None:
+        self.env.resets = resets
+
     def reset_envs(self, seed: int | None) -> Any:
         """Begins all games anew; see `VectorEnvAdapter`."""
         self.env.reset(seed)

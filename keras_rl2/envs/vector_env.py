@@ -98,6 +98,7 @@ class VectorEnvAdapter(abc.ABC):
     """
 
     masks_reset_rows = False
+    resets = 0
     # Whether the environment itself returns batches.
     _is_batched = True
 
@@ -130,7 +131,6 @@ class VectorEnvAdapter(abc.ABC):
         self._action_spec = spaces.action_spec(action_space)
         self.pending_reset = np.zeros(num_envs, np.bool_)
         self.players: tuple[str, ...] = ()
-        self.resets = 0
         self.steps = 0
         leading = (num_envs,) if self._is_batched else ()
         self._checks = EnvironmentChecks(self.name, observation_space, leading)

@@ -1,6 +1,7 @@
 """Rollouts in the graph, for datasets that prepare their rounds in Python."""
 
 import operator
+from collections.abc import Generator
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from keras_rl2.collecting.collector import Collector
 from keras_rl2.collecting.collector import StepNoise
 from keras_rl2.collecting.policy_actor import Actor
 from keras_rl2.collecting.trajectory import RolloutStorage
+from keras_rl2.envs.vector_env import Step
 from keras_rl2.graph.graph_rollout import GraphRollout
 from keras_rl2.graph.graph_rollout import Totals
 from keras_rl2.graph.graph_rollout import roll_out
@@ -67,10 +69,10 @@ class GraphCollector(Collector):
 
     def _run(
         self, actor: Actor, noise: StepNoise, storage: RolloutStorage
-    ) -> None:
+    ) -> Generator[Any, Step, None]:
         """Acts, steps and stores, T times."""
         if not isinstance(actor, GraphActor):
-            super()._run(actor, noise, storage)
+            yield from super()._run(actor, noise, storage)
             return
         env: GraphVectorEnv = self._adapter.env
         policy = actor.agent
@@ -92,8 +94,9 @@ class GraphCollector(Collector):
             storage.keep_final(step, map_leaves(at_step, following))
         storage.steps = steps
         self._adapter.steps += steps
+        nowhere = np.zeros(env.num_envs, np.bool_)
+        storage.pending = [nowhere] * steps
         if self._is_masked:
-            nowhere = np.zeros(env.num_envs, np.bool_)
             for t in range(steps):
                 observation = storage.acted_on(t)
                 check_mask(self.head, observation, nowhere, env.name, t)

@@ -16,6 +16,7 @@ import contextlib
 import functools
 import math
 import threading
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import Any
@@ -37,6 +38,7 @@ from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.training.compile_arguments import GivenCallbacks
 from keras_rl2.training.rounds import KerasRound
 from keras_rl2.training.rounds import Round
+from keras_rl2.training.rounds import TeamRound
 from keras_rl2.training.rounds import choose_rounds
 
 Callbacks = list[keras.callbacks.Callback]
@@ -84,7 +86,8 @@ def train(
         has_steps = last_step is not None and agent.env_steps >= last_step
         if agent.stop_training or has_steps:
             break
-    agent.optimizer.finalize_variable_values(agent.trainable_variables)
+    for each in agent.learners().values():
+        each.optimizer.finalize_variable_values(each.trainable_variables)
     callbacks.on_train_end(logs)
 
 
@@ -109,7 +112,8 @@ def check_arguments(
 ) -> None:
     """Raises if data or arguments of `fit` have no meaning for each other."""
     total_steps = plan.total_steps
-    if not isinstance(x, RoundDataset):
+    fits = hasattr(x, "learning") == hasattr(agent, "members")
+    if not fits or not isinstance(x, RoundDataset):
         _refuse_other_data(agent, x, total_steps)
         return
     if steps_per_epoch is not None:
@@ -140,17 +144,11 @@ def fit_rounds(
     watched = bool(agent.observers) or any(map(_watches_rounds, callbacks))
     epochs = plan.last_epoch - plan.epoch
     # Before a checkpoint is restored, so that a resumed run decides alike.
-    updates = epochs * plan.rounds_per_epoch * dataset.updates_per_round
-    choose = functools.partial(
-        choose_rounds,
-        agent,
-        dataset,
-        watched=watched,
-        all_updates=int(agent.updates_made.numpy()) + updates,
-    )
+    choose = _choice(agent, dataset, watched, epochs * plan.rounds_per_epoch)
     # Before anything is restored, all is checked to fit together.
     rounds = choose(plan.rounds_per_epoch)
-    agent.devices.check(agent)
+    for each in agent.learners().values():
+        each.devices.check(each)
     checkpoint, ordered = _ordered(dataset, callbacks, verbose)
     with (
         checkpoint.restoring(agent, dataset, plan, ordered)
@@ -169,6 +167,34 @@ def fit_rounds(
         if plan.total_steps is not None and agent.whole_episodes:
             last_step = plan.env_steps + plan.total_steps
         train(agent, plan, rounds, of_fit, last_step)
+
+
+def _choice(
+    agent: Any, dataset: Any, watched: bool, all_rounds: int
+) -> Callable[[int], Round]:
+    """Returns the choice of the way of making rounds, of an agent or a team."""
+    members = getattr(dataset, "learning", None)
+    if members is None:
+        updates = all_rounds * dataset.updates_per_round
+        return functools.partial(
+            choose_rounds,
+            agent,
+            dataset,
+            watched=watched,
+            all_updates=int(agent.updates_made.numpy()) + updates,
+        )
+    choices = {
+        name: _choice(
+            agent.members[name],
+            each,
+            watched,
+            all_rounds * dataset.horizon // each.horizon,
+        )
+        for name, each in members.items()
+    }
+    return lambda rounds: TeamRound(
+        agent, dataset, {name: choose(1) for name, choose in choices.items()}
+    )
 
 
 def _callback_list(
@@ -317,7 +343,7 @@ def _evaluation(validation_data: Any, validation_freq: int) -> Evaluation:
     if isinstance(validation_data, OfflineDataset):
         # A fit in each epoch would take longer than the epoch.
         validation_data = OfflineEvaluation(validation_data, updates=0)
-    if not isinstance(validation_data, (EvaluationDataset, OfflineEvaluation)):
+    if not hasattr(validation_data, "play"):
         validation_data = EvaluationDataset(validation_data)
     return Evaluation(validation_data, validation_freq)
 
@@ -353,8 +379,11 @@ def _refuse_other_data(
     agent: keras.Model, x: object, total_steps: int | None
 ) -> None:
     """Raises for data without rounds, especially an environment."""
-    if total_steps is not None or not isinstance(x, tf.data.Dataset):
-        kind = "RolloutDataset" if agent.on_policy else "ReplayDataset"
+    is_team = hasattr(agent, "members")
+    if total_steps or is_team or not isinstance(x, tf.data.Dataset):
+        on_policy = getattr(agent, "on_policy", False)
+        kind = "RolloutDataset" if on_policy else "ReplayDataset"
+        kind = "TeamDataset" if is_team else kind
         env = repr(x) if isinstance(x, str) else "env"
         raise ValueError(
             f"Expected a `keras_rl2.{kind}`, of an environment "
@@ -422,12 +451,15 @@ def better(name: str) -> str | None:
 
     >>> better("val_episode_return"), better("value_loss")
     ('max', 'min')
+    >>> better("episode_return/red"), better("red/loss")
+    ('max', 'min')
     >>> better("episode_length")
     """
-    name = name.removeprefix("val_")
-    if name == "loss" or name.endswith("_loss"):
+    # Some have the name of a member of a team before or after a slash.
+    parts = name.removeprefix("val_").split("/")
+    if parts[-1] == "loss" or parts[-1].endswith("_loss"):
         return "min"
-    return _BETTER.get(name)
+    return next((_BETTER[each] for each in parts if each in _BETTER), None)
 
 
 def give_directions(callbacks: Iterable[keras.callbacks.Callback]) -> None:

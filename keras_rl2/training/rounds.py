@@ -207,6 +207,44 @@ class GraphRound(Round):
         return logs
 
 
+class TeamRound(Round):
+    """Rounds of a team, in which the rounds of its members are made.
+
+    Args:
+        members: dict of `Round`, by the names of the members that learn.
+    """
+
+    def __init__(
+        self, agent: Any, dataset: RoundDataset, members: dict[str, Round]
+    ) -> None:
+        super().__init__(agent, dataset, updates=1)
+        self.members = members
+
+    def make_function(self) -> None:
+        """Makes the train functions of all members."""
+        for name, rounds in self.members.items():
+            self.agent.members[name].use_rounds(rounds)
+            self.agent.members[name].make_train_function()
+
+    def update(self, data: Any) -> Logs:
+        """Raises an error: a minibatch is that of one member."""
+        raise NotImplementedError(
+            "Expected `train_on_batch` of one member. Received: of a team"
+        )
+
+    def run(self) -> Logs:
+        """Makes the rounds of all members; see `Round`."""
+        logs: Logs = {}
+        for name in self.dataset.play():
+            rounds = self.members[name]
+            calls = rounds.dataset.updates_per_round // rounds.updates
+            with rounds.agent.devices.placement():
+                for _ in range(calls):
+                    of_member = rounds.run()
+            logs |= {f"{name}/{key}": value for key, value in of_member.items()}
+        return logs
+
+
 def _each_minibatch(dataset: RoundDataset) -> Iterator[Any]:
     """Yields the minibatches of rounds, as tensors."""
     while True:

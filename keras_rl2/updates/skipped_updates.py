@@ -170,9 +170,11 @@ def is_small(rate: float) -> bool:
 
 
 def parts_of(
-    optimizer: keras.optimizers.Optimizer,
+    optimizer: keras.optimizers.Optimizer | None,
 ) -> list[keras.optimizers.Optimizer]:
     """Returns the optimizers within one that have a learning rate each.
+
+    There are none without an optimizer, as for a team.
 
     Example:
 
@@ -184,4 +186,4 @@ def parts_of(
         return parts_of(optimizer.inner_optimizer)
     if isinstance(optimizer, keras.optimizers.MultiOptimizer):
         return list(optimizer.optimizers)
-    return [optimizer]
+    return [] if optimizer is None else [optimizer]

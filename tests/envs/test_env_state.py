@@ -14,11 +14,13 @@ import keras_rl2 as rl
 from keras_rl2.envs import as_vector_env
 from keras_rl2.envs import env_state
 from keras_rl2.envs.making import FirstOfVectorEnv
+from keras_rl2.envs.players_env import PlayersEnv
 from keras_rl2.saving import plain_data
 from support.failing_envs import in_processes
 from support.kept_envs import Player
 from support.kept_envs import Walk
 from support.taxi import TAXI
+from support.team_games import Tag
 
 pendulum = functools.partial(gymnasium.make, "Pendulum-v1", max_episode_steps=9)
 
@@ -237,3 +239,48 @@ def test_a_native_vector_environment_of_one_keeps_all_attributes():
     changing = {"_start", "_observation", "_ended"}
     assert set(state["attributes"]) == changing
     assert changing <= vars(env).keys()
+
+
+class UnknownWrapper:
+    """A wrapper whose game has a name of its own."""
+
+    def __init__(self):
+        self.game = self.unwrapped = Tag()
+
+    def __getattr__(self, name):
+        if name in ("get_state", "set_state"):
+            raise AttributeError(name)
+        return getattr(self.game, name)
+
+
+def played(game, seed):
+    """Returns games of MPE2, and a player of them."""
+    pytest.importorskip("mpe2")
+    games = rl.envs.parallel(f"mpe2:{game}", num_envs=2)
+    games.reset(seed)
+    return games, PlayersEnv(games, games.names[:1])
+
+
+@pytest.mark.parametrize("game", ["simple_tag_v3", "simple_spread_v3"])
+def test_games_of_several_players_go_on(game):
+    (games, env), (others, other) = (played(game, seed) for seed in (0, 1))
+    for step in range(60):
+        if step == 12:
+            env_state.write(other, env_state.read(env))
+        actions = np.full(len(games.waiting), step % 5)
+        for each in (games, others):
+            each.step(actions)
+        # A game lasts 25 steps.
+        pairs = zip(games.observations, others.observations, strict=True)
+        same = all(np.array_equal(*pair) for pair in pairs)
+        assert same == (step >= 12)
+
+
+def test_the_state_of_other_games_is_refused():
+    _, env = played("simple_push_v3", 0)
+    assert "ExtendedLandmark" in "".join(
+        env_state.refusals(env_state.read(env))
+    )
+    games = rl.envs.parallel(UnknownWrapper)
+    env = PlayersEnv(games, ["red_0"])
+    assert "no methods" in "".join(env_state.refusals(env_state.read(env)))
