@@ -1,9 +1,9 @@
 """The state of environments, from which a resumed training continues.
 
 Gymnasium has no interface for it. Either an environment has methods of its own,
-or it is of classic control, MuJoCo or Atari, in Gymnasium's wrappers. Nothing
-is guessed: any other one begins new episodes, and so do environments in
-processes of Gymnasium's.
+or it is of classic control, MuJoCo or Atari, in Gymnasium's wrappers, or one of
+two board games of PettingZoo. Nothing is guessed: any other one begins new
+episodes, and so do environments in processes of Gymnasium's.
 """
 
 import sys
@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from gymnasium.wrappers import PassiveEnvChecker
-from gymnasium.wrappers.utils import RunningMeanStd
 
 from keras_rl2.envs.vector_env import GymnasiumEnv
 from keras_rl2.envs.vector_env import VectorEnvAdapter
@@ -23,6 +22,7 @@ from keras_rl2.saving import plain_data
 _ATTRIBUTES = {
     "AcrobotEnv": "state",
     "ActionMask": "",
+    "AssertOutOfBoundsWrapper": "",
     "AtariPreprocessing": "obs_buffer lives game_over",
     "CartPoleEnv": "state steps_beyond_terminated",
     "CartPoleVectorEnv": "state steps prev_done",
@@ -34,6 +34,7 @@ _ATTRIBUTES = {
     "NormalizeReward": "return_rms discounted_reward accumulated_reward"
     " _prev_dones",
     "OrderEnforcing": "_has_reset",
+    "OrderEnforcingWrapper": "_has_reset _has_updated",
     "PassiveEnvChecker": "",
     "PendulumEnv": "state last_u",
     "RecordEpisodeStatistics": "episode_count episode_returns episode_lengths "
@@ -41,11 +42,21 @@ _ATTRIBUTES = {
     "StickyAction": "last_action is_sticky_actions num_repeats repeats_taken",
     "SyncVectorEnv": "_autoreset_envs",
     "TimeAwareObservation": "timesteps",
+    "TerminateIllegalWrapper": "_prev_obs _prev_info _terminated",
     "TimeLimit": "_elapsed_steps",
+    "TurnGames": "np_random observations _has_moved _learners _returns",
+    **dict.fromkeys(
+        # Modules of PettingZoo's games, which are all named `raw_env`.
+        ("connect_four", "tictactoe"),
+        "board agents agent_selection rewards terminations truncations infos "
+        "_cumulative_rewards _agent_selector _skip_agent_selection",
+    ),
 }
+# Attributes that are objects, by the names of their classes.
+_OBJECTS = "RunningMeanStd", "AgentSelector", "Board"
 # Modules of wrappers that apply a function, and keep nothing.
 _FUNCTIONS = "gymnasium.wrappers.transform_", "gymnasium.wrappers.vector.vector"
-_PACKAGES = ("gymnasium", "keras_rl2")
+_PACKAGES = ("gymnasium", "keras_rl2", "pettingzoo")
 _MUJOCO, _ATARI = "gymnasium.envs.mujoco.", "ale_py.env"
 
 
@@ -122,7 +133,7 @@ def _read(layer: Any) -> dict[str, Any]:
         return {**state, "own": layer.get_state(), "random": _random(layer)}
     names = _names(layer)
     own = {k: v for k, v in vars(layer).items() if k in names}
-    own |= {k: vars(v) for k, v in own.items() if type(v) is RunningMeanStd}
+    own |= {k: vars(v) for k, v in own.items() if _is_object(v)}
     state["attributes"] = own
     if "envs" in vars(layer):
         state["envs"] = [*map(_read_env, layer.envs)]
@@ -148,7 +159,7 @@ def _write(layer: Any, state: dict[str, Any]) -> None:
         layer.checked_data_reuse = True
     for name, value in state.get("attributes", {}).items():
         before = getattr(layer, name, None)
-        if isinstance(before, RunningMeanStd):
+        if _is_object(before):
             vars(before).update(value)
         else:
             setattr(layer, name, value)
@@ -161,11 +172,18 @@ def _write(layer: Any, state: dict[str, Any]) -> None:
         layer.np_random.bit_generator.state = state["random"]
 
 
+def _is_object(value: object) -> bool:
+    """Returns whether an attribute is an object with attributes of its own."""
+    return type(value).__name__ in _OBJECTS
+
+
 def _names(layer: Any) -> list[str]:
     """Returns the attributes of a wrapper or environment that are its state."""
     kind, module = type(layer).__name__, type(layer).__module__
     if module.startswith((*_FUNCTIONS, _MUJOCO)) or module == _ATARI:
         return []
+    if kind == "raw_env":
+        kind = module.rpartition(".")[2]
     if kind not in _ATTRIBUTES or module.split(".")[0] not in _PACKAGES:
         raise TypeError(
             f"{kind} has no methods `get_state()` and `set_state(state)`, and "
