@@ -221,7 +221,8 @@ class League(keras.callbacks.Callback):
         noise, _ = self.model.policy.noise.draw(self._generator, index.shape)
         weights = [*(each["weights"] for each in self._selves), self._now]
         opponents = self._opponents[moving % len(self._opponents)]
-        memory, kept = (actor.state, actor.begins), None
+        memory = actor.state, actor.begins
+        kept: Any = None
         for opponent in np.unique(opponents):
             rows = moving[opponents == opponent]
             actor.set_weights(weights[opponent])

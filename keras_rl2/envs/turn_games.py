@@ -74,7 +74,7 @@ class TurnGames(Games):
         self.np_random = np.random.default_rng()
         count = len(self.envs)
         self.waiting = np.zeros(count, np.bool_)
-        self.moving = np.empty(0, np.int64)
+        self.moving: np.ndarray = np.empty(0, np.int64)
         self._learners = [self.sides[0]] * count
         # Of the present game; None before the learner's first move.
         self._returns: list[float | None] = [None] * count
@@ -100,7 +100,8 @@ class TurnGames(Games):
         """
         count = len(self.envs)
         reward, ends = np.zeros(count, np.float32), np.zeros((2, count), bool)
-        self._outcome = reward, ends, last = reward, ends, {}
+        last: dict[int, Any] = {}
+        self._outcome = reward, ends, last
         for game, action in enumerate(actions):
             self._returns[game] = self._returns[game] or 0.0
             self._move(game, action)

@@ -29,6 +29,11 @@ def trained(game=masked, epochs=1, **settings):
     return league, agent, logs
 
 
+def recurrent(games):
+    cell = keras.layers.GRUCell(4)
+    return rl.PPO.for_env(games, hidden=(4,), memory=cell, seed=0)
+
+
 def steps_of(league):
     """Returns the environment steps at which the past selves were kept."""
     return [each["step"] for each in league.get_state()["selves"]]
@@ -132,6 +137,30 @@ def test_each_opponent_acts_with_its_own_weights():
     assert league.act(np.zeros((3, 2), np.float32)).tolist() == [1, 0, 1]
 
 
+def test_each_game_has_the_memory_of_its_own_opponent():
+    games = rl.envs.turn_based(functools.partial(Counting, players=3), 2)
+    league = rl.callbacks.League(1, seed=0)
+    rollouts = rl.RolloutDataset(games, horizon=8, seed=0)
+    agent = recurrent(games)
+    agent.fit(rollouts, epochs=2, callbacks=[league], verbose=0)
+    state = league.get_state()
+    state["opponents"] = np.array([0, 1])
+    league.set_state(state)
+    for game in range(2):
+        league.begin(game, None)
+    assert league.get_state()["actor"]["begins"].tolist() == [1.0] * 6
+    # The second player of the first game, and the third of the second one.
+    games.moving = np.array([2, 5])
+    league.act(np.ones((2, 2), np.float32))
+    before = league.get_state()["actor"]
+    assert before["begins"].tolist() == [1.0, 1.0, 0.0, 1.0, 1.0, 0.0]
+    games.moving = np.array([5])
+    league.act(np.ones((1, 2), np.float32))
+    after = league.get_state()["actor"]["state"][0]
+    changed = (after != before["state"][0]).any(-1)
+    assert changed.tolist() == [False] * 5 + [True]
+
+
 def plain(league):
     """Returns the state of a league, as a checkpoint holds it."""
     return plain_data.to_json(league.get_state())
@@ -173,11 +202,6 @@ def test_other_environments_are_refused():
 def test_arguments_out_of_range_are_refused(wrong, message):
     with pytest.raises(ValueError, match=message):
         rl.callbacks.League(**{"every_steps": 1, **wrong})
-
-
-def recurrent(games):
-    cell = keras.layers.GRUCell(4)
-    return rl.PPO.for_env(games, hidden=(4,), memory=cell, seed=0)
 
 
 def rolling(games):
