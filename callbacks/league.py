@@ -26,24 +26,11 @@ _NOW = -1
 
 #: Shares `[M]` of games against past selves, by mean scores `[M]` against them.
 Sample = Callable[[np.ndarray], np.ndarray]
-
-
-def _half(preference: Callable[[np.ndarray], np.ndarray]) -> Sample:
-    """Returns half of all games in proportion to preferences."""
-
-    def sample(score: np.ndarray) -> np.ndarray:
-        # No self is left out for ever.
-        preferred = preference(score) + 1e-3
-        shares: np.ndarray = 0.5 * preferred / preferred.sum()
-        return shares
-
-    return sample
-
-
-_SAMPLES = {
-    "uniform": _half(np.ones_like),
-    "recent": _half(lambda score: 0.5 ** np.arange(len(score))[::-1]),
-    "hard": _half(lambda score: (1.0 - score) ** 2),
+# Those in proportion to which half of all games are shared.
+_PREFERENCES: dict[str, Sample] = {
+    "uniform": np.ones_like,
+    "recent": lambda score: 0.5 ** np.arange(len(score))[::-1],
+    "hard": lambda score: (1.0 - score) ** 2,
 }
 
 
@@ -125,7 +112,7 @@ class League(keras.callbacks.Callback):
         arguments.check_at_least(2, keep=keep)
         arguments.check_seed(seed)
         if not callable(sample):
-            arguments.check_choice(sample=(sample, tuple(_SAMPLES)))
+            arguments.check_choice(sample=(sample, tuple(_PREFERENCES)))
         self.every_steps = every_steps
         self.keep = keep
         self.sample = sample
@@ -187,13 +174,20 @@ class League(keras.callbacks.Callback):
         index = self._opponents[game]
         if episode_return is not None and index != _NOW:
             self._count(index, float(1.0 + np.sign(episode_return)) / 2.0)
-        sample = self.sample
-        share = _SAMPLES[sample] if isinstance(sample, str) else sample
-        shares = share(np.array([each["score"] for each in self._selves]))
-        drawn = self._generator.random() < np.cumsum(shares)
+        drawn = self._generator.random() < np.cumsum(self._shares())
         self._opponents[game] = drawn.argmax() if drawn.any() else _NOW
         rows = np.arange(self._actor.num_envs)
         self._actor.begin(rows % len(self._opponents) == game)
+
+    def _shares(self) -> np.ndarray:
+        """Returns the shares of games against past selves, `[M]`."""
+        score = np.array([each["score"] for each in self._selves])
+        if not isinstance(self.sample, str):
+            return self.sample(score)
+        # No self is left out for ever.
+        preference = _PREFERENCES[self.sample](score) + 1e-3
+        shares: np.ndarray = 0.5 * preference / preference.sum()
+        return shares
 
     def _count(self, index: int, score: float) -> None:
         """Changes the ratings after a game."""

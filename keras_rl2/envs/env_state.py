@@ -44,7 +44,7 @@ _ATTRIBUTES = {
     "TimeAwareObservation": "timesteps",
     "TerminateIllegalWrapper": "_prev_obs _prev_info _terminated",
     "TimeLimit": "_elapsed_steps",
-    "TurnGames": "np_random observations _has_moved _learners _returns",
+    "TurnGames": "np_random observations _learners _returns",
     **dict.fromkeys(
         # Modules of PettingZoo's games, which are all named `raw_env`.
         ("connect_four", "tictactoe"),

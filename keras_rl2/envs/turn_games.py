@@ -69,23 +69,18 @@ class TurnGames(Games):
         shared = self.shared_spaces(self.names)
         self.sides, self.names = self.names, (_LEARNER,)
         self.spaces = {_LEARNER: shared}
-        self.opponent = opponent
-        self.side = side
+        self.opponent, self.side = opponent, side
         self.np_random = np.random.default_rng()
-        count = len(self.envs)
-        self.waiting = np.zeros(count, np.bool_)
-        self.moving: np.ndarray = np.empty(0, np.int64)
-        self._learners = [self.sides[0]] * count
-        # Of the present game; None before the learner's first move.
-        self._returns: list[float | None] = [None] * count
-        self._outcome: Any = None
+        self.waiting = np.zeros(len(self.envs), np.bool_)
 
     def reset(self, seed: int | None = None) -> None:
         """Begins all games anew; see `Games`."""
         if seed is not None:
             # The pair gives another stream than the games have.
             self.np_random = np.random.default_rng((seed, 0))
-        self._returns = [None] * len(self.envs)
+        self._learners = [self.sides[0] for _ in self.envs]
+        # Of the present games; None before the learner's first move.
+        self._returns: list[float | None] = [None for _ in self.envs]
         super().reset(seed)
         self._reply()
 
