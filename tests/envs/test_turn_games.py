@@ -78,6 +78,36 @@ def test_a_game_goes_on_after_an_opponents_death():
     assert played(env, 0, 1) == [1, (3, 0, False, None), (1, 12, True, 5)]
 
 
+def test_a_time_limit_truncates():
+    env = adapted(functools.partial(Counting, limit=2), side="player_0")
+    env.reset(seed=0)
+    observation, reward, *ends, last = env.step(np.zeros(1))
+    assert [reward[0], *np.ravel(ends)] == [0.0, False, True]
+    assert (observation[0, 0], last[0, 0]) == (0.0, 2.0)
+
+
+def test_opponents_are_told_of_returns():
+    class Told:
+        heard = []
+
+        def act(self, observation):
+            return ones(observation)
+
+        def begin(self, game, episode_return):
+            self.heard.append((game, episode_return))
+
+    env = adapted(Counting, 2, side="player_0", opponent=Told())
+    env.reset(seed=0)
+    for _ in range(2):
+        # The first wins 1 - 1 + 2 + 10, the second loses 1 - 1 - 10.
+        env.step(np.array([0, 0]))
+        env.step(np.array([1, 0]))
+    env.reset()
+    ends = [(0, 12.0), (1, -10.0)]
+    begins = [(0, None), (1, None)]
+    assert Told.heard == [*begins, *ends, *ends, *begins]
+
+
 def test_a_game_without_a_move_of_the_learner_is_no_step():
     env = adapted(functools.partial(Counting, end=1))
     assert played(env, 0, 0) == [0, (0, 11, True, 1), (0, 11, True, 1)]

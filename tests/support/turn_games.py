@@ -18,12 +18,14 @@ class Counting:
         end: int. The count at which the game ends.
         players: int. Number of players.
         deadly: int. A count.
+        limit: int. The count at which time is up, and nobody has won.
         masked: str or None. Where the mask is that forbids to add more than is
             left: `"observation"` or `"info"`.
     """
 
-    def __init__(self, end=4, players=2, deadly=-1, masked=None):
+    def __init__(self, end=4, players=2, deadly=-1, limit=9, masked=None):
         self.end, self.deadly, self.masked = end, deadly, masked
+        self.limit = limit
         self.possible_agents = [f"player_{i}" for i in range(players)]
         self.agents = []
 
@@ -82,14 +84,18 @@ class Counting:
         place = others.index(agent)
         # From the next player on.
         others = others[place + 1 :] + others[:place]
-        if self.terminations[agent]:
+        if self.terminations[agent] or self.truncations[agent]:
             assert action is None
             self.agents.remove(agent)
         else:
             assert not self.masked or self.mask[action], "a forbidden move"
             self._add(agent, int(action) + 1)
             others.append(agent)
-        dead = [each for each in others if self.terminations[each]]
+        dead = [
+            each
+            for each in others
+            if self.terminations[each] or self.truncations[each]
+        ]
         if others:
             self.agent_selection = (dead or others)[0]
 
@@ -104,6 +110,8 @@ class Counting:
             self.terminations = dict.fromkeys(self.agents, True)
         elif self.count == self.deadly:
             self.terminations[agent] = True
+        elif self.count == self.limit:
+            self.truncations = dict.fromkeys(self.agents, True)
 
     def close(self):
         pass
