@@ -5,21 +5,27 @@
 
 trains an agent against itself alone, and then plays with its greedy policy
 against others, which it has never met: a random player, and a perfect one
-(tic-tac-toe) or a search of depth 4 (connect four). Each game is played from
-both sides. A forbidden move would end the program.
+(tic-tac-toe) or a search of depth 4 (connect four). Half of the games are
+played from either side. Of tic-tac-toe all lines are played, too: the greedy
+policy against all replies there are. In these games, a forbidden move is an
+error that ends the program.
 """
 
 import argparse
 import functools
 import time
 
+import keras
 import numpy as np
+from pettingzoo.classic import connect_four_v3
+from pettingzoo.classic import tictactoe_v3
 
 import keras_rl2 as rl
 
 GAMES = {
-    "tic-tac-toe": "pettingzoo.classic:tictactoe_v3",
-    "connect-four": "pettingzoo.classic:connect_four_v3",
+    # Without the wrapper that lets a player lose who makes a forbidden move.
+    "tic-tac-toe": tictactoe_v3.raw_env,
+    "connect-four": connect_four_v3.raw_env,
 }
 ROWS, COLUMNS = 6, 7
 # Bits of a column, one more than rows, so that lines do not wrap around.
@@ -64,6 +70,40 @@ def value(own, other):
         return -1
     free = frozenset(range(9)) - own - other
     return max((-value(other, own | {cell}) for cell in free), default=0)
+
+
+def lost_lines(agent, own, other):
+    """Returns how many ends of a game the greedy policy reaches and loses.
+
+    Args:
+        agent: `keras_rl2.Agent`. It is to move.
+        own: frozenset. Its cells.
+        other: frozenset. The cells of the other, who makes every move there is.
+    """
+    board = np.zeros((9, 2), np.int8)
+    board[list(own), 0] = board[list(other), 1] = 1
+    observation = {
+        "observation": board.reshape(3, 3, 2),
+        "action_mask": 1 - board.sum(1, dtype=np.int8),
+    }
+    own |= {int(agent.act(observation, deterministic=True))}
+    if is_over(own, other):
+        return 0
+    lost = 0
+    for cell in frozenset(range(9)) - own - other:
+        after = other | {cell}
+        if any(after.issuperset(line) for line in LINES):
+            lost += 1
+        elif not is_over(own, after):
+            lost += lost_lines(agent, own, after)
+    return lost
+
+
+def is_over(own, other):
+    """Returns whether a game has ended."""
+    return len(own | other) == 9 or any(
+        own.issuperset(line) or other.issuperset(line) for line in LINES
+    )
 
 
 class Search:
@@ -150,37 +190,55 @@ def open_lines(own, other):
     return count
 
 
-SETTINGS = {
-    "tic-tac-toe": {
-        "total_steps": 300_000,
-        "every_steps": 10_000,
-        "num_envs": 64,
-        "horizon": 32,
-        "agent": {"hidden": (128, 128), "entropy_coefficient": 0.02},
-    },
-    "connect-four": {
-        "total_steps": 1_000_000,
-        "every_steps": 25_000,
-        "num_envs": 64,
-        "horizon": 64,
-        "agent": {"hidden": (256, 256), "entropy_coefficient": 0.01},
-    },
-}
-
-
-def trained(game, seed, settings):
-    """Returns an agent after self-play, and the logs."""
-    games = rl.envs.turn_based(GAMES[game], settings["num_envs"])
-    rollouts = rl.RolloutDataset(games, horizon=settings["horizon"], seed=seed)
-    agent = rl.PPO.for_env(games, seed=seed, **settings["agent"])
-    league = rl.callbacks.League(settings["every_steps"], seed=seed)
-    history = agent.fit(
-        rollouts,
-        total_steps=settings["total_steps"],
-        callbacks=[league],
-        verbose=0,
+def tic_tac_toe(games, seed, steps):
+    """Returns agent, dataset and the steps from one past self to the next."""
+    # Late enough that all positions are seen, of which opponents reach few.
+    epsilon = keras.optimizers.schedules.PolynomialDecay(
+        1.0, 2 * steps // 3, 0.05
     )
-    return agent, history.history
+    agent = rl.DQN.for_env(games, hidden=(128, 128), epsilon=epsilon, seed=seed)
+    # It forgets the games against weak opponents.
+    return agent, rl.ReplayDataset(games, capacity=100_000, seed=seed), 10_000
+
+
+def connect_four(games, seed, steps):
+    """Returns agent, dataset and the steps from one past self to the next."""
+
+    def network(outputs, scale):
+        # A window of 4 x 4 cells holds lines of four in all directions.
+        board = keras.Input((ROWS, COLUMNS, 2), name="observation")
+        x = keras.layers.Conv2D(64, 4, activation="relu")(board)
+        x = keras.layers.Flatten()(x)
+        x = keras.layers.Dense(128, activation="relu")(x)
+        last = keras.layers.Dense(
+            outputs, kernel_initializer=keras.initializers.Orthogonal(scale)
+        )
+        return keras.Model(board, last(x))
+
+    keras.utils.set_random_seed(seed)
+    agent = rl.PPO(
+        network(COLUMNS, 0.01),
+        network(1, 1.0),
+        entropy_coefficient=0.03,
+        seed=seed,
+    )
+    rollouts = rl.RolloutDataset(
+        games, horizon=64, passes=4, batch_size=256, seed=seed
+    )
+    return agent, rollouts, 20_000
+
+
+MAKERS = {"tic-tac-toe": tic_tac_toe, "connect-four": connect_four}
+STEPS = {"tic-tac-toe": 240_000, "connect-four": 2_000_000}
+
+
+def trained(game, seed, steps):
+    """Returns an agent after self-play, and its rating."""
+    games = rl.envs.turn_based(GAMES[game], 64)
+    agent, data, every_steps = MAKERS[game](games, seed, steps)
+    league = rl.callbacks.League(every_steps, seed=seed)
+    agent.fit(data, total_steps=steps, callbacks=[league], verbose=0)
+    return agent, league.elo
 
 
 def results(agent, game, opponent, count, seed):
@@ -208,28 +266,31 @@ def main():
     parser.add_argument("--steps", type=int)
     arguments = parser.parse_args()
     game = arguments.game
-    settings = dict(SETTINGS[game])
-    if arguments.steps:
-        settings["total_steps"] = arguments.steps
-    first = arguments.first_seed
+    first, steps = arguments.first_seed, arguments.steps or STEPS[game]
     for seed in range(first, first + arguments.seeds):
         began = time.process_time()
-        agent, logs = trained(game, seed, settings)
+        agent, elo = trained(game, seed, steps)
         seconds = time.process_time() - began
+        others = {"random": (None, 1000)}
         if game == "tic-tac-toe":
-            others = {"random": (None, 1000), "perfect": (Perfect(seed), 500)}
+            others["perfect"] = Perfect(seed), 500
         else:
-            others = {"random": (None, 500), "search": (Search(4, seed), 200)}
-        shares = {
-            name: results(agent, game, opponent, count, seed)
-            for name, (opponent, count) in others.items()
-        }
-        text = "; ".join(
-            f"against {name}: won {won:.1%}, drawn {drawn:.1%}, lost {lost:.1%}"
-            for name, (won, drawn, lost) in shares.items()
-        )
-        print(f"seed {seed}: {text}; {seconds:.0f} s of CPU", flush=True)
-        print(f"  elo {logs['elo'][-1]:.0f}", flush=True)
+            others["search of depth 4"] = Search(4, seed), 200
+        texts = [f"seed {seed}, {steps:,} steps, {seconds:.0f} s of CPU"]
+        texts.append(f"Elo {elo:.0f}")
+        for name, (opponent, count) in others.items():
+            shares = results(agent, game, opponent, count, seed)
+            won, drawn, lost = (f"{share:.1%}" for share in shares)
+            texts.append(
+                f"{count} games against {name}: won {won}, drawn {drawn}, "
+                f"lost {lost}"
+            )
+        if game == "tic-tac-toe":
+            nothing = frozenset()
+            starts = [nothing, *(frozenset([cell]) for cell in range(9))]
+            lost = sum(lost_lines(agent, nothing, each) for each in starts)
+            texts.append(f"of all lines lost: {lost}")
+        print("; ".join(texts), flush=True)
 
 
 if __name__ == "__main__":
