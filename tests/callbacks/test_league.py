@@ -54,6 +54,17 @@ def test_the_kept_ones_cover_the_whole_training():
     assert steps_of(league) == [0, 128, 224, 256]
 
 
+def test_games_against_a_dropped_self_continue_against_the_present_one():
+    # The one that is dropped next is the second of four.
+    league, *_ = trained(keep=4, epochs=4)
+    state = league.get_state()
+    state["opponents"] = np.array([0, 1, 2, -1])
+    league.set_state(state)
+    league.on_train_batch_begin(0)
+    assert steps_of(league) == [0, 64, 96, 128]
+    assert league.get_state()["opponents"].tolist() == [0, -1, 1, -1]
+
+
 def test_ratings_are_elos():
     league, *_ = trained(epochs=3)
     state = league.get_state()
@@ -143,21 +154,26 @@ def test_each_game_has_the_memory_of_its_own_opponent():
     rollouts = rl.RolloutDataset(games, horizon=8, seed=0)
     agent = recurrent(games)
     agent.fit(rollouts, epochs=2, callbacks=[league], verbose=0)
-    state = league.get_state()
-    state["opponents"] = np.array([0, 1])
-    league.set_state(state)
     for game in range(2):
         league.begin(game, None)
-    assert league.get_state()["actor"]["begins"].tolist() == [1.0] * 6
+    start = plain_data.copied(league.get_state())
+    assert start["actor"]["begins"].tolist() == [1.0] * 6
+    start["opponents"] = np.array([0, 1])
+
+    def memory_after(*calls):
+        league.set_state(plain_data.copied(start))
+        for moving in calls:
+            games.moving = np.array(moving)
+            league.act(np.ones((len(moving), 2), np.float32))
+        return plain_data.copied(league.get_state()["actor"])
+
     # The second player of the first game, and the third of the second one.
-    games.moving = np.array([2, 5])
-    league.act(np.ones((2, 2), np.float32))
-    before = league.get_state()["actor"]
-    assert before["begins"].tolist() == [1.0, 1.0, 0.0, 1.0, 1.0, 0.0]
-    games.moving = np.array([5])
-    league.act(np.ones((1, 2), np.float32))
-    after = league.get_state()["actor"]["state"][0]
-    changed = (after != before["state"][0]).any(-1)
+    both = memory_after([2, 5])
+    assert both["begins"].tolist() == [1.0, 1.0, 0.0, 1.0, 1.0, 0.0]
+    np.testing.assert_equal(both, memory_after([5], [2]))
+    # Once more in the second game alone.
+    after = memory_after([2, 5], [5])
+    changed = (after["state"][0] != both["state"][0]).any(-1)
     assert changed.tolist() == [False] * 5 + [True]
 
 
@@ -242,3 +258,25 @@ def test_a_resumed_training_is_that_of_an_uninterrupted_one(
         outcome(tmp_path / "stopped", ending)
     resumed = outcome(tmp_path / "stopped")
     np.testing.assert_equal(resumed, outcome(tmp_path / "whole"))
+
+
+@pytest.mark.slow
+def test_self_play_finds_the_winning_moves():
+    """Who leaves 3 or 6 of 7 wins, whatever the other does."""
+    game = functools.partial(Counting, end=7, masked="observation")
+    games = rl.envs.turn_based(game, 16)
+    agent = rl.DQN.for_env(games, hidden=(64, 64), seed=0)
+    agent.compile(keras.optimizers.Adam(1e-3))
+    league = rl.callbacks.League(1000, seed=0)
+    # It forgets the games against weak opponents.
+    replay = rl.ReplayDataset(games, capacity=5000, seed=0)
+    agent.fit(replay, total_steps=15_000, callbacks=[league], verbose=0)
+    count = np.array([0, 2, 3, 5, 6])
+    for player in range(2):
+        observation = {
+            "observation": np.stack([count, np.full(5, player)], 1),
+            "action_mask": np.stack([count < 7, count < 6], 1),
+        }
+        added = 1 + agent.act(observation, deterministic=True)
+        np.testing.assert_array_equal((7 - count - added) % 3, 0)
+    assert league.elo > 1050
