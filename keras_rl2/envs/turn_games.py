@@ -52,6 +52,16 @@ class TurnGames(Games):
     Raises:
         ValueError: If the players differ in their spaces, or there is no such
             side.
+
+    Example:
+
+    >>> import pytest
+    >>> tictactoe = pytest.importorskip("pettingzoo.classic.tictactoe_v3")
+    >>> games = TurnGames([tictactoe.env(), tictactoe.env()])
+    >>> games.reset(seed=0)
+    >>> reward, terminated, truncated, last = games.step([4, 4])
+    >>> reward, terminated
+    (array([0., 0.], dtype=float32), array([False, False]))
     """
 
     def __init__(
