@@ -192,11 +192,16 @@ def open_lines(own, other):
 
 def tic_tac_toe(games, seed, steps):
     """Returns agent, dataset and the steps from one past self to the next."""
-    # Late enough that all positions are seen, of which opponents reach few.
-    epsilon = keras.optimizers.schedules.PolynomialDecay(
-        1.0, 2 * steps // 3, 0.05
-    )
+    falling = keras.optimizers.schedules.PolynomialDecay
+    # Chance moves reach positions that good opponents avoid.
+    epsilon = falling(1.0, steps // 2, 0.1)
     agent = rl.DQN.for_env(games, hidden=(128, 128), epsilon=epsilon, seed=seed)
+    # An update follows on every second step.
+    agent.compile(
+        keras.optimizers.Adam(
+            falling(1e-3, steps // 2, 1e-5), use_ema=True, ema_momentum=0.999
+        )
+    )
     # It forgets the games against weak opponents.
     return agent, rl.ReplayDataset(games, capacity=100_000, seed=seed), 10_000
 
@@ -222,7 +227,7 @@ def connect_four(games, seed, steps):
 
 
 MAKERS = {"tic-tac-toe": tic_tac_toe, "connect-four": connect_four}
-STEPS = {"tic-tac-toe": 240_000, "connect-four": 2_000_000}
+STEPS = {"tic-tac-toe": 300_000, "connect-four": 2_000_000}
 
 
 def trained(game, seed, steps):
