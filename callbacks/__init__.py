@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from keras_rl2.callbacks.diagnostics import Diagnostics
     from keras_rl2.callbacks.diagnostics import TrainingWarning
     from keras_rl2.callbacks.evaluation import Evaluation
+    from keras_rl2.callbacks.league import League
     from keras_rl2.callbacks.optuna_pruning import OptunaPruning
     from keras_rl2.callbacks.progress import Progress
     from keras_rl2.callbacks.record_video import RecordVideo
@@ -21,6 +22,7 @@ __all__ = [
     "Checkpoint",
     "Diagnostics",
     "Evaluation",
+    "League",
     "OptunaPruning",
     "Progress",
     "RecordVideo",
@@ -38,6 +40,7 @@ __getattr__, __dir__ = lazy(
         "TrainingWarning": "keras_rl2.callbacks.diagnostics",
         "Diagnostics": "keras_rl2.callbacks.diagnostics",
         "Evaluation": "keras_rl2.callbacks.evaluation",
+        "League": "keras_rl2.callbacks.league",
         "OptunaPruning": "keras_rl2.callbacks.optuna_pruning",
         "Progress": "keras_rl2.callbacks.progress",
         "RecordVideo": "keras_rl2.callbacks.record_video",

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from keras_rl2.envs.making import atari
     from keras_rl2.envs.making import make_env
     from keras_rl2.envs.reward_scaler import RewardScaler
+    from keras_rl2.envs.turn_games import TurnGames
+    from keras_rl2.envs.turn_games import turn_based
     from keras_rl2.envs.vector_env import VectorEnvAdapter
     from keras_rl2.graph.graph_vector_env import GraphVectorEnv
 
@@ -30,12 +32,14 @@ __all__ = [
     "GraphVectorEnv",
     "MismatchError",
     "RewardScaler",
+    "TurnGames",
     "VectorEnvAdapter",
     "WorkerError",
     "as_vector_env",
     "atari",
     "make_env",
     "parallel",
+    "turn_based",
 ]
 
 __getattr__, __dir__ = lazy(
@@ -53,6 +57,8 @@ __getattr__, __dir__ = lazy(
         "atari": "keras_rl2.envs.making",
         "make_env": "keras_rl2.envs.making",
         "RewardScaler": "keras_rl2.envs.reward_scaler",
+        "TurnGames": "keras_rl2.envs.turn_games",
+        "turn_based": "keras_rl2.envs.turn_games",
         "VectorEnvAdapter": "keras_rl2.envs.vector_env",
     },
 )

@@ -60,7 +60,7 @@ def as_vector_env(
             - `str`, the id of a registered environment. Its native vector
               environment is used if it has one, as in `gymnasium.make_vec`;
             - a function that makes a `gymnasium.Env`, such as its class;
-            - `Games`, as `keras_rl2.envs.parallel` makes them;
+            - `Games`, as `keras_rl2.envs.parallel` and `turn_based` make them;
             - a vector environment of SuperSuit, of `num_cpus=0`: its games;
             - a `VectorEnvAdapter`, which is returned as it is.
         num_envs: int. Number of environments to make from an id or by a

@@ -1,9 +1,9 @@
 """The state of environments, from which a resumed training continues.
 
 Gymnasium has no interface for it. Either an environment has methods of its own,
-or it is of classic control, MuJoCo, Atari or MPE2, in wrappers of Gymnasium's
-or PettingZoo's. Nothing is guessed: any other one begins new episodes, and so
-do environments in processes of Gymnasium's.
+or it is of classic control, MuJoCo, Atari or MPE2, or a board game, in wrappers
+of Gymnasium's or PettingZoo's. Nothing is guessed: any other one begins new
+episodes, and so do environments in processes of Gymnasium's.
 """
 
 import sys
@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from gymnasium.wrappers import PassiveEnvChecker
-from gymnasium.wrappers.utils import RunningMeanStd
 
 from keras_rl2.envs.vector_env import GymnasiumEnv
 from keras_rl2.envs.vector_env import VectorEnvAdapter
@@ -44,9 +43,19 @@ _ATTRIBUTES = {
     "StickyAction": "last_action is_sticky_actions num_repeats repeats_taken",
     "SyncVectorEnv": "_autoreset_envs",
     "TimeAwareObservation": "timesteps",
+    "TerminateIllegalWrapper": "_prev_obs _prev_info _terminated",
     "TimeLimit": "_elapsed_steps",
+    "TurnGames": "np_random observations _learners _returns",
+    **dict.fromkeys(
+        # Modules of PettingZoo's games, which are all named `raw_env`.
+        ("connect_four", "tictactoe"),
+        "board agents agent_selection rewards terminations truncations infos "
+        "_cumulative_rewards _agent_selector _skip_agent_selection",
+    ),
     "aec_to_parallel_wrapper": "agents",
 }
+# Attributes that are objects, by the names of their classes.
+_OBJECTS = "RunningMeanStd", "AgentSelector", "Board"
 # Modules of wrappers that apply a function, and keep nothing.
 _FUNCTIONS = "gymnasium.wrappers.transform_", "gymnasium.wrappers.vector.vector"
 _PACKAGES = ("gymnasium", "keras_rl2", "pettingzoo")
@@ -140,7 +149,7 @@ def _read(layer: Any) -> dict[str, Any]:
         return {**state, "own": layer.get_state(), "random": _random(layer)}
     names = _names(layer)
     own = {k: v for k, v in vars(layer).items() if k in names}
-    own |= {k: vars(v) for k, v in own.items() if type(v) is RunningMeanStd}
+    own |= {k: vars(v) for k, v in own.items() if _is_object(v)}
     state["attributes"] = own
     if "envs" in vars(layer):
         state["envs"] = [*map(_read_env, layer.envs)]
@@ -171,7 +180,7 @@ def _write(layer: Any, state: dict[str, Any]) -> None:
         layer.checked_data_reuse = True
     for name, value in state.get("attributes", {}).items():
         before = getattr(layer, name, None)
-        if isinstance(before, RunningMeanStd):
+        if _is_object(before):
             vars(before).update(value)
         else:
             setattr(layer, name, value)
@@ -187,6 +196,11 @@ def _write(layer: Any, state: dict[str, Any]) -> None:
         layer.np_random.bit_generator.state = state["random"]
 
 
+def _is_object(value: object) -> bool:
+    """Returns whether an attribute is an object with attributes of its own."""
+    return type(value).__name__ in _OBJECTS
+
+
 def _names(layer: Any) -> list[str]:
     """Returns the attributes of a wrapper or environment that are its state."""
     kind, module = type(layer).__name__, type(layer).__module__
@@ -194,6 +208,8 @@ def _names(layer: Any) -> list[str]:
         return []
     if module.startswith(_PARTICLES):
         return _OF_PARTICLES.split()
+    if kind == "raw_env":
+        kind = module.rpartition(".")[2]
     if kind not in _ATTRIBUTES or module.split(".")[0] not in _PACKAGES:
         raise TypeError(
             f"{kind} has no methods `get_state()` and `set_state(state)`, and "

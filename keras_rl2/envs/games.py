@@ -89,7 +89,8 @@ class Games:
         for players in self.groups.values():
             for name in players:
                 arguments.check_choice(groups=(name, self.names))
-        _, infos = first.reset()
+        # Environments whose players alternate return nothing.
+        _, infos = first.reset() or ({}, first.infos)
         self._masks = {
             name: np.ones_like(infos[name][ACTION_MASK], np.int8)
             for name in self.names
@@ -242,17 +243,26 @@ class Games:
         rows = self._rows[game]
         state = self.envs[game].state() if _STATE in self._include else None
         for name, seen in observations.items():
-            if self._include or name in self._masks:
-                is_dict = isinstance(seen, Mapping)
-                seen = dict(seen) if is_dict else {_OBSERVATION: seen}
-            if name in self._masks:
-                known = infos.get(name, {})
-                seen[ACTION_MASK] = known.get(ACTION_MASK, self._masks[name])
-            if _STATE in self._include:
-                seen[_STATE] = state
-            if _PLAYER in self._include:
-                seen[_PLAYER] = self.names.index(name)
-            self.observations[rows[name]] = seen
+            info = infos.get(name, {})
+            index = self.names.index(name)
+            self.observations[rows[name]] = self._completed(
+                name, index, seen, info, state
+            )
+
+    def _completed(
+        self, name: str, index: int, seen: Any, info: Any, state: Any
+    ) -> Any:
+        """Returns a player's observation with all that is included."""
+        if self._include or name in self._masks:
+            is_dict = isinstance(seen, Mapping)
+            seen = dict(seen) if is_dict else {_OBSERVATION: seen}
+        if name in self._masks:
+            seen[ACTION_MASK] = info.get(ACTION_MASK, self._masks[name])
+        if _STATE in self._include:
+            seen[_STATE] = state
+        if _PLAYER in self._include:
+            seen[_PLAYER] = index
+        return seen
 
     def _spaces_of(self, name: str) -> tuple[Space[Any], Space[Any]]:
         """Returns the spaces of a player, with all that is included."""
@@ -322,9 +332,22 @@ def parallel(
     >>> games.names
     ('agent_0', 'agent_1', 'agent_2')
     """
+    return Games(made(env_fn, "parallel_env", num_envs), include, groups)
+
+
+def made(
+    env_fn: str | Callable[[], Any], function: str, num_envs: int
+) -> list[Any]:
+    """Makes environments by a function, or by that of a name `module:game`.
+
+    Args:
+        env_fn: str or Callable.
+        function: str. Name of the function in PettingZoo's module of the game.
+        num_envs: int. Number of environments.
+    """
     arguments.check_positive(num_envs=num_envs)
-    make = maker(env_fn, "parallel_env") if isinstance(env_fn, str) else env_fn
-    return Games([make() for _ in range(num_envs)], include, groups)
+    make = maker(env_fn, function) if isinstance(env_fn, str) else env_fn
+    return [make() for _ in range(num_envs)]
 
 
 def is_game(name: str) -> bool:

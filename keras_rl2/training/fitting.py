@@ -439,6 +439,7 @@ def fit_alone(agent: keras.Model) -> Iterator[None]:
 
 
 _BETTER = {
+    "elo": "max",
     "episode_return": "max",
     "explained_variance": "max",
 }

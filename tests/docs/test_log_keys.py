@@ -19,8 +19,8 @@ _WORDS = re.compile(r"`([^`]+)`")
 _NAME = "NAME"
 # What `TensorBoard` adds to the logs of some agents.
 _OF_TENSORBOARD = ("clip_ratio", "std")
-# Of processes; of estimates that want a training of their own.
-_NOT_TRIED = ("lag", "val_fqe_value")
+# Of processes and games; of estimates that want a training of their own.
+_NOT_TRIED = ("lag", "elo", "league_size", "val_fqe_value")
 
 
 def glossary():
