@@ -356,7 +356,7 @@ class EpisodeStatistics:
         self, num_envs: int, window: int, players: Sequence[str] = ()
     ) -> None:
         self.players = players
-        window *= len(set(players)) or 1
+        window = int(window) * (len(set(players)) or 1)
         self.returns: deque[float] = deque(maxlen=window)
         self.lengths: deque[int] = deque(maxlen=window)
         self.rows: deque[int] = deque(maxlen=window)

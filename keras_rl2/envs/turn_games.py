@@ -83,6 +83,7 @@ class TurnGames(Games):
         self.opponent, self.side = opponent, side
         self.np_random = np.random.default_rng()
         self.waiting = np.zeros(len(self.envs), np.bool_)
+        self.observations: list[Any] = [None for _ in self.envs]
 
     def reset(self, seed: int | None = None) -> None:
         """Begins all games anew; see `Games`."""

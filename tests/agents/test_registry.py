@@ -21,7 +21,8 @@ ROOT = pathlib.Path(__file__).parents[2]
 ALGORITHMS = {
     name: getattr(rl.agents, name)
     for name in rl.agents.__all__
-    if not inspect.isabstract(getattr(rl.agents, name))
+    if issubclass(getattr(rl.agents, name), rl.Agent)
+    and not inspect.isabstract(getattr(rl.agents, name))
     and keras.saving.get_registered_name(getattr(rl.agents, name)) != name
 }
 """Public classes that can be saved by a name of their own: no mere bases."""
