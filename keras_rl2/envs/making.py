@@ -27,6 +27,7 @@ from gymnasium.vector.utils import create_empty_array
 from keras_rl2.basics import arguments
 from keras_rl2.envs import games
 from keras_rl2.envs.gymnasium_vector_env import final_row
+from keras_rl2.envs.turn_games import turn_based
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.supported import action_spec
 from keras_rl2.spaces.trees import map_leaves
@@ -63,7 +64,8 @@ def make_env(
     Args:
         env_id: str. Id of a registered environment; `module:id` imports the
             module first, and may name a class of it instead of an id, or a game
-            of PettingZoo, such as `"mpe2:simple_spread_v3"`.
+            of PettingZoo, such as `"mpe2:simple_spread_v3"`. Games whose
+            players alternate have random opponents.
         env_kwargs: dict or None. Arguments of the environment, as for
             `gymnasium.make`. Defaults to `None`.
         wrappers: sequence of functions from an environment to another one,
@@ -118,8 +120,7 @@ def make_vector_env(
     if not isinstance(env, str):
         refuse_arguments_of_function(env_kwargs, wrappers)
     elif games.is_game(env):
-        make = functools.partial(_make_game, env, env_kwargs or {}, wrappers)
-        return games.parallel(make, num_envs)
+        return _make_games(env, num_envs, env_kwargs or {}, wrappers)
     elif not wrappers and _has_native_vector(env):
         make_vec = functools.partial(gymnasium.make_vec, num_envs=num_envs)
         return _with_words(env, dict(env_kwargs or {}), make_vec)
@@ -266,15 +267,28 @@ def _make_single(env_id: str, **kwargs: Any) -> gymnasium.Env[Any, Any]:
     return gymnasium.make(spec or env_id, **kwargs)
 
 
-def _make_game(
-    env_id: str, kwargs: Mapping[str, Any], wrappers: Sequence[EnvWrapper]
-) -> Any:
-    """Makes one game of several players."""
-    make = games.maker(env_id, "parallel_env")
-    env = _with_words(env_id, dict(kwargs), lambda _, **given: make(**given))
-    for wrapper in wrappers:
-        env = wrapper(env)
-    return env
+def _make_games(
+    env_id: str,
+    num_envs: int,
+    kwargs: Mapping[str, Any],
+    wrappers: Sequence[EnvWrapper],
+) -> games.Games:
+    """Makes games of several players, who act together or alternate."""
+
+    def make(function: str) -> Any:
+        game = games.maker(env_id, function)
+        env = _with_words(env_id, dict(kwargs), lambda _, **each: game(**each))
+        for wrapper in wrappers:
+            env = wrapper(env)
+        return env
+
+    module = importlib.import_module(env_id.replace(":", "."))
+    if hasattr(module, "env") and not hasattr(module, "parallel_env"):
+        made = turn_based(functools.partial(make, "env"), num_envs)
+        # Players who act together would wait for each other.
+        if not made.metadata.get("is_parallelizable"):
+            return made
+    return games.parallel(functools.partial(make, "parallel_env"), num_envs)
 
 
 def _has_native_vector(env_id: str) -> bool:

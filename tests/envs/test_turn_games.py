@@ -223,3 +223,28 @@ def test_games_go_on_from_a_state(name):
     env_state.write(other, state)
     expected = play(env, observation, 20)
     np.testing.assert_equal(play(other, observation, 20), expected)
+
+
+NAME = "support:turn_games"
+
+
+def test_a_name_of_a_game_in_turns_makes_games_with_random_opponents():
+    agent = rl.DQN.for_env(NAME, hidden=(4,), seed=0)
+    replay = rl.ReplayDataset(NAME, num_envs=3, env_kwargs={"end": 6}, seed=0)
+    games = replay.env.env
+    assert isinstance(games, rl.envs.TurnGames)
+    assert [game.end for game in games.envs] == [6, 6, 6]
+    assert games.opponent is None
+    results = agent.evaluate(NAME, episodes=4, seed=0)
+    # Of 4 moves at most, half are those of the learner.
+    assert 1 <= results["episode_length"] <= 2
+    wrapped = rl.envs.make_env(NAME, wrappers=[lambda game: Counting(end=5)])
+    assert wrapped.envs[0].end == 5
+
+
+def test_a_name_of_a_game_whose_players_act_together_has_no_turns(monkeypatch):
+    monkeypatch.setattr(
+        Counting, "metadata", {"is_parallelizable": True}, raising=False
+    )
+    with pytest.raises(ValueError, match="the function `parallel_env`"):
+        rl.DQN.for_env(NAME)

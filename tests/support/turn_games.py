@@ -127,3 +127,8 @@ class Counting:
 
     def set_state(self, state):
         vars(self).update(state)
+
+
+def env(end=4):
+    """Makes a game, as PettingZoo's modules do."""
+    return Counting(end)
