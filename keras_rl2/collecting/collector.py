@@ -292,9 +292,9 @@ class Collector:
         """
         self._resets_seen = -1
         env_state.write(self._adapter, simulation["env"])
-        if not simulation["adrift"] and not simulation["not_saved"]:
+        self.has_begun = not simulation["not_saved"]
+        if self.has_begun and not simulation["adrift"]:
             self.observation = observation
-            self.has_begun = True
             self._resets_seen = self.env.resets
 
 
@@ -313,10 +313,6 @@ class EpisodeCollector(Collector):
     def needs_reset(self) -> bool:
         """Whether the environments must be reset: always."""
         return True
-
-    def go_on(self, simulation: dict[str, Any], observation: Any) -> None:
-        """Continues the environments from the state of others."""
-        super().go_on({**simulation, "adrift": False}, observation)
 
     def _run(
         self, actor: Any, noise: StepNoise, storage: RolloutStorage
