@@ -37,23 +37,31 @@ _PREFERENCES: dict[str, Sample] = {
 class League(keras.callbacks.Callback):
     """Self-play: the opponents in a `fit` are the agent and its past selves.
 
-    The dataset has games of `keras_rl2.envs.turn_based`, with one agent for all
-    sides. For each game an opponent is drawn, which acts with the same noise
-    as the agent: in half of the games the agent of the last round, and in the
-    other half a past self. Against the present self alone, an agent can go
-    round in circles, and forget how to beat what it once beat.
+    In a `fit` of one agent, the dataset has games of
+    `keras_rl2.envs.turn_based`, with this agent for all sides. For each game an
+    opponent is drawn, which acts with the same noise as the agent: in half of
+    the games the agent of the last round, and in the other half a past self.
+    Against the present self alone, an agent can go round in circles, and forget
+    how to beat what it once beat.
+
+    In a `fit` of a `keras_rl2.Team`, a past self is all members that learn, at
+    one moment. In half of the epochs, one of these members, drawn for the
+    epoch, is replaced by its own past self, and does not learn. The others
+    learn against it.
 
     A game counts as won, drawn or lost by the sign of the agent's return.
 
     It adds to the logs of each epoch `elo`, the rating of the agent, and
-    `league_size`, the number of past selves. The first past self, the agent as
+    `league_size`, the number of past selves. A team has no rating, since the
+    returns of its members say nothing about who has won: all mean scores stay
+    0.5, so that `"hard"` is `"uniform"`. The first past self, the agent as
     it was when the first `fit` began, has a rating of 1000 for ever; a
     difference of 400 is an expected score of 10 to 1. A `Checkpoint` saves the
     league. After `fit` the league stays the opponent of the games.
 
     Args:
         every_steps: int. Environment steps from one past self to the next,
-            rounded up to whole rounds.
+            rounded up to whole rounds; for a team, to whole epochs.
         keep: int. Most past selves. The first and the newest stay; of the
             others, the one with the least distance between its neighbours is
             dropped, so that they cover the whole training. Defaults to `20`.
@@ -72,7 +80,8 @@ class League(keras.callbacks.Callback):
 
     Raises:
         ValueError: If an argument is out of range; in `fit`, if the dataset has
-            no games of `turn_based`.
+            no games of `turn_based`, or the team fewer than two members that
+            learn.
 
     Example:
 
@@ -120,35 +129,60 @@ class League(keras.callbacks.Callback):
         self._generator = seeds.generator(seed)
         # The past selves, each with weights, step, elo and score.
         self._selves: list[dict[str, Any]] = []
-        self._now: list[Any] = []
-        # The index of the past self in each game, `[G]`.
+        # Variables and present weights of those that learn, by their names.
+        self._variables: dict[str, Any] = {}
+        self._now: dict[str, Any] = {}
+        # The index of the past self in each game, `[G]`, or of each member.
         self._opponents = np.empty(0, np.int64)
         self._games: Any = None
         self._actor: Any = None
+        self._team: Any = None
 
     def on_train_begin(self, logs: Logs = None) -> None:
         """Becomes the opponent in the games."""
-        env: Any = getattr(rounds_of_fit(self), "env", None)
+        rounds: Any = rounds_of_fit(self)
+        env = getattr(rounds, "env", None)
         games = self._games = getattr(env, "env", None)
-        if not isinstance(games, TurnGames):
+        learners = {} if rounds is None else self.model.learners()
+        if hasattr(rounds, "play_by") and len(learners) > 1:
+            self._team, count = rounds, len(learners)
+        elif isinstance(games, TurnGames):
+            self._team, count = None, len(games.envs)
+            games.opponent = self
+            rows = count * len(games.sides)
+            self._actor = ActorSnapshot(self.model.policy, rows)
+        else:
             raise ValueError(
-                "Expected a dataset of games of `keras_rl2.envs.turn_based` "
-                f"with a `League`. Received: {getattr(env, 'name', env)}"
+                "Expected a dataset of games of `keras_rl2.envs.turn_based`, "
+                "or a team of two or more members that learn, with a `League`. "
+                f"Received: {getattr(env, 'name', [*learners])}"
             )
-        games.opponent = self
-        count = len(games.envs)
         if len(self._opponents) != count:
             self._opponents = np.full(count, _NOW)
-        rows = count * len(games.sides)
-        self._actor = ActorSnapshot(self.model.policy, rows)
+        self._variables = {
+            k: each.policy.acting_variables for k, each in learners.items()
+        }
 
     def on_train_batch_begin(self, batch: int, logs: Logs = None) -> None:
-        """Takes the agent's weights, and keeps them if due."""
-        self._now = weights_of(self._actor.variables)
-        step, selves = int(self.model.env_steps), self._selves
-        if selves and step < selves[-1]["step"] + self.every_steps:
+        """Takes the weights, and keeps them if due; draws for a team."""
+        if batch and self._team is not None:
             return
-        kept = {"weights": [*map(np.array, self._now)], "step": step}
+        self._now = {k: weights_of(v) for k, v in self._variables.items()}
+        step, selves = int(self.model.env_steps), self._selves
+        if not selves or step >= selves[-1]["step"] + self.every_steps:
+            self._keep(step)
+        # The first past self is at first the present one.
+        if self._team is not None and step > selves[0]["step"]:
+            self._opponents[:] = _NOW
+            replaced = self._generator.integers(len(self._opponents))
+            self._opponents[replaced] = self._drawn()
+            self._replace_members()
+
+    def _keep(self, step: int) -> None:
+        """Keeps the weights, and drops a past self if there are too many."""
+        selves, now = self._selves, self._now.items()
+        weights = {name: [*map(np.array, each)] for name, each in now}
+        kept = {"weights": weights, "step": step}
         selves.append({**kept, "elo": self.elo, "score": 0.5})
         if len(selves) > self.keep:
             steps = np.array([each["step"] for each in selves])
@@ -158,10 +192,26 @@ class League(keras.callbacks.Callback):
             self._opponents[self._opponents == dropped] = _NOW
             self._opponents[self._opponents > dropped] -= 1
 
+    def _replace_members(self) -> None:
+        """Lets past selves act for members, and the others for themselves."""
+        for name, index in zip(self._variables, self._opponents, strict=True):
+            if index == _NOW:
+                self._team.play_by(name)
+                continue
+            self._team.play_by(name, self.model.members[name])
+            source = self._team.sources[name]
+            source.noise, actor = self._generator, source.actor
+            weights = self._selves[index]["weights"][name]
+            # The states of critics with a memory come after those that act.
+            others = actor.variables[len(weights) :]
+            actor.variables = [*map(keras.Variable, weights), *others]
+
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Adds the rating and the number of past selves to the logs."""
         if logs is not None:
-            logs |= {"elo": self.elo, "league_size": len(self._selves)}
+            logs["league_size"] = len(self._selves)
+            if self._team is None:
+                logs["elo"] = self.elo
 
     def begin(self, game: int, episode_return: float | None) -> None:
         """Counts the result of a game, and draws the opponent of the next.
@@ -174,10 +224,14 @@ class League(keras.callbacks.Callback):
         index = self._opponents[game]
         if episode_return is not None and index != _NOW:
             self._count(index, float(1.0 + np.sign(episode_return)) / 2.0)
-        drawn = self._generator.random() < np.cumsum(self._shares())
-        self._opponents[game] = drawn.argmax() if drawn.any() else _NOW
+        self._opponents[game] = self._drawn()
         rows = np.arange(self._actor.num_envs)
         self._actor.begin(rows % len(self._opponents) == game)
+
+    def _drawn(self) -> int:
+        """Draws the index of a past self, or that of the present one."""
+        drawn = self._generator.random() < np.cumsum(self._shares())
+        return int(drawn.argmax()) if drawn.any() else _NOW
 
     def _shares(self) -> np.ndarray:
         """Returns the shares of games against past selves, `[M]`."""
@@ -219,7 +273,7 @@ class League(keras.callbacks.Callback):
         kept: Any = None
         for opponent in np.unique(opponents):
             rows = moving[opponents == opponent]
-            actor.set_weights(weights[opponent])
+            actor.set_weights(weights[opponent][""])
             actor.state, actor.begins = memory
             _, action = actor(seen, noise)
             after = action, (actor.state, actor.begins)
@@ -238,7 +292,7 @@ class League(keras.callbacks.Callback):
             "elo": self.elo,
             "generator": self._generator,
             "opponents": self._opponents,
-            "actor": self._actor.get_state(),
+            "actor": self._actor and self._actor.get_state(),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -250,7 +304,10 @@ class League(keras.callbacks.Callback):
         self._selves, self.elo = state["selves"], state["elo"]
         self._generator = state["generator"]
         self._opponents = state["opponents"]
-        self._actor.set_state(state["actor"])
+        if self._team is not None:
+            self._replace_members()
+        else:
+            self._actor.set_state(state["actor"])
 
 
 def _replaced(rows: np.ndarray, before: np.ndarray, after: Any) -> np.ndarray:

@@ -276,9 +276,11 @@ class TeamDataset(RoundDataset):
             log: `SegmentLog` or None. See `ReplayDataset`. Defaults to `None`.
         """
         datasets, others = self.datasets.items(), self._others.items()
+        members = self.agent.members
         return {
             "datasets": {name: each.get_state(log) for name, each in datasets},
             "others": {name: each.get_state() for name, each in others},
+            "themselves": [k for k, each in others if each.agent is members[k]],
         }
 
     def set_state(
@@ -292,5 +294,7 @@ class TeamDataset(RoundDataset):
         """
         for name, each in state["datasets"].items():
             self.datasets[name].set_state(each, log)
+        for name in state["themselves"]:
+            self.play_by(name, self.agent.members[name])
         for name, each in state["others"].items():
             self._others[name].set_state(each)

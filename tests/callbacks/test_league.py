@@ -1,6 +1,7 @@
 """Self-play against past selves."""
 
 import functools
+import signal
 
 import keras
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import keras_rl2 as rl
 from keras_rl2.saving import plain_data
 from support.checkpointed import fit_and_close
+from support.team_games import Tag
 from support.turn_games import Counting
 
 masked = functools.partial(Counting, end=9, masked="observation")
@@ -136,7 +138,7 @@ def test_each_opponent_acts_with_its_own_weights():
     league, agent, _ = trained(games, epochs=2)
     state = league.get_state()
     for index, action in ((0, 1), (1, 0)):
-        state["selves"][index]["weights"][-2:] = certain(action)
+        state["selves"][index]["weights"][""][-2:] = certain(action)
     state["opponents"] = np.array([1, 0, -1, 0])
     league.set_state(state)
     for variable, value in zip(
@@ -258,6 +260,113 @@ def test_a_resumed_training_is_that_of_an_uninterrupted_one(
         outcome(tmp_path / "stopped", ending)
     resumed = outcome(tmp_path / "stopped")
     np.testing.assert_equal(resumed, outcome(tmp_path / "whole"))
+
+
+class Watch(keras.callbacks.Callback):
+    """Keeps the weights before each epoch, who learned, and who acted."""
+
+    def __init__(self):
+        super().__init__()
+        self.past = {"red": [], "blue": []}
+        self.epochs = []
+
+    def on_epoch_begin(self, epoch, logs=None):
+        for name, agent in self.model.members.items():
+            weights = [v.numpy() for v in agent.policy.acting_variables]
+            self.past[name].append(weights)
+
+    def on_epoch_end(self, epoch, logs=None):
+        data = self.model.rollouts
+        acting = {
+            name: [v.numpy() for v in source.actor.variables]
+            for name, source in data.sources.items()
+        }
+        steps = {k: each.env_steps for k, each in self.model.members.items()}
+        self.epochs.append(([*data.learning], acting, steps))
+
+
+def team_of(members, memory=None, **settings):
+    games = rl.envs.parallel(Tag, 2)
+    small = {name: {"hidden": (4,)} for name in members}
+    small["red"] = {"hidden": (4,), "memory": memory}
+    team = rl.Team.for_env(games, members, small, seed=0)
+    return team, rl.TeamDataset(games, settings, seed=0)
+
+
+def test_members_of_a_team_learn_against_past_selves_of_one():
+    team, data = team_of(
+        {"red": rl.PPO, "blue": rl.A2C},
+        red={"horizon": 4, "passes": 1},
+        blue={"horizon": 4},
+    )
+    league, watch = rl.callbacks.League(1, keep=40, seed=0), Watch()
+    logs = team.fit(
+        data, epochs=40, callbacks=[league, watch], verbose=0
+    ).history
+    assert "elo" not in logs
+    assert logs["league_size"] == [*range(1, 41)]
+    replaced, before = [], {"red": 0, "blue": 0}
+    for epoch, (learning, acting, steps) in enumerate(watch.epochs):
+        for name, weights in watch.past.items():
+            learned = steps[name] > before[name]
+            assert learned == (name in learning)
+            if not learned:
+                found = [
+                    all(map(np.array_equal, acting[name], each))
+                    for each in weights[: epoch + 1]
+                ]
+                replaced.append((name, found.index(True) / epoch))
+        before = steps
+        assert learning
+    assert len(watch.epochs[0][0]) == 2
+    # In half of 40 epochs, either of them, by any past self.
+    assert 12 <= len(replaced) <= 28
+    assert {name for name, _ in replaced} == {"red", "blue"}
+    assert np.histogram([age for _, age in replaced], 2, (0, 1))[0].min() > 3
+
+
+def test_a_stopped_training_of_a_team_goes_on_bit_for_bit(tmp_path):
+    def outcome(folder, *others):
+        team, data = team_of(
+            {"red": rl.PPO, "blue": rl.DQN},
+            keras.layers.GRUCell(4),
+            red={"horizon": 8, "passes": 1, "rounds_per_epoch": 2},
+            blue={"steps_per_round": 32, "warm_up": 32, "capacity": 100},
+        )
+        league = rl.callbacks.League(16, keep=3, seed=2)
+        checkpoint = rl.callbacks.Checkpoint(folder, every_steps=1)
+        callbacks = [league, *others, checkpoint]
+        history = team.fit(data, epochs=6, callbacks=callbacks, verbose=0)
+        weights = [v.numpy() for v in team.variables]
+        logs = without_times(history.history)
+        return (
+            weights,
+            plain_data.to_json(data.get_state()),
+            plain(league),
+            logs,
+        )
+
+    replaced = []
+
+    def stop(batch, logs):
+        # After the first of two rounds, with a past self for a member.
+        if batch == 0 and len(ending.model.rollouts.learning) == 1:
+            replaced.append(ending.model.rollouts.learning)
+            if len(replaced) == 2:
+                signal.raise_signal(signal.SIGINT)
+
+    ending = keras.callbacks.LambdaCallback(on_train_batch_end=stop)
+    with pytest.raises(KeyboardInterrupt):
+        outcome(tmp_path / "stopped", ending)
+    assert replaced
+    resumed = outcome(tmp_path / "stopped")
+    np.testing.assert_equal(resumed, outcome(tmp_path / "whole"))
+
+
+def test_a_team_of_one_learner_is_refused():
+    team, data = team_of({"red": rl.A2C, "blue": lambda seen: [0] * len(seen)})
+    with pytest.raises(ValueError, match=r"two or more .*: \['red'\]"):
+        team.fit(data, callbacks=[rl.callbacks.League(9)], verbose=0)
 
 
 @pytest.mark.slow
