@@ -137,6 +137,8 @@ class League(keras.callbacks.Callback):
         self._games: Any = None
         self._actor: Any = None
         self._team: Any = None
+        # Whether games are those of a training.
+        self._counts = True
 
     def on_train_begin(self, logs: Logs = None) -> None:
         """Becomes the opponent in the games."""
@@ -159,9 +161,14 @@ class League(keras.callbacks.Callback):
             )
         if len(self._opponents) != count:
             self._opponents = np.full(count, _NOW)
+        self._counts = True
         self._variables = {
             k: each.policy.acting_variables for k, each in learners.items()
         }
+
+    def on_train_end(self, logs: Logs = None) -> None:
+        """Leaves the ratings as they are in later evaluations."""
+        self._counts = False
 
     def on_train_batch_begin(self, batch: int, logs: Logs = None) -> None:
         """Takes the weights, and keeps them if due; draws for a team."""
@@ -222,7 +229,7 @@ class League(keras.callbacks.Callback):
                 ended; None if none has.
         """
         index = self._opponents[game]
-        if episode_return is not None and index != _NOW:
+        if self._counts and episode_return is not None and index != _NOW:
             self._count(index, float(1.0 + np.sign(episode_return)) / 2.0)
         self._opponents[game] = self._drawn()
         rows = np.arange(self._actor.num_envs)

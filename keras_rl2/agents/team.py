@@ -90,6 +90,12 @@ class Team(keras.Model):
             )
         self.devices = Devices()
         self.members = dict(members)
+        agents = self.agents()
+        if len({*map(id, agents.values())}) < len(agents):
+            raise ValueError(
+                "Expected another agent for each member; players of one agent "
+                f"are one member, see `groups`. Received: {agents}"
+            )
         self.players = {k: tuple(each) for k, each in (players or {}).items()}
         self.built = all(each.built for each in self.agents().values())
 
@@ -117,9 +123,11 @@ class Team(keras.Model):
         Returns:
             `Team`.
         """
+        arguments.check_has("`Games`", "players_of", games=games)
         made: dict[str, Any] = dict(members)
+        kinds = tuple(k for k, each in made.items() if isinstance(each, type))
         for key in settings or {}:
-            arguments.check_choice(settings=(key, tuple(made)))
+            arguments.check_choice(settings=(key, kinds))
         for index, (key, member) in enumerate(made.items()):
             if isinstance(member, type):
                 env = PlayersEnv(games, games.players_of(key))
@@ -234,7 +242,8 @@ class Team(keras.Model):
             dict: the action of each of these players.
 
         Raises:
-            ValueError: If a player has no member.
+            ValueError: If a player has no member, or one with a memory: its
+                own `act` takes the state.
         """
         members = {
             player: self.members[name]
@@ -304,6 +313,11 @@ class Team(keras.Model):
 def _act(member: Any, observation: Any, deterministic: bool) -> Any:
     """Returns the action of a member, or that of a function."""
     if isinstance(member, Agent):
+        if member.policy.memory is not None:
+            raise ValueError(
+                "Expected a member without memory; `team.members[NAME].act` "
+                f"takes a state. Received: {member.name}"
+            )
         return member.act(observation, deterministic=deterministic)
     batch = map_leaves(lambda array: np.asarray(array)[None], observation)
     return map_leaves(lambda array: np.asarray(array)[0], member(batch))

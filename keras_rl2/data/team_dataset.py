@@ -187,7 +187,8 @@ class TeamDataset(RoundDataset):
         known = self._others.pop(name, None)
         if player is None:
             return
-        if known is None or known.agent is not player:
+        horizon = known and known.collector.horizon
+        if known is None or (known.agent, horizon) != (player, self.horizon):
             known = member_source(
                 *(self.games, name, player, self.horizon, self._seed_of(name))
             )

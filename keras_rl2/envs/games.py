@@ -80,21 +80,39 @@ class Games:
         self.metadata = getattr(first, "metadata", {})
         self.render_mode = getattr(first, "render_mode", None)
         self.names: tuple[str, ...] = tuple(first.possible_agents)
-        for each in include:
+        self._include = (include,) if isinstance(include, str) else (*include,)
+        for each in self._include:
             arguments.check_choice(include=(each, (_STATE, _PLAYER)))
-        self._include = tuple(include)
         self.groups = {
             key: tuple(players) for key, players in (groups or {}).items()
         }
-        for players in self.groups.values():
-            for name in players:
-                arguments.check_choice(groups=(name, self.names))
+        grouped = [each for players in self.groups.values() for each in players]
+        for name in grouped:
+            arguments.check_choice(groups=(name, self.names))
+        clash = set(self.groups) & (set(self.names) - set(grouped))
+        if len(set(grouped)) < len(grouped) or clash:
+            raise ValueError(
+                "Expected `groups` with each player in one group at most, and "
+                "no group with the name of a player in none. "
+                f"Received: groups={groups}"
+            )
         # Environments whose players alternate return nothing.
         _, infos = first.reset() or ({}, first.infos)
+        masks = {
+            name: np.ones_like(info[ACTION_MASK], np.int8)
+            for name, info in infos.items()
+            if ACTION_MASK in info
+        }
+        # Players who come later are taken for those who act like them.
         self._masks = {
-            name: np.ones_like(infos[name][ACTION_MASK], np.int8)
+            name: masks[other]
             for name in self.names
-            if ACTION_MASK in infos.get(name, ())
+            for other in masks
+            if name == other
+            or (
+                name not in infos
+                and first.action_space(name) == first.action_space(other)
+            )
         }
         self.spaces = {name: self._spaces_of(name) for name in self.names}
         size = len(self.envs)
@@ -117,7 +135,11 @@ class Games:
 
     def __str__(self) -> str:
         """Returns the name of the game."""
-        return str(self.envs[0])
+        env = self.envs[0]
+        # What Python itself says is another in each process.
+        kinds = type(env).__mro__[:-1]
+        has_name = any("__str__" in vars(kind) for kind in kinds)
+        return str(env) if has_name else type(env).__name__
 
     def players_of(self, group: str) -> tuple[str, ...]:
         """Returns the players of a group, or of a name.
@@ -347,7 +369,18 @@ def made(
     """
     arguments.check_positive(num_envs=num_envs)
     make = maker(env_fn, function) if isinstance(env_fn, str) else env_fn
-    return [make() for _ in range(num_envs)]
+    arguments.check_known(callable, "a function that makes it", env_fn=make)
+    envs = [make() for _ in range(num_envs)]
+    kinds = {"env": ("AEC", True), "parallel_env": ("parallel", False)}
+    kind, alternates = kinds[function]
+    is_game = hasattr(envs[0], "possible_agents")
+    if not is_game or hasattr(envs[0], "last") != alternates:
+        raise ValueError(
+            f"Expected an environment of PettingZoo's {kind} interface: "
+            "`keras_rl2.envs.parallel` takes the parallel one, `turn_based` "
+            f"the AEC one. Received: {envs[0]}"
+        )
+    return envs
 
 
 def is_game(name: str) -> bool:
@@ -362,7 +395,14 @@ def is_game(name: str) -> bool:
 
 def maker(name: str, function: str) -> Callable[..., Any]:
     """Returns the function of PettingZoo that a name `module:game` means."""
-    module = importlib.import_module(name.replace(":", "."))
+    try:
+        module = importlib.import_module(name.replace(":", "."))
+    except ModuleNotFoundError as error:
+        error.add_note(
+            "Expected the name `module:game` of a game that is installed: "
+            f"`pip install 'keras-rl2-fit[multi]'`. Received: {name}"
+        )
+        raise
     if not hasattr(module, function):
         raise ValueError(
             f"Expected a game with the function `{function}`. Received: {name}"

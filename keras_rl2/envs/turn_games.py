@@ -77,6 +77,11 @@ class TurnGames(Games):
             # Some have no attributes before, and no state could be restored.
             each.reset()
         arguments.check_choice(side=(side, (None, *self.names)))
+        arguments.check_known(
+            _can_move,
+            "a function of observations, or an agent without memory",
+            **arguments.present(opponent=opponent),
+        )
         shared = self.shared_spaces(self.names)
         self.sides, self.names = self.names, (_LEARNER,)
         self.spaces = {_LEARNER: shared}
@@ -195,6 +200,14 @@ class TurnGames(Games):
         act = getattr(self.opponent, "act", self.opponent)
         spec = observation_spec(space)
         return act(map_leaves(_stacked, spec, *seen))
+
+
+def _can_move(opponent: Any) -> bool:
+    """Returns whether an opponent chooses moves from observations alone."""
+    policy = getattr(opponent, "policy", None)
+    acts = callable(opponent) or hasattr(opponent, "act")
+    has_memory = getattr(policy, "memory", None) is not None
+    return acts and not isinstance(opponent, type) and not has_memory
 
 
 def _stacked(spec: ArraySpec, *rows: Any) -> np.ndarray:

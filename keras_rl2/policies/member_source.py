@@ -103,7 +103,7 @@ class MemberSource(Source):
 
     def _start(self, actor: Any, noise: StepNoise) -> None:
         """Begins a rollout of an actor."""
-        self.trajectory = None
+        self._discard()
         self._rollout = self.collector.rollout(actor, noise)
         self._action = next(self._rollout)
 
@@ -111,6 +111,12 @@ class MemberSource(Source):
         """Discards a rollout, complete or not."""
         if self._rollout is not None:
             self._rollout.close()
+        self._discard()
+
+    def _discard(self) -> None:
+        """Forgets steps, so that later ones do not follow on earlier ones."""
+        if self._rollout is not None or self.trajectory is not None:
+            self._cut(np.ones(self.env.num_envs, np.bool_))
         self._rollout = self.trajectory = None
 
 
@@ -167,6 +173,7 @@ def member_source(
         noise,
         lambda envs: None,
     )
+    source.learns = False
     remembers = is_agent and player.policy.initial_state(1)
     source.bind(player, horizon, horizon if remembers else None)
     return source

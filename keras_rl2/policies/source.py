@@ -65,6 +65,8 @@ class Source:
 
     #: Whether rounds can be collected ahead.
     runs_ahead = False
+    #: Whether the agent learns from the steps.
+    learns = True
 
     def __init__(
         self,
@@ -164,7 +166,8 @@ class Source:
 
     def _begin_rollout(self, stopwatch: Stopwatch | None) -> StepNoise:
         """Returns the noise of the next rollout, for the actor at present."""
-        self.agent.begin_round()
+        if self.learns:
+            self.agent.begin_round()
         self.actor.sync()
         noise, self.noise_state = self.agent.policy.noise.draw(
             self.noise,

@@ -178,6 +178,44 @@ def test_members_act_by_functions_and_frozen_agents():
     )
 
 
+def test_transitions_stay_within_a_game_while_others_warm_up():
+    team, data = made({"red": rl.DQN, "blue": rl.DQN})
+    team.fit(data, epochs=1, verbose=0)
+    for each in data.datasets.values():
+        drawn = each.buffer.sample(500)
+        time, after = drawn["observation"], drawn["next_observation"]
+        np.testing.assert_array_equal(after[:, 0], time[:, 0] + 1.0)
+
+
+def test_games_go_on_in_shorter_rounds_of_a_later_fit():
+    members = {"red_0": rl.PPO, "red_1": rl.DQN, "blue": third}
+    known = games()
+    team = rl.Team.for_env(known, members, seed=0)
+    own = {"red_0": ROLLOUTS, "red_1": {**REPLAY, "steps_per_round": 8}}
+    data = rl.TeamDataset(known, own, seed=0)
+    team.fit(data, epochs=1, verbose=0)
+    team.members["red_0"].trainable = False
+    before = known.resets
+    team.fit(data, epochs=3, verbose=0)
+    # Once, for the shorter rollouts of members who do not learn.
+    assert known.resets - before <= 1
+
+
+def test_an_evaluation_does_not_change_members():
+    known = games()
+    settings = {"hidden": (8,), "normalize_observations": True}
+    team = rl.Team.for_env(
+        known,
+        {"red": rl.PPO, "blue": third},
+        {"red": settings},
+        seed=0,
+    )
+    team.fit(rl.TeamDataset(known, {"red": ROLLOUTS}, seed=0), verbose=0)
+    before = weights(team.members["red"])
+    team.evaluate(games(), episodes=2)
+    assert are_equal(before, weights(team.members["red"]))
+
+
 def test_a_member_can_be_unfrozen():
     team, data = made()
     team.members["red"].trainable = False
@@ -348,6 +386,22 @@ def test_it_refuses_other_data_and_members():
         rl.Team({"red": rl.PPO, "blue": rl.DQN})
     with pytest.raises(ValueError, match="observation"):
         team.act({"green_0": np.zeros(2)})
+    with pytest.raises(ValueError, match="another agent for each member"):
+        rl.Team(dict.fromkeys(("red_0", "red_1"), team.members["red"]))
+    with pytest.raises(ValueError, match="`Games`"):
+        rl.Team.for_env("CartPole-v1", {"red": rl.PPO})
+    with pytest.raises(ValueError, match="settings"):
+        rl.Team.for_env(games(), team.members, {"red": {"gamma": 0.5}})
+
+
+def test_members_with_a_memory_act_by_themselves():
+    known = games()
+    memory = {"memory": keras.layers.GRUCell(4), "hidden": (4,)}
+    team = rl.Team.for_env(
+        known, {"red": rl.PPO, "blue": third}, {"red": memory}, seed=0
+    )
+    with pytest.raises(ValueError, match="without memory"):
+        team.act({"red_0": np.zeros(2, np.float32)})
 
 
 def test_an_error_of_a_game_names_it_and_training_can_go_on():

@@ -69,6 +69,7 @@ def test_games_against_a_dropped_self_continue_against_the_present_one():
 
 def test_ratings_are_elos():
     league, *_ = trained(epochs=3)
+    league.on_train_begin()
     state = league.get_state()
     state["elo"] = 1200.0
     state["selves"][1] |= {"elo": 1200.0, "score": 0.5}
@@ -199,6 +200,13 @@ def test_a_seed_repeats_a_training():
     np.testing.assert_equal(plain(first), plain(second))
 
 
+def test_games_of_later_evaluations_do_not_count():
+    league, agent, _ = trained(epochs=4)
+    before = league.elo, plain(league)
+    agent.evaluate(league._games, episodes=20)
+    assert league.elo == before[0]
+
+
 def test_other_environments_are_refused():
     agent = rl.A2C.for_env("CartPole-v1", hidden=(4,), seed=0)
     rollouts = rl.RolloutDataset("CartPole-v1", horizon=4, seed=0)
@@ -287,7 +295,11 @@ class Watch(keras.callbacks.Callback):
 
 def team_of(members, memory=None, **settings):
     games = rl.envs.parallel(Tag, 2)
-    small = {name: {"hidden": (4,)} for name in members}
+    small = {
+        name: {"hidden": (4,)}
+        for name, each in members.items()
+        if isinstance(each, type)
+    }
     small["red"] = {"hidden": (4,), "memory": memory}
     team = rl.Team.for_env(games, members, small, seed=0)
     return team, rl.TeamDataset(games, settings, seed=0)

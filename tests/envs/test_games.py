@@ -17,6 +17,7 @@ from support.players import ACTION
 from support.players import NAMES
 from support.players import OBSERVATION
 from support.players import Apart
+from support.turn_games import Counting
 
 GAME = "support:apart_game"
 NO_ACTION = np.zeros(3, np.int64)
@@ -178,6 +179,33 @@ def test_wrong_arguments_are_named():
         rl.envs.parallel(Apart, groups={"a": ["p_9"]})
     with raises("num_envs", "0"):
         rl.envs.parallel(Apart, 0)
+    with raises("one group at most", "p_0"):
+        rl.envs.parallel(Apart, groups={"a": ["p_0"], "b": ["p_0", "p_1"]})
+    with raises("the name of a player", "p_2"):
+        rl.envs.parallel(Apart, groups={"p_2": ["p_0", "p_1"]})
+    with raises("a function that makes it", "Apart"):
+        rl.envs.parallel(Apart())
+    with raises("parallel interface", "Counting"):
+        rl.envs.parallel(Counting)
+    with raises("AEC interface", "apart"):
+        rl.envs.turn_based(Apart)
+
+
+class Nameless(Apart):
+    """A game that Python itself describes."""
+
+    __str__ = object.__str__
+
+
+def test_a_game_without_a_name_has_that_of_its_class():
+    assert str(rl.envs.parallel(Nameless)) == "Nameless"
+
+
+def test_players_who_come_later_have_the_mask_of_those_who_act_alike():
+    games = rl.envs.parallel(lambda: Apart(include_mask=True))
+    assert all(
+        "action_mask" in seen.spaces for seen, _ in games.spaces.values()
+    )
 
 
 class Unlike(Apart):
