@@ -191,10 +191,14 @@ def test_wrong_arguments_are_named():
         rl.envs.turn_based(Apart)
 
 
-class Nameless(Apart):
-    """A game that Python itself describes."""
+class Nameless:
+    """A game that Python itself describes, by another address each time."""
 
-    __str__ = object.__str__
+    def __init__(self):
+        self.game = Apart()
+
+    def __getattr__(self, name):
+        return getattr(self.game, name)
 
 
 def test_a_game_without_a_name_has_that_of_its_class():
