@@ -18,7 +18,7 @@ from keras_rl2.graph.graph_rollout import RoundsInGraph
 from keras_rl2.graph.graph_rollout import draw_seeds
 from keras_rl2.graph.graph_rollout import ended_episodes
 from keras_rl2.graph.graph_rollout import overrides
-from keras_rl2.networks.inputs import flat
+from keras_rl2.networks.sequences import flat
 from keras_rl2.spaces.trees import map_leaves
 
 
