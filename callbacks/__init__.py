@@ -35,18 +35,9 @@ __all__ = [
 
 __getattr__, __dir__ = lazy(
     __name__,
+    __all__,
     {
-        "Checkpoint": "keras_rl2.callbacks.checkpoint",
-        "TrainingWarning": "keras_rl2.callbacks.diagnostics",
-        "Diagnostics": "keras_rl2.callbacks.diagnostics",
-        "Evaluation": "keras_rl2.callbacks.evaluation",
-        "League": "keras_rl2.callbacks.league",
-        "OptunaPruning": "keras_rl2.callbacks.optuna_pruning",
-        "Progress": "keras_rl2.callbacks.progress",
-        "RecordVideo": "keras_rl2.callbacks.record_video",
-        "RolloutRefresh": "keras_rl2.callbacks.rollout_refresh",
-        "TargetNetworkSync": "keras_rl2.callbacks.target_network_sync",
-        "TensorBoard": "keras_rl2.callbacks.tensorboard",
-        "Tracker": "keras_rl2.callbacks.tracker",
+        "keras_rl2.callbacks.diagnostics": "Diagnostics TrainingWarning",
+        "keras_rl2.callbacks.tensorboard": "TensorBoard",
     },
 )
