@@ -121,9 +121,13 @@ def export(
     inputs = _inputs(policy, deterministic, batch_size)
     # Users who choose the operations know the runtimes that have them.
     is_run = "target_spec" not in kwargs
+    signature = [
+        keras.InputSpec(each["dtype"], each["shape"], name=each["name"])
+        for each in inputs
+    ]
     kwargs = {
         "verbose": False,
-        "input_signature": [*map(_input_spec, inputs)],
+        "input_signature": signature,
         **_quantization(policy, deterministic, quantize, representative),
         **kwargs,
     }
@@ -243,14 +247,6 @@ def _inputs(
         _entry(f"state_{k}", each, batch_size, "state", index=k)
         for k, each in enumerate(policy.initial_state(1))
     ]
-
-
-def _input_spec(entry: dict[str, Any]) -> keras.InputSpec:
-    """Returns an input in Keras' form."""
-    shape = tuple(entry["shape"])
-    return keras.InputSpec(
-        shape=shape, dtype=entry["dtype"], name=entry["name"]
-    )
 
 
 def _outputs(
