@@ -662,14 +662,10 @@ class Agent(Described, keras.Model, abc.ABC):
         # Agents that only train do not import it.
         from keras_rl2.export import exporting
 
-        exporting.export(
-            self.policy.acting,
-            filepath,
-            format,
-            deterministic,
-            quantize,
-            representative,
-            batch_size,
+        exporting.Export(
+            *(self.policy.acting, filepath, format, deterministic, quantize),
+            *(representative, batch_size),
+        ).write(
             **arguments.present(
                 verbose=verbose,
                 input_signature=input_signature,

@@ -1,8 +1,6 @@
 """Agents that learn from replay, and those of them with critics."""
 
 import abc
-import itertools
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 from typing import Unpack
@@ -33,6 +31,7 @@ from keras_rl2.networks.network_copies import copy_of
 from keras_rl2.networks.network_copies import sibling
 from keras_rl2.networks.sequences import Sequences
 from keras_rl2.networks.sequences import flat
+from keras_rl2.networks.sequences import states_by_network
 from keras_rl2.spaces.supported import ACTION
 from keras_rl2.spaces.supported import check_critic_space
 from keras_rl2.spaces.trees import Tree
@@ -515,16 +514,6 @@ class CriticAgent(OffPolicyAgent):
         """Variables of the policy's loss that are in no network."""
         return []
 
-    def _states(
-        self, state: Sequence[Tensor]
-    ) -> dict[keras.Model, Sequence[Tensor]]:
-        """Returns the state of each network, see `Policy.collecting`."""
-        rest = iter(state)
-        return {
-            each: [*itertools.islice(rest, len(each.initial_state(1)))]
-            for each in (self.actor, *self.critics)
-        }
-
     def _steps_of_sequences(self, batch: Batch) -> Batch:
         """Turns M sequences of L transitions into M * L transitions.
 
@@ -537,7 +526,8 @@ class CriticAgent(OffPolicyAgent):
         if self.policy.memory is None:
             return batch
         given: dict[str, Any] = dict(batch)
-        span, states = given["span"], self._states(given["state"])
+        span, networks = given["span"], (self.actor, *self.critics)
+        states = states_by_network(networks, given["state"])
         for target, source in self.target_pairs:
             states[target] = states[source]
         place = ops.arange(span.shape[1], dtype="int32") + 0 * span

@@ -4,7 +4,9 @@ M are sequences, S their steps, and L those steps of which outputs are needed.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -64,6 +66,17 @@ class Sequences:
         """Returns an array of Dict observations at the steps, `[B, ...]`."""
         observation: Any = self.observation
         return self.rows(observation[key])
+
+
+def states_by_network(
+    networks: Iterable[keras.Model], state: Sequence[Tensor]
+) -> dict[keras.Model, Sequence[Tensor]]:
+    """Cuts the states of recurrent networks, as far as there are any."""
+    rest = iter(state)
+    return {
+        each: [*itertools.islice(rest, len(each.initial_state(1)))]
+        for each in networks
+    }
 
 
 def flat(array: Tensor) -> Tensor:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -82,7 +81,7 @@ class ActorSnapshot(PolicyActor):
         self.variables = list(policy.acting_variables)
         # Raises an error before anything is converted.
         weights_of(self.variables)
-        runner = _make_runner(policy, num_envs, deterministic, self.variables)
+        runner = _make_runner(policy, num_envs, deterministic)
         self.backend = runner.backend
         super().__init__(
             runner,
@@ -205,16 +204,14 @@ def _sent(
     with_log_prob: bool = False,
 ) -> SentPolicy | None:
     """Returns a policy to act without TensorFlow; None if it cannot."""
-    variables = list(policy.acting_variables)
     runner = _make_runner(
-        *(policy, batch, deterministic, variables, with_log_prob),
-        tensorflow=False,
+        policy, batch, deterministic, with_log_prob, tensorflow=False
     )
     if not isinstance(runner, LiteRTRunner):
         return None
     return SentPolicy(
         converted=runner.converted,
-        weights=len(variables),
+        weights=len(policy.acting_variables),
         threads=runner.threads,
         inputs=runner.observations,
         action=action_spec(policy.action_space),
@@ -256,7 +253,6 @@ def _make_runner(
     policy: ActingPolicy,
     num_envs: int,
     deterministic: bool,
-    variables: list[keras.Variable],
     with_log_prob: bool = False,
     tensorflow: bool = True,
 ) -> LiteRTRunner | _TensorFlowRunner:
@@ -264,6 +260,7 @@ def _make_runner(
 
     With `tensorflow`, policies that are faster there are not converted.
     """
+    variables = list(policy.acting_variables)
     function = policy_function(
         policy,
         deterministic,

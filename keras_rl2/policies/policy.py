@@ -32,6 +32,7 @@ from keras_rl2.networks.inputs import has_memory
 from keras_rl2.networks.inputs import run_memory
 from keras_rl2.networks.sequences import Sequences
 from keras_rl2.networks.sequences import of_one_step
+from keras_rl2.networks.sequences import states_by_network
 from keras_rl2.networks.task import Task
 from keras_rl2.policies.actors import litert_policy
 from keras_rl2.policies.policy_function import actions_and_log_prob
@@ -156,11 +157,8 @@ class Policy(Task):
         self, observation: Tree[Tensor], begins: Tensor, state: Sequence[Tensor]
     ) -> tuple[Any, Sequence[Tensor]]:
         """Returns the policy of one step and the state after it, in a graph."""
-        agent, rest = self.agent, iter(state)
-        states: dict[keras.Model, Sequence[Tensor]] = {
-            each: [*itertools.islice(rest, len(each.initial_state(1)))]
-            for each in (self.memory, *self._further)
-        }
+        agent, networks = self.agent, (self.memory, *self._further)
+        states = states_by_network(networks, state)
         seen = map_leaves(of_one_step, self.completed(observation))
         step: Any = Sequences(seen, of_one_step(begins), states)
         encoded = agent.policy.encode(step).observation
