@@ -1,22 +1,17 @@
 """Callbacks for `fit`; the callbacks of Keras work beside them."""
 
-from typing import TYPE_CHECKING
-
-from keras_rl2.basics.lazy import lazy
-
-if TYPE_CHECKING:
-    from keras_rl2.callbacks.checkpoint import Checkpoint
-    from keras_rl2.callbacks.diagnostics import Diagnostics
-    from keras_rl2.callbacks.diagnostics import TrainingWarning
-    from keras_rl2.callbacks.evaluation import Evaluation
-    from keras_rl2.callbacks.league import League
-    from keras_rl2.callbacks.optuna_pruning import OptunaPruning
-    from keras_rl2.callbacks.progress import Progress
-    from keras_rl2.callbacks.record_video import RecordVideo
-    from keras_rl2.callbacks.rollout_refresh import RolloutRefresh
-    from keras_rl2.callbacks.target_network_sync import TargetNetworkSync
-    from keras_rl2.callbacks.tensorboard import TensorBoard
-    from keras_rl2.callbacks.tracker import Tracker
+from keras_rl2.callbacks.checkpoint import Checkpoint
+from keras_rl2.callbacks.diagnostics import Diagnostics
+from keras_rl2.callbacks.diagnostics import TrainingWarning
+from keras_rl2.callbacks.evaluation import Evaluation
+from keras_rl2.callbacks.league import League
+from keras_rl2.callbacks.optuna_pruning import OptunaPruning
+from keras_rl2.callbacks.progress import Progress
+from keras_rl2.callbacks.record_video import RecordVideo
+from keras_rl2.callbacks.rollout_refresh import RolloutRefresh
+from keras_rl2.callbacks.target_network_sync import TargetNetworkSync
+from keras_rl2.callbacks.tensorboard import TensorBoard
+from keras_rl2.callbacks.tracker import Tracker
 
 __all__ = [
     "Checkpoint",
@@ -32,21 +27,3 @@ __all__ = [
     "Tracker",
     "TrainingWarning",
 ]
-
-__getattr__, __dir__ = lazy(
-    __name__,
-    {
-        "Checkpoint": "keras_rl2.callbacks.checkpoint",
-        "TrainingWarning": "keras_rl2.callbacks.diagnostics",
-        "Diagnostics": "keras_rl2.callbacks.diagnostics",
-        "Evaluation": "keras_rl2.callbacks.evaluation",
-        "League": "keras_rl2.callbacks.league",
-        "OptunaPruning": "keras_rl2.callbacks.optuna_pruning",
-        "Progress": "keras_rl2.callbacks.progress",
-        "RecordVideo": "keras_rl2.callbacks.record_video",
-        "RolloutRefresh": "keras_rl2.callbacks.rollout_refresh",
-        "TargetNetworkSync": "keras_rl2.callbacks.target_network_sync",
-        "TensorBoard": "keras_rl2.callbacks.tensorboard",
-        "Tracker": "keras_rl2.callbacks.tracker",
-    },
-)

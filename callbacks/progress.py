@@ -233,18 +233,18 @@ class _Line:
         if self.in_place:
             # A line that wraps around cannot be rewritten.
             text = text[: max(shutil.get_terminal_size().columns - 1, 1)]
-            line = f"\r{text:<{self._length}}"
-            print(line, end="", file=self._stream, flush=True)
-            self._length = len(text)
-        else:
-            print(text, file=self._stream, flush=True)
+        self._print(text, "" if self.in_place else "\n")
 
     def end(self, text: str) -> None:
         """Shows the last text, which may wrap around, and ends the line."""
+        self._print(text, "\n")
+
+    def _print(self, text: str, end: str) -> None:
+        """Prints over the present line, if there is one."""
+        line = f"{text:<{self._length}}"
         start = "\r" if self.in_place else ""
-        line = f"{start}{text:<{self._length}}"
-        print(line, file=self._stream, flush=True)
-        self._length = 0
+        print(start + line, end=end, file=self._stream, flush=True)
+        self._length = 0 if end else len(text)
 
 
 def _duration(seconds: float) -> str:

@@ -9,8 +9,8 @@ agent's class once: Keras must have registered it.)
 import importlib
 import sys
 from typing import TYPE_CHECKING
-from typing import Any
 
+from keras_rl2.basics.lazy import lazy
 from keras_rl2.presets.algorithms import ALGORITHMS
 from keras_rl2.version import __version__
 
@@ -48,25 +48,16 @@ if TYPE_CHECKING:
     from keras_rl2.workers.ray_workers import RayWorkers
 
 _HOMES = {
-    **dict.fromkeys(ALGORITHMS, "keras_rl2.agents"),
-    "Agent": "keras_rl2.agents",
-    "EvaluationDataset": "keras_rl2.data",
-    "Hindsight": "keras_rl2.data",
-    "LocalWorkers": "keras_rl2.workers.local_workers",
-    "MixedDataset": "keras_rl2.data",
-    "OfflineDataset": "keras_rl2.data",
-    "PolicyFile": "keras_rl2.export.policy_file",
-    "RayWorkers": "keras_rl2.workers.ray_workers",
-    "ReplayDataset": "keras_rl2.data",
-    "RolloutDataset": "keras_rl2.data",
-    "Team": "keras_rl2.agents",
-    "TeamDataset": "keras_rl2.data",
-    "TeamEvaluation": "keras_rl2.data",
-    "Training": "keras_rl2.cli.training",
-    "load": "keras_rl2.agents.loader",
-    "read_manifest": "keras_rl2.export.policy_file",
-    "record": "keras_rl2.offline.recorder",
-    "train_seeds": "keras_rl2.training.many_seeds",
+    "keras_rl2.agents": f"Agent Team {' '.join(ALGORITHMS)}",
+    "keras_rl2.agents.loader": "load",
+    "keras_rl2.cli.training": "Training",
+    "keras_rl2.data": "EvaluationDataset Hindsight MixedDataset OfflineDataset "
+    "ReplayDataset RolloutDataset TeamDataset TeamEvaluation",
+    "keras_rl2.export.policy_file": "PolicyFile read_manifest",
+    "keras_rl2.offline.recorder": "record",
+    "keras_rl2.training.many_seeds": "train_seeds",
+    "keras_rl2.workers.local_workers": "LocalWorkers",
+    "keras_rl2.workers.ray_workers": "RayWorkers",
 }
 
 __all__ = [
@@ -104,22 +95,7 @@ __all__ = [
     "train_seeds",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Imports a subpackage or a class on first access."""
-    if name in _HOMES:
-        value = getattr(importlib.import_module(_HOMES[name]), name)
-        globals()[name] = value
-        return value
-    if name in __all__:
-        return importlib.import_module(f"keras_rl2.{name}")
-    raise AttributeError(f"module 'keras_rl2' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    """Lists the public names, imported or not."""
-    return sorted(__all__)
-
+__getattr__, __dir__ = lazy(__name__, __all__, _HOMES)
 
 if "keras" in sys.modules:
     # Keras finds a saved agent's class only if it has been registered. If Keras

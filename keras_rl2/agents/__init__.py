@@ -46,8 +46,9 @@ __all__ = [
 
 __getattr__, __dir__ = lazy(
     __name__,
+    __all__,
     {
-        "ExportCheck": "keras_rl2.export.export_check",
-        "OfflineEvaluation": "keras_rl2.offline.offline_evaluation",
+        "keras_rl2.export.export_check": "ExportCheck",
+        "keras_rl2.offline.offline_evaluation": "OfflineEvaluation",
     },
 )

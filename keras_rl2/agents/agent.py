@@ -662,14 +662,10 @@ class Agent(Described, keras.Model, abc.ABC):
         # Agents that only train do not import it.
         from keras_rl2.export import exporting
 
-        exporting.export(
-            self.policy.acting,
-            filepath,
-            format,
-            deterministic,
-            quantize,
-            representative,
-            batch_size,
+        exporting.Export(
+            *(self.policy.acting, filepath, format, deterministic, quantize),
+            *(representative, batch_size),
+        ).write(
             **arguments.present(
                 verbose=verbose,
                 input_signature=input_signature,
@@ -900,12 +896,14 @@ class Agent(Described, keras.Model, abc.ABC):
             *(optimizer, critic_optimizer, steps_per_execution, jit_compile),
             *(max_skipped_updates, run_eagerly, auto_scale_loss),
         )
+        automatic = steps_per_execution == "auto"
         with self.devices.scope():
             optimizer = compile_arguments.make_optimizer(self)
             self.devices.adopt(compile_arguments.optimizers)
             super().compile(
                 optimizer=optimizer,
-                steps_per_execution=compile_arguments.first_steps_per_execution,
+                # Before the length of a round is known.
+                steps_per_execution=1 if automatic else steps_per_execution,
                 jit_compile=jit_compile,
                 run_eagerly=run_eagerly,
                 auto_scale_loss=auto_scale_loss,

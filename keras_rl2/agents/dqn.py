@@ -22,10 +22,11 @@ from keras_rl2.layers import noise_given
 from keras_rl2.losses.value import of_action
 from keras_rl2.losses.value_distributions import as_support
 from keras_rl2.losses.value_distributions import value_distribution
-from keras_rl2.networks import inputs
 from keras_rl2.networks.model_layers import layers_within
 from keras_rl2.networks.network_copies import copy_of
 from keras_rl2.networks.sequences import Sequences
+from keras_rl2.networks.sequences import flat
+from keras_rl2.networks.sequences import sequences_like
 from keras_rl2.policies.epsilon_greedy import EpsilonGreedy
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
@@ -255,9 +256,9 @@ class DQN(ValuePolicy, OffPolicyAgent):
         present = dataclasses.replace(every, places=place)
         # The steps from which each step bootstraps.
         following = dataclasses.replace(every, places=place + span)
-        sequences = inputs.sequences_like(every.begins)
+        sequences = sequences_like(every.begins)
         return present.rows(sequences(outputs)), {
-            **map_leaves(inputs.flat, steps),
+            **map_leaves(flat, steps),
             "observation": present,
             "next_outputs": following.rows(sequences(next_outputs)),
             "selector": following.rows(sequences(selector)),

@@ -1,9 +1,6 @@
 """Agents that learn from replay, and those of them with critics."""
 
 import abc
-import itertools
-import types
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 from typing import Unpack
@@ -27,19 +24,17 @@ from keras_rl2.losses.value_distributions import ValueDistribution
 from keras_rl2.losses.value_distributions import value_distribution
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
-from keras_rl2.networks.inputs import flat
 from keras_rl2.networks.inputs import has_memory
 from keras_rl2.networks.inputs import inputs_for
-from keras_rl2.networks.inputs import of_one_step
-from keras_rl2.networks.inputs import run_memory
 from keras_rl2.networks.inputs import run_network
 from keras_rl2.networks.network_copies import copy_of
 from keras_rl2.networks.network_copies import sibling
 from keras_rl2.networks.sequences import Sequences
+from keras_rl2.networks.sequences import flat
+from keras_rl2.networks.sequences import states_by_network
 from keras_rl2.spaces.supported import ACTION
 from keras_rl2.spaces.supported import check_critic_space
 from keras_rl2.spaces.trees import Tree
-from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.updates import critics
 from keras_rl2.updates.critics import GivenCritics
 from keras_rl2.updates.target_networks import TargetUpdate
@@ -519,45 +514,6 @@ class CriticAgent(OffPolicyAgent):
         """Variables of the policy's loss that are in no network."""
         return []
 
-    def policy_step(
-        self, observation: Tree[Tensor], begins: Tensor, state: Sequence[Tensor]
-    ) -> tuple[Any, Sequence[Tensor]]:
-        """Returns the policy of one step and the state after it.
-
-        The state may be that of the policy, or those of all networks.
-        """
-        step = Sequences(
-            map_leaves(of_one_step, observation),
-            of_one_step(begins),
-            self._states(state),
-        )
-        encoded: Any = self.policy.encode(step)
-        after: list[Tensor] = []
-        for network, own in step.states.items():
-            body = network if network is self.actor else network.remember
-            if own:
-                after += run_memory(
-                    body, encoded.observation, step.begins, own
-                )[1]
-        policy = types.SimpleNamespace(
-            mode=lambda: self.greedy_action(step),
-            sample=lambda noise: self.sample_action(step, noise),
-            log_prob=lambda action: (
-                cast(Any, self).distribution(step).log_prob(action)
-            ),
-        )
-        return policy, after
-
-    def _states(
-        self, state: Sequence[Tensor]
-    ) -> dict[keras.Model, Sequence[Tensor]]:
-        """Returns the state of each network, see `Policy.collecting`."""
-        rest = iter(state)
-        return {
-            each: [*itertools.islice(rest, len(each.initial_state(1)))]
-            for each in (self.actor, *self.critics)
-        }
-
     def _steps_of_sequences(self, batch: Batch) -> Batch:
         """Turns M sequences of L transitions into M * L transitions.
 
@@ -570,7 +526,8 @@ class CriticAgent(OffPolicyAgent):
         if self.policy.memory is None:
             return batch
         given: dict[str, Any] = dict(batch)
-        span, states = given["span"], self._states(given["state"])
+        span, networks = given["span"], (self.actor, *self.critics)
+        states = states_by_network(networks, given["state"])
         for target, source in self.target_pairs:
             states[target] = states[source]
         place = ops.arange(span.shape[1], dtype="int32") + 0 * span

@@ -28,6 +28,9 @@ from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks import inputs
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.model_layers import counting_layers
+from keras_rl2.networks.sequences import Sequences
+from keras_rl2.networks.sequences import flat
+from keras_rl2.networks.sequences import sequences_like
 from keras_rl2.policies.agent_protocols import OwnRollout
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.supported import is_image
@@ -337,12 +340,12 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
             return self.loss_terms(policy, value, batch)
         batch = dict(batch)
         begins, state = batch.pop("begins"), batch.pop("state")
-        parameters, value, _ = self.run_sequences(
+        parameters, value = self.run_sequences(
             batch["observation"], begins, state, training=True
         )
-        steps = map_leaves(inputs.flat, batch)
-        policy = self.policy_of(inputs.flat(parameters), steps["observation"])
-        return self.loss_terms(policy, inputs.flat(value), steps)
+        steps = map_leaves(flat, batch)
+        policy = self.policy_of(flat(parameters), steps["observation"])
+        return self.loss_terms(policy, flat(value), steps)
 
     def targets(
         self,
@@ -452,43 +455,30 @@ class OnPolicyAgent(RolloutLearner, StochasticPolicy):
             )
         return self.policy_of(parameters, acted_on(rows)), value
 
-    def policy_step(
-        self, observation: Tree[Tensor], begins: Tensor, state: Sequence[Tensor]
-    ) -> tuple[Distribution, Sequence[Tensor]]:
-        """Returns the policy of one step and the state after it."""
-        outputs, after = inputs.unroll(
-            *(self.actor, self.policy.encode),
-            map_leaves(inputs.of_one_step, observation),
-            inputs.of_one_step(begins),
-            state,
-        )
-        return self.policy_of(self._parts(outputs)[0], observation), after
-
     def run_sequences(
         self,
         observation: Tree[Tensor],
         begins: Tensor,
         state: Sequence[Tensor],
         training: bool = False,
-    ) -> tuple[Tensor, Tensor, Sequence[Tensor]]:
+    ) -> tuple[Tensor, Tensor]:
         """Runs a recurrent network on sequences `[B, T, ...]`.
 
         `begins` `[B, T]` is 1 where a step is the first of an episode, and
         `state` is that before the first step.
 
         Returns:
-            The parameters of the policy `[B, T, P]`, values `[B, T]`, and the
-            state after the last step.
+            The parameters of the policy `[B, T, P]`, and values `[B, T]`.
         """
-        outputs, after = inputs.unroll(
-            self.actor, self.policy.encode, observation, begins, state, training
-        )
+        steps: Any = Sequences(observation, begins, {self.actor: state})
+        seen = self.policy.encode(steps)
+        outputs = inputs.run_network(self.actor, seen, training)
         parameters, value = self._parts(outputs)
         if self.critic is not None:
-            rows = map_leaves(inputs.flat, observation)
+            rows = map_leaves(flat, observation)
             value = self.value(rows, training)
-        sequences = inputs.sequences_like(begins)
-        return sequences(parameters), sequences(value), after
+        sequences = sequences_like(begins)
+        return sequences(parameters), sequences(value)
 
     def value(
         self, observation: Tree[Tensor], training: bool = False

@@ -1,7 +1,6 @@
 """Agents that act by the values of all actions."""
 
 from collections.abc import Mapping
-from collections.abc import Sequence
 from typing import Any
 from typing import cast
 
@@ -11,7 +10,6 @@ from keras import ops
 
 from keras_rl2.agents.agent import Agent
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.distributions import Distribution
 from keras_rl2.distributions.discrete_head import DiscreteHead
 from keras_rl2.distributions.standard_noise import StandardNoise
 from keras_rl2.exploration import JoinedNoise
@@ -25,7 +23,6 @@ from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.policies.epsilon_greedy import EpsilonGreedy
 from keras_rl2.policies.epsilon_noise import EpsilonNoise
 from keras_rl2.spaces.trees import Tree
-from keras_rl2.spaces.trees import map_leaves
 
 
 class ValuePolicy(Agent):
@@ -138,13 +135,7 @@ class ValuePolicy(Agent):
             training: bool. Passed on to the network. Defaults to `False`.
             **further: `[B, ...]` each. Further inputs by name.
         """
-        return self._of_actions(
-            inputs.run_network(network, encoded, training, **further)
-        )
-
-    def _of_actions(self, outputs: Tensor) -> Tensor:
-        """Splits the outputs of a network by action, `[B, n, N]` float32."""
-        outputs = ops.cast(outputs, "float32")
+        outputs = inputs.run_network(network, encoded, training, **further)
         rows = self._head.n + bool(self.dueling)
         outputs = ops.reshape(outputs, (-1, rows, self.values.atoms))
         if not self.dueling:
@@ -170,43 +161,8 @@ class ValuePolicy(Agent):
     ) -> Tensor:
         """Returns Q-values `[B, n]`, much lower for forbidden actions."""
         return self.policy.allowed(
-            observation, self(observation, training=training)
+            observation, self.call(observation, training)
         )
-
-    def run_sequences(
-        self,
-        network: keras.Model,
-        observation: Tree[Tensor],
-        begins: Tensor,
-        state: Sequence[Tensor],
-        training: bool = False,
-    ) -> tuple[Tensor, Sequence[Tensor]]:
-        """Runs a recurrent network, or its target, on sequences `[B, T, ...]`.
-
-        `begins` `[B, T]` is 1 where a step is the first of an episode, and
-        `state` is that before the first step.
-
-        Returns:
-            Its outputs by action, `[B, T, n, N]`, and the state after the last
-            step.
-        """
-        outputs, after = inputs.unroll(
-            network, self.policy.encode, observation, begins, state, training
-        )
-        return inputs.sequences_like(begins)(self._of_actions(outputs)), after
-
-    def policy_step(
-        self, observation: Tree[Tensor], begins: Tensor, state: Sequence[Tensor]
-    ) -> tuple[Distribution, Sequence[Tensor]]:
-        """Returns the greedy policy of one step and the state after it."""
-        outputs, after = self.run_sequences(
-            self.q_network,
-            map_leaves(inputs.of_one_step, observation),
-            inputs.of_one_step(begins),
-            state,
-        )
-        values = self.allowed_values(observation, outputs[:, 0])
-        return self.policy.head(values), after
 
     def sample_action(self, observation: Tree[Tensor], noise: Tensor) -> Tensor:
         """Returns the best actions, or random ones selected by the noise."""

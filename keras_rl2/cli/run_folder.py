@@ -55,11 +55,6 @@ class RunFolder:
         return folder, folder.agent
 
     @property
-    def holds_training(self) -> bool:
-        """Whether it has an agent, or a checkpoint of one."""
-        return self.agent.is_file() or self.holds_checkpoint
-
-    @property
     def holds_checkpoint(self) -> bool:
         """Whether it has a checkpoint, from which training resumes exactly."""
         return any(self.checkpoints.glob(f"checkpoint-{'[0-9]' * 8}*"))

@@ -122,7 +122,7 @@ def _resumed(
 ) -> dict[RunFolder, Preset]:
     """Returns the settings of trainings that are resumed, by their folders."""
     if not arguments.resume:
-        begun = [folder for folder in folders if folder.holds_training]
+        begun = [f for f in folders if f.agent.is_file() or f.holds_checkpoint]
         if begun and not arguments.overwrite:
             raise ValueError(
                 f"{begun[0].path} holds a training: --resume continues it, "

@@ -122,6 +122,52 @@ class PolicyActor:
         self.begins = state["begins"]
 
 
+# Compared by identity: the policy of another agent, with another recurrent
+# state, may have equal fields.
+@dataclasses.dataclass(frozen=True, eq=False)
+class SentPolicy:
+    """A policy for B environments, without its weights.
+
+    Attributes:
+        converted: bytes. The model; see `LiteRTRunner`.
+        weights: int. Number of weights.
+        threads: int or None. Threads of the interpreter.
+        inputs: tuple of str. See `observations` of `LiteRTRunner`.
+        action: tree of `ArraySpec`. Specs of the action space.
+        initial_state: tuple of `[B, ...]`. State of a recurrent policy at the
+            start of an episode.
+        num_envs: int. B.
+        batch: int. Rows that the model takes, B or more.
+        with_log_prob: bool. See `PolicyActor`.
+    """
+
+    converted: bytes
+    weights: int
+    threads: int | None
+    inputs: tuple[str, ...]
+    action: Tree[ArraySpec]
+    initial_state: tuple[np.ndarray, ...]
+    num_envs: int
+    batch: int
+    with_log_prob: bool
+
+    def actor(self) -> PolicyActor:
+        """Makes the actor, in the process that uses it."""
+        states = len(self.initial_state)
+        runner: Any = LiteRTRunner(
+            self.converted, self.weights, self.threads, self.inputs, states
+        )
+        if self.batch > self.num_envs:
+            runner = _Repeating(runner, self.num_envs, self.batch)
+        return PolicyActor(
+            runner,
+            self.action,
+            self.initial_state,
+            self.num_envs,
+            self.with_log_prob,
+        )
+
+
 @dataclasses.dataclass(frozen=True)
 class LiteRTPolicy:
     """A greedy policy for one observation at a time, as plain data.
@@ -129,23 +175,14 @@ class LiteRTPolicy:
     It can be sent to a process without TensorFlow.
 
     Attributes:
-        converted: bytes. The model for a batch of one; see `LiteRTRunner`.
+        policy: `SentPolicy`. The policy for a batch of one.
         weights: list of arrays. Weights of the policy.
-        threads: int or None. Threads of the interpreter.
         observation: tree of `ArraySpec`. The form of one observation.
-        inputs: tuple of str. See `observations` of `LiteRTRunner`.
-        action: tree of `ArraySpec`. The form of one action.
-        initial_state: tuple of arrays `[1, ...]`. The recurrent state at the
-            start of an episode. Defaults to `()`.
     """
 
-    converted: bytes
+    policy: SentPolicy
     weights: list[np.ndarray]
-    threads: int | None
     observation: Tree[ArraySpec]
-    inputs: tuple[str, ...]
-    action: Tree[ArraySpec]
-    initial_state: tuple[np.ndarray, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the fields without the interpreter, which is made again."""
@@ -164,70 +201,16 @@ class LiteRTPolicy:
         )
         return map_leaves(
             lambda spec, array: array.astype(spec.dtype, copy=False)[0],
-            self.action,
+            self.policy.action,
             self._actor(batch)[1],
         )
 
     @functools.cached_property
     def _actor(self) -> PolicyActor:
         """The interpreter, made in the process that uses it."""
-        runner = LiteRTRunner(
-            self.converted,
-            len(self.weights),
-            self.threads,
-            self.inputs,
-            len(self.initial_state),
-        )
-        runner.set_weights(self.weights)
-        return PolicyActor(runner, self.action, self.initial_state, 1, False)
-
-
-# Compared by identity: the policy of another agent, with another recurrent
-# state, may have equal fields.
-@dataclasses.dataclass(frozen=True, eq=False)
-class SentPolicy:
-    """A stochastic policy for B environments, without its weights.
-
-    Attributes:
-        converted: bytes. The model; see `LiteRTRunner`.
-        weights: int. Number of weights.
-        inputs: tuple of str. See `observations` of `LiteRTRunner`.
-        action: tree of `ArraySpec`. Specs of the action space.
-        initial_state: tuple of `[B, ...]`. State of a recurrent policy at the
-            start of an episode.
-        num_envs: int. B.
-        batch: int. Rows that the model takes, B or more.
-        with_log_prob: bool. See `PolicyActor`.
-    """
-
-    converted: bytes
-    weights: int
-    inputs: tuple[str, ...]
-    action: Tree[ArraySpec]
-    initial_state: tuple[np.ndarray, ...]
-    num_envs: int
-    batch: int
-    with_log_prob: bool
-
-    def actor(self) -> PolicyActor:
-        """Makes the actor, in the process that uses it."""
-        runner: Any = LiteRTRunner(
-            self.converted,
-            self.weights,
-            # Each of several processes has one core at best.
-            threads=1,
-            observations=self.inputs,
-            states=len(self.initial_state),
-        )
-        if self.batch > self.num_envs:
-            runner = _Repeating(runner, self.num_envs, self.batch)
-        return PolicyActor(
-            runner,
-            self.action,
-            self.initial_state,
-            self.num_envs,
-            self.with_log_prob,
-        )
+        actor = self.policy.actor()
+        actor.set_weights(self.weights)
+        return actor
 
 
 class _Repeating:

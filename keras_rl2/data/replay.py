@@ -373,22 +373,8 @@ class ReplayDataset(CollectingDataset):
         with self._section("preparing"):
             return self._in_parts(self._draw)
 
-    def take_rounds(
-        self,
-        observe: Callable[[], Any],
-        trajectory: Trajectory,
-        ended: np.ndarray,
-        in_progress: np.ndarray,
-    ) -> None:
-        """Stores the steps of rounds in the graph.
-
-        Args:
-            observe: See `Collector.take_back`.
-            trajectory: `Trajectory` of all rounds.
-            ended: See `Collector.take_back`.
-            in_progress: See `Collector.take_back`.
-        """
-        self.source.collector.take_back(observe, ended, in_progress)
+    def take_rounds(self, trajectory: Trajectory) -> None:
+        """Stores the steps of rounds in the graph."""
         self._receive(trajectory)
         rounds = trajectory.reward.size // self.steps_per_round
         self.source.rounds_given += rounds

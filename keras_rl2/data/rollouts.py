@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
 from typing import Any
 from typing import Unpack
 
@@ -312,23 +311,9 @@ class RolloutDataset(CollectingDataset):
         self.valid_rows = np.flatnonzero(trajectory.valid)
         return trajectory
 
-    def take_round(
-        self,
-        observe: Callable[[], Any],
-        ended: np.ndarray,
-        in_progress: np.ndarray,
-        statistics: dict[str, float],
-    ) -> None:
-        """Receives the episodes and statistics of a round in the graph.
-
-        Args:
-            observe: See `Collector.take_back`.
-            ended: See `Collector.take_back`.
-            in_progress: See `Collector.take_back`.
-            statistics: dict. Statistics of the samples.
-        """
+    def take_round(self, statistics: dict[str, float]) -> None:
+        """Receives the statistics of a round in the graph."""
         self._samples, self._trajectory = {}, None
-        self.source.collector.take_back(observe, ended, in_progress)
         self._statistics = statistics
         self.source.rounds_given += 1
         self._bound_agent().env_steps += self.steps_per_round

@@ -110,12 +110,10 @@ class BoxHead(PolicyHead):
         same = unit if self.squash else not self._bounded
         self.changes_action = not (same and len(self.shape) == 1)
 
-    def __call__(
-        self, parameters: Tensor, log_std: Tensor | None = None
+    def _distribution(
+        self, parameters: Tensor, log_std: Tensor | None
     ) -> DiagonalGaussian | SquashedGaussian:
         """Returns a Gaussian from `[B, A]` with `log_std`, or `[B, 2A]`."""
-        self._check(parameters, log_std)
-        parameters = ops.convert_to_tensor(parameters)
         size = self.log_std_size
         if (parameters.shape[-1] == size) == (log_std is None):
             raise ValueError(
@@ -159,27 +157,14 @@ class BoxHead(PolicyHead):
             action = self._in_own_units(action)
         return ops.clip(action, -1.0, 1.0) if self.squash else action
 
-    def random_action(
-        self,
-        generator: np.random.Generator,
-        leading_shape: Sequence[int],
-        mask: npt.NDArray[Any] | None = None,
+    def _draw(
+        self, generator: np.random.Generator, shape: tuple[int, ...], mask: Any
     ) -> npt.NDArray[Any]:
         """Draws from the unit box or the bounds.
 
         Without `squash`, as `gymnasium.spaces.Box.sample`: a dimension with
         one bound is drawn exponentially beyond it, one with none normally.
-
-        Args:
-            generator: `np.random.Generator`.
-            leading_shape: Sequence of int. For example, `(B,)`.
-            mask: None. Numbers within bounds are not forbidden one by one.
-                Defaults to `None`.
-
-        Returns:
-            `[*leading_shape, A]` float32.
         """
-        shape = (*leading_shape, *self.action_shape)
         if self.squash:
             return generator.uniform(-1.0, 1.0, shape).astype("float32")
         low, high = self.low.ravel(), self.high.ravel()

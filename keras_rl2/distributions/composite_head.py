@@ -82,12 +82,10 @@ class CompositeHead(PolicyHead):
         self.mask_size = sum(self._mask_sizes)
         self.action_shape = (sum(self._action_sizes),)
 
-    def __call__(
-        self, parameters: Tensor, log_std: Tensor | None = None
+    def _distribution(
+        self, parameters: Tensor, log_std: Tensor | None
     ) -> Composite:
         """Returns a `Composite` of the parts' distributions."""
-        self._check(parameters, log_std)
-        parameters = ops.convert_to_tensor(parameters)
         log_stds: list[Any] = [None] * len(self.heads)
         if log_std is not None:
             log_stds = cut(ops.convert_to_tensor(log_std), self._log_std_sizes)
@@ -162,20 +160,18 @@ class CompositeHead(PolicyHead):
         ]
         return ops.concatenate(columns, axis=-1)
 
-    def random_action(
-        self,
-        generator: np.random.Generator,
-        leading_shape: Sequence[int],
-        mask: npt.NDArray[Any] | None = None,
+    def _draw(
+        self, generator: np.random.Generator, shape: tuple[int, ...], mask: Any
     ) -> npt.NDArray[Any]:
         """Draws each part: `[..., K]` float32."""
+        leading = shape[:-1]
         masks: list[Any] = [None] * len(self.heads)
         if mask is not None:
             masks = cut(mask, self._mask_sizes)
         drawn = [
             head.random_action(
-                generator, leading_shape, flags if head.mask_size else None
-            ).reshape(*leading_shape, size)
+                generator, leading, flags if head.mask_size else None
+            ).reshape(*leading, size)
             for head, flags, size in self._each(masks, self._action_sizes)
         ]
         return np.concatenate(drawn, axis=-1).astype("float32")

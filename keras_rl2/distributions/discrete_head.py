@@ -1,6 +1,5 @@
 """One choice among n."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -44,25 +43,19 @@ class DiscreteHead(PolicyHead):
         self.action_shape = ()
         self.changes_action = self.start != 0
 
-    def __call__(
-        self, parameters: Tensor, log_std: Tensor | None = None
+    def _distribution(
+        self, parameters: Tensor, log_std: Tensor | None
     ) -> Categorical:
         """Returns a `Categorical` over n actions from logits `[B, n]`."""
-        self._check(parameters, log_std)
         return Categorical(parameters)
 
-    def random_action(
-        self,
-        generator: np.random.Generator,
-        leading_shape: Sequence[int],
-        mask: npt.NDArray[Any] | None = None,
+    def _draw(
+        self, generator: np.random.Generator, shape: tuple[int, ...], mask: Any
     ) -> npt.NDArray[Any]:
         """Draws from 0 ... n-1, before `start` is added: int32."""
         if mask is not None:
             return allowed_choice(mask, generator.random(mask.shape))
-        return generator.integers(
-            self.n, size=tuple(leading_shape), dtype="int32"
-        )
+        return generator.integers(self.n, size=shape, dtype="int32")
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments as plain JSON."""

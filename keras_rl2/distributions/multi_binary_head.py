@@ -45,21 +45,16 @@ class MultiBinaryHead(PolicyHead):
         self.action_shape = (switches,)
         self.changes_action = len(self.shape) != 1
 
-    def __call__(
-        self, parameters: Tensor, log_std: Tensor | None = None
+    def _distribution(
+        self, parameters: Tensor, log_std: Tensor | None
     ) -> Bernoulli:
         """Returns a `Bernoulli` from logits `[B, K]`."""
-        self._check(parameters, log_std)
         return Bernoulli(parameters)
 
-    def random_action(
-        self,
-        generator: np.random.Generator,
-        leading_shape: Sequence[int],
-        mask: npt.NDArray[Any] | None = None,
+    def _draw(
+        self, generator: np.random.Generator, shape: tuple[int, ...], mask: Any
     ) -> npt.NDArray[Any]:
         """Draws 0 or 1 for each switch: `[..., K]` int32."""
-        shape = (*leading_shape, *self.action_shape)
         drawn = generator.integers(2, size=shape, dtype="int32")
         return drawn if mask is None else drawn * (mask > 0)
 

@@ -55,18 +55,14 @@ class MultiDiscreteHead(PolicyHead):
         self.action_shape = (self.nvec.size,)
         self.changes_action = self.nvec.ndim != 1 or bool(self.start.any())
 
-    def __call__(
-        self, parameters: Tensor, log_std: Tensor | None = None
+    def _distribution(
+        self, parameters: Tensor, log_std: Tensor | None
     ) -> MultiCategorical:
         """Returns a `MultiCategorical` from logits `[B, sum(nvec)]`."""
-        self._check(parameters, log_std)
         return MultiCategorical(parameters, self.nvec.ravel().tolist())
 
-    def random_action(
-        self,
-        generator: np.random.Generator,
-        leading_shape: Sequence[int],
-        mask: npt.NDArray[Any] | None = None,
+    def _draw(
+        self, generator: np.random.Generator, shape: tuple[int, ...], mask: Any
     ) -> npt.NDArray[Any]:
         """Draws each choice, before `start` is added: `[..., K]` int32."""
         if mask is not None:
@@ -75,7 +71,6 @@ class MultiDiscreteHead(PolicyHead):
                 for part in cut(mask, self.nvec.ravel().tolist())
             ]
             return np.stack(choices, axis=-1)
-        shape = (*leading_shape, *self.action_shape)
         return generator.integers(self.nvec.ravel(), size=shape, dtype="int32")
 
     @property

@@ -56,7 +56,6 @@ class PolicyHead(abc.ABC):
     action_dtype: str = "int32"
     changes_action: bool
 
-    @abc.abstractmethod
     def __call__(
         self, parameters: Tensor, log_std: Tensor | None = None
     ) -> Distribution:
@@ -67,6 +66,26 @@ class PolicyHead(abc.ABC):
             log_std: `[A]` float if the network's output is the mean only, or
                 None. Defaults to `None`.
         """
+        check_rank(2, parameters=parameters)
+        width = np.shape(parameters)[-1]
+        if width not in self.parameter_sizes:
+            raise ValueError(
+                "Expected the network's output to be of width "
+                f"{' or '.join(map(str, self.parameter_sizes))} for "
+                f"{type(self).__name__}. Received: width {width}"
+            )
+        if log_std is not None and not self.log_std_size:
+            raise ValueError(
+                f"Expected no log_std for {type(self).__name__}. "
+                f"Received: log_std={log_std}"
+            )
+        return self._distribution(ops.convert_to_tensor(parameters), log_std)
+
+    @abc.abstractmethod
+    def _distribution(
+        self, parameters: Tensor, log_std: Tensor | None
+    ) -> Distribution:
+        """Makes the distribution from a tensor that fits the head."""
 
     def to_environment(self, action: Tensor) -> Any:
         """Turns the policy's actions into the environment's.
@@ -128,7 +147,6 @@ class PolicyHead(abc.ABC):
         """
         return forbid(parameters, mask)
 
-    @abc.abstractmethod
     def random_action(
         self,
         generator: np.random.Generator,
@@ -151,6 +169,14 @@ class PolicyHead(abc.ABC):
         Returns:
             `[*leading_shape, *action_shape]` of `action_dtype`.
         """
+        shape = (*leading_shape, *self.action_shape)
+        return self._draw(generator, shape, mask)
+
+    @abc.abstractmethod
+    def _draw(
+        self, generator: np.random.Generator, shape: tuple[int, ...], mask: Any
+    ) -> npt.NDArray[Any]:
+        """Draws actions of a shape; see `random_action`."""
 
     @abc.abstractmethod
     def get_config(self) -> dict[str, Any]:
@@ -160,19 +186,3 @@ class PolicyHead(abc.ABC):
     def from_config(cls, config: dict[str, Any]) -> Self:
         """Makes a head from its config."""
         return cls(**config)
-
-    def _check(self, parameters: Tensor, log_std: Tensor | None) -> None:
-        """Raises an error if a network's output does not fit the head."""
-        check_rank(2, parameters=parameters)
-        width = np.shape(parameters)[-1]
-        if width not in self.parameter_sizes:
-            raise ValueError(
-                "Expected the network's output to be of width "
-                f"{' or '.join(map(str, self.parameter_sizes))} for "
-                f"{type(self).__name__}. Received: width {width}"
-            )
-        if log_std is not None and not self.log_std_size:
-            raise ValueError(
-                f"Expected no log_std for {type(self).__name__}. "
-                f"Received: log_std={log_std}"
-            )

@@ -179,7 +179,8 @@ def _adapt(env: object) -> VectorEnvAdapter:
     """Creates the adapter of an environment."""
     # First, as an EnvPool environment is both this and a `gymnasium.Env`.
     if isinstance(env, VectorEnv):
-        if _is_envpool(env):
+        bases = type(env.unwrapped).__mro__
+        if any(e.__module__.partition(".")[0] == "envpool" for e in bases):
             return vector_envs.EnvPoolEnv(env)
         # Of SuperSuit, whose vectors hide who is out of the game.
         vectors = getattr(env, "vec_envs", [env])
@@ -199,12 +200,6 @@ def _adapt(env: object) -> VectorEnvAdapter:
         "of several players (`keras_rl2.envs.parallel`). "
         f"Received: env={env!r} of type {type(env)}"
     )
-
-
-def _is_envpool(env: VectorEnv[Any, Any, Any]) -> bool:
-    """Returns whether EnvPool made an environment, without importing it."""
-    bases = type(env.unwrapped).__mro__
-    return any(base.__module__.partition(".")[0] == "envpool" for base in bases)
 
 
 def _autoreset_mode(env: VectorEnv[Any, Any, Any]) -> AutoresetMode:

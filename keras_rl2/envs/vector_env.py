@@ -23,9 +23,6 @@ from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
 
-#: An array, or a dict or tuple of them.
-Observation = Tree[np.ndarray]
-
 #: An environment as Gymnasium has them, single or several in one.
 GymnasiumEnv: TypeAlias = gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]
 

@@ -3,7 +3,6 @@
 import dataclasses
 import os
 import sys
-from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
@@ -87,10 +86,7 @@ def check_export(
     *,
     tolerance: float | None,
     loss: float,
-    episodes: int,
-    num_envs: int,
-    seed: int | None,
-    env_kwargs: Mapping[str, Any] | None,
+    **playing: Any,
 ) -> ExportCheck:
     """Compares an exported policy with another; see `Agent.check_export`."""
     agent = policy.agent
@@ -107,12 +103,7 @@ def check_export(
         action=(file.action_space, policy.action_space),
     )
     dataset = EvaluationDataset(
-        env,
-        deterministic=file.deterministic,
-        episodes=episodes,
-        num_envs=num_envs,
-        seed=seed,
-        env_kwargs=env_kwargs,
+        env, deterministic=file.deterministic, **playing
     )
     player: Any = _FileActor(file, policy, dataset.env.num_envs)
     watched = _Compared(

@@ -1,6 +1,7 @@
 """Export of a policy as a separate model."""
 
 import contextlib
+import dataclasses
 import importlib.util
 import os
 import warnings
@@ -49,6 +50,8 @@ _TAKEN = {
 }
 # Most representative observations that are used.
 _MOST = 2048
+# Descriptions of the inputs or outputs of a file.
+_Entries = list[dict[str, Any]]
 
 
 class ExportedPolicy(keras.Model):
@@ -96,225 +99,262 @@ class ExportedPolicy(keras.Model):
         return {**named, **states}
 
 
-def export(
-    policy: Policy,
-    filepath: str | os.PathLike[str],
-    format: str,
-    deterministic: bool,
-    quantize: str | None = None,
-    representative: Tree[npt.ArrayLike] | None = None,
-    batch_size: int | None = None,
-    **kwargs: Any,
-) -> None:
-    """Writes a policy; see `Agent.export`.
+@dataclasses.dataclass(frozen=True)
+class Export:
+    """The export of a policy; `Agent.export` describes the arguments."""
 
-    An existing file is replaced once the new one is complete.
-    """
-    require_replaceable(filepath, _SAVED_MODEL)
-    _check_arguments(filepath, format, quantize, representative)
-    if format in _TAKEN:
-        arguments.refuse_unknown(
-            f"`export` to {format}", kwargs, _TAKEN[format]
-        )
-    arguments.check_choice(verbose=(kwargs.get("verbose"), (None, False, True)))
-    arguments.check_positive(**arguments.present(batch_size=batch_size))
-    inputs = _inputs(policy, deterministic, batch_size)
-    # Users who choose the operations know the runtimes that have them.
-    is_run = "target_spec" not in kwargs
-    kwargs = {
-        "verbose": False,
-        "input_signature": [*map(_input_spec, inputs)],
-        **_quantization(policy, deterministic, quantize, representative),
-        **kwargs,
-    }
-    exported = ExportedPolicy(policy, deterministic)
-    with replacing(filepath) as unfinished:
-        with _explained(policy, filepath, format), warnings.catch_warnings():
-            # TensorFlow calibrates by an interpreter that is deprecated.
-            warnings.filterwarnings("ignore", ".*tf.lite.Interpreter.*")
-            # Keras uses an alias of NumPy before it calls tf2onnx.
-            warnings.filterwarnings("ignore", ".*np.object", FutureWarning)
-            exported.export(str(unfinished), format=format, **kwargs)
-            if format in formats.ENDINGS:
-                outputs = _outputs(policy, deterministic, batch_size)
-                manifest = {
-                    **_description(policy, deterministic, quantize, inputs),
-                    **_in_file(unfinished, format, inputs, outputs),
-                }
-                if is_run:
-                    _run_once(unfinished, format, manifest["inputs"])
-        if format in formats.ENDINGS:
-            formats.write_manifest(unfinished, format, manifest)
+    policy: Policy
+    filepath: str | os.PathLike[str]
+    format: str
+    deterministic: bool
+    quantize: str | None
+    representative: Tree[npt.ArrayLike] | None
+    batch_size: int | None
 
+    def write(self, **kwargs: Any) -> None:
+        """Writes the policy; see `Agent.export`.
 
-def _check_arguments(
-    filepath: str | os.PathLike[str],
-    format: str,
-    quantize: str | None,
-    representative: Tree[npt.ArrayLike] | None,
-) -> None:
-    """Checks arguments against each other, before anything is written."""
-    arguments.check_choice(format=(format, (*formats.ENDINGS, "openvino")))
-    for kind, ending in formats.ENDINGS.items():
-        if ending and (format == kind) != str(filepath).endswith(ending):
-            raise ValueError(
-                f'Expected `format="{kind}"` for a path that ends in '
-                f"'{ending}', and for no other. "
-                f"Received: filepath={str(filepath)!r}, format={format!r}"
+        An existing file is replaced once the new one is complete.
+        """
+        require_replaceable(self.filepath, _SAVED_MODEL)
+        self._check_arguments()
+        if self.format in _TAKEN:
+            arguments.refuse_unknown(
+                f"`export` to {self.format}", kwargs, _TAKEN[self.format]
             )
-    arguments.check_choice(quantize=(quantize, (None, *formats.QUANTIZATIONS)))
-    if quantize is not None and format != formats.LITERT:
-        raise ValueError(
-            'Expected `quantize` with `format="litert"` only. '
-            f"Received: quantize={quantize!r}, format={format!r}"
+        verbose = kwargs.get("verbose")
+        arguments.check_choice(verbose=(verbose, (None, False, True)))
+        arguments.check_positive(
+            **arguments.present(batch_size=self.batch_size)
         )
-    if (quantize == formats.INT8) != (representative is not None):
-        raise ValueError(
-            'Expected `representative` observations with `quantize="int8"`, '
-            "which determines ranges by them, and only with it. Received: "
-            f"quantize={quantize!r}, representative={representative!r:.60}"
+        inputs = self._inputs()
+        # Users who choose the operations know the runtimes that have them.
+        is_run = "target_spec" not in kwargs
+        signature = [
+            keras.InputSpec(each["dtype"], each["shape"], name=each["name"])
+            for each in inputs
+        ]
+        kwargs = {
+            "verbose": False,
+            "input_signature": signature,
+            **self._quantization(),
+            **kwargs,
+        }
+        exported = ExportedPolicy(self.policy, self.deterministic)
+        with replacing(self.filepath) as unfinished:
+            with self._explained(), warnings.catch_warnings():
+                # TensorFlow calibrates by an interpreter that is deprecated.
+                warnings.filterwarnings("ignore", ".*tf.lite.Interpreter.*")
+                # Keras uses an alias of NumPy before it calls tf2onnx.
+                warnings.filterwarnings("ignore", ".*np.object", FutureWarning)
+                exported.export(str(unfinished), format=self.format, **kwargs)
+                if self.format in formats.ENDINGS:
+                    manifest = {
+                        **self._description(inputs),
+                        **self._in_file(unfinished, inputs, self._outputs()),
+                    }
+                    if is_run:
+                        _run_once(unfinished, self.format, manifest["inputs"])
+            if self.format in formats.ENDINGS:
+                formats.write_manifest(unfinished, self.format, manifest)
+
+    def _check_arguments(self) -> None:
+        """Checks arguments against each other, before anything is written."""
+        format, quantize, path = self.format, self.quantize, str(self.filepath)
+        arguments.check_choice(
+            format=(format, (*formats.ENDINGS, "openvino")),
+            quantize=(quantize, (None, *formats.QUANTIZATIONS)),
         )
+        for kind, ending in formats.ENDINGS.items():
+            if ending and (format == kind) != path.endswith(ending):
+                raise ValueError(
+                    f'Expected `format="{kind}"` for a path that ends in '
+                    f"'{ending}', and for no other. "
+                    f"Received: filepath={path!r}, format={format!r}"
+                )
+        if quantize is not None and format != formats.LITERT:
+            raise ValueError(
+                'Expected `quantize` with `format="litert"` only. '
+                f"Received: quantize={quantize!r}, format={format!r}"
+            )
+        if (quantize == formats.INT8) != (self.representative is not None):
+            raise ValueError(
+                "Expected `representative` observations with "
+                '`quantize="int8"`, which determines ranges by them, and only '
+                f"with it. Received: quantize={quantize!r}, "
+                f"representative={self.representative!r:.60}"
+            )
 
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turns an error of a converter or the disk into one line."""
+        try:
+            yield
+        except tf.errors.OpError as error:
+            raise OSError(
+                f"{self.filepath}: could not be written: {error.message}"
+            ) from error
+        except (ImportError, MemoryError, OSError):
+            raise
+        except Exception as error:
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            kind = type(self.policy.agent).__name__
+            raise ValueError(
+                f"Expected a policy that {self.format} supports, and arguments "
+                "of its converter; nothing was written. Received: that of "
+                f"{kind}, with the error: {lines[0]}"
+            ) from error
 
-@contextlib.contextmanager
-def _explained(
-    policy: Policy, filepath: str | os.PathLike[str], format: str
-) -> Iterator[None]:
-    """Turns an error of a converter or the disk into one line."""
-    try:
-        yield
-    except tf.errors.OpError as error:
-        raise OSError(
-            f"{filepath}: could not be written: {error.message}"
-        ) from error
-    except (ImportError, MemoryError, OSError):
-        raise
-    except Exception as error:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise ValueError(
-            f"Expected a policy that {format} supports, and arguments of its "
-            f"converter; nothing was written. Received: that of "
-            f"{type(policy.agent).__name__}, with the error: {lines[0]}"
-        ) from error
+    def _description(self, inputs: _Entries) -> dict[str, Any]:
+        """Returns the part of a manifest without names in the file."""
+        states = [each for each in inputs if each["role"] == "state"]
+        begin = [state[0].tolist() for state in self.policy.initial_state(1)]
+        policy = self.policy
+        return {
+            "kind": formats.KIND,
+            "version": formats.NEWEST,
+            "algorithm": type(self.policy.agent).__name__,
+            "keras_rl2": __version__,
+            "keras": keras.__version__,
+            "tensorflow": tf.__version__,
+            "deterministic": self.deterministic,
+            "quantization": self.quantize,
+            "observation_space": space_to_config(policy.observation_space),
+            "action_space": space_to_config(policy.action_space),
+            "states": [
+                {**{k: each[k] for k in ("shape", "dtype")}, "initial": initial}
+                for each, initial in zip(states, begin, strict=True)
+            ],
+            "noise": [] if self.deterministic else self.policy.noise.parts,
+        }
 
+    def _inputs(self) -> _Entries:
+        """Returns the inputs: observations, noise, and the recurrent state."""
+        specs = input_specs(self.policy.observation_spec)
+        paths = [path for path, _ in named_leaves(self.policy.observation_spec)]
+        inputs = [
+            self._entry(str(spec.name), spec, "observation", path=path)
+            for spec, path in zip(specs, paths, strict=True)
+        ]
+        if not self.deterministic:
+            noise = tf.TensorSpec((None, self.policy.noise.size), tf.float32)
+            inputs.append(self._entry("noise", noise, "noise"))
+        return inputs + [
+            self._entry(f"state_{k}", each, "state", index=k)
+            for k, each in enumerate(self.policy.initial_state(1))
+        ]
 
-def _description(
-    policy: Policy,
-    deterministic: bool,
-    quantize: str | None,
-    inputs: list[dict[str, Any]],
-) -> dict[str, Any]:
-    """Returns all of a manifest that does not depend on names in the file."""
-    states = [each for each in inputs if each["role"] == "state"]
-    begin = [state[0].tolist() for state in policy.initial_state(1)]
-    return {
-        "kind": formats.KIND,
-        "version": formats.NEWEST,
-        "algorithm": type(policy.agent).__name__,
-        "keras_rl2": __version__,
-        "keras": keras.__version__,
-        "tensorflow": tf.__version__,
-        "deterministic": deterministic,
-        "quantization": quantize,
-        "observation_space": space_to_config(policy.observation_space),
-        "action_space": space_to_config(policy.action_space),
-        "states": [
-            {"shape": each["shape"], "dtype": each["dtype"], "initial": initial}
-            for each, initial in zip(states, begin, strict=True)
-        ],
-        "noise": [] if deterministic else policy.noise.parts,
-    }
+    def _outputs(self) -> _Entries:
+        """Returns the outputs: actions, and the state after them."""
+        function = self.policy.function(self.deterministic)
+        traced = function.get_concrete_function()
+        tensors = [*traced.structured_outputs]
+        count = len(tensors) - len(self.policy.initial_state(1))
+        spec = action_spec(self.policy.action_space)
+        actions = leaves(for_environment(spec, tensors[:count]))
+        paths = [path for path, _ in named_leaves(spec)]
+        names = [path.replace(".", "_") or "action" for path in paths]
+        return [
+            self._entry(name, each, "action", path=path)
+            for name, path, each in zip(names, paths, actions, strict=True)
+        ] + [
+            self._entry(f"next_state_{k}", each, "next_state", index=k)
+            for k, each in enumerate(tensors[count:])
+        ]
 
+    def _entry(
+        self, name: str, array: Any, role: str, **place: Any
+    ) -> dict[str, Any]:
+        """Describes an array, a tensor or a spec of any batch size."""
+        return {
+            "name": name,
+            "shape": [self.batch_size, *array.shape[1:]],
+            "dtype": array.dtype.name,
+            "role": role,
+            **place,
+        }
 
-def _inputs(
-    policy: Policy, deterministic: bool, batch_size: int | None
-) -> list[dict[str, Any]]:
-    """Returns the inputs of a policy: observations, noise, and its state."""
-    specs = input_specs(policy.observation_spec)
-    paths = [path for path, _ in named_leaves(policy.observation_spec)]
-    inputs = [
-        _entry(str(spec.name), spec, batch_size, "observation", path=path)
-        for spec, path in zip(specs, paths, strict=True)
-    ]
-    if not deterministic:
-        noise = tf.TensorSpec((None, policy.noise.size), tf.float32)
-        inputs.append(_entry("noise", noise, batch_size, "noise"))
-    return inputs + [
-        _entry(f"state_{k}", each, batch_size, "state", index=k)
-        for k, each in enumerate(policy.initial_state(1))
-    ]
+    def _quantization(self) -> dict[str, Any]:
+        """Returns the arguments of `tf.lite.TFLiteConverter`."""
+        if self.quantize is None:
+            return {}
+        options: dict[str, Any] = {"optimizations": [tf.lite.Optimize.DEFAULT]}
+        if self.quantize == formats.FLOAT16:
+            options["target_spec"] = {"supported_types": [tf.float16]}
+            return options
+        assert self.representative is not None
+        self._check_fits_8_bits()
+        batch, single = self.policy.as_batch(self.representative)
+        if single:
+            raise ValueError(
+                "Expected some hundreds of representative observations "
+                "[N, ...]. Received: one observation"
+            )
+        specs = input_specs(self.policy.observation_spec)
+        names = [str(spec.name) for spec in specs]
+        arrays = dict(zip(names, leaves(batch), strict=True))
+        count = len(arrays[names[0]])
+        if not self.deterministic:
+            generator = np.random.default_rng(0)
+            arrays["noise"] = self.policy.noise.draw(generator, (count,))[0]
+        options["representative_dataset"] = lambda: (
+            {name: array[i : i + 1] for name, array in arrays.items()}
+            for i in range(0, count, -(-count // _MOST))
+        )
+        return options
 
+    def _check_fits_8_bits(self) -> None:
+        """Raises an error for a policy that 8 bits cannot represent.
 
-def _input_spec(entry: dict[str, Any]) -> keras.InputSpec:
-    """Returns an input in Keras' form."""
-    shape = tuple(entry["shape"])
-    return keras.InputSpec(
-        shape=shape, dtype=entry["dtype"], name=entry["name"]
-    )
+        The values of invalid actions, and the values that noise assigns to
+        random actions, are far from all other numbers, so that the 256 steps
+        between them would leave none for the others.
+        """
+        kinds = [part["kind"] for part in self.policy.noise.parts]
+        forced = "epsilon_greedy" in kinds and not self.deterministic
+        for found, kind in (
+            (self.policy.is_masked, "a policy with action masks"),
+            (forced, "epsilon-greedy exploration"),
+            (self.policy.initial_state(1), "a recurrent policy"),
+        ):
+            if found:
+                raise ValueError(
+                    "Expected a policy that fits into the 256 steps of "
+                    '`"int8"`; export with `quantize="float16"`. '
+                    f"Received: {kind}, of {type(self.policy.agent).__name__}"
+                )
 
+    def _in_file(
+        self,
+        path: Path,
+        inputs: list[dict[str, Any]],
+        outputs: list[dict[str, Any]],
+    ) -> dict[str, list[dict[str, Any]]]:
+        """Returns the inputs and outputs that a file has, by their names there.
 
-def _outputs(
-    policy: Policy, deterministic: bool, batch_size: int | None
-) -> list[dict[str, Any]]:
-    """Returns the outputs of a policy: actions, and the state after them."""
-    function = policy.function(deterministic).get_concrete_function()
-    tensors = [*function.structured_outputs]
-    count = len(tensors) - len(policy.initial_state(1))
-    spec = action_spec(policy.action_space)
-    actions = leaves(for_environment(spec, tensors[:count]))
-    paths = [path for path, _ in named_leaves(spec)]
-    names = [path.replace(".", "_") or "action" for path in paths]
-    return [
-        _entry(name, each, batch_size, "action", path=path)
-        for name, path, each in zip(names, paths, actions, strict=True)
-    ] + [
-        _entry(f"next_state_{k}", each, batch_size, "next_state", index=k)
-        for k, each in enumerate(tensors[count:])
-    ]
-
-
-def _entry(
-    name: str, array: Any, batch_size: int | None, role: str, **place: Any
-) -> dict[str, Any]:
-    """Describes an array, a tensor or a spec of any batch size."""
-    return {
-        "name": name,
-        "shape": [batch_size, *array.shape[1:]],
-        "dtype": array.dtype.name,
-        "role": role,
-        **place,
-    }
-
-
-def _in_file(
-    path: Path,
-    format: str,
-    inputs: list[dict[str, Any]],
-    outputs: list[dict[str, Any]],
-) -> dict[str, list[dict[str, Any]]]:
-    """Returns the inputs and outputs that a file has, by their names there.
-
-    Converters drop unused inputs, and choose the name of a single output.
-    """
-    if format == formats.SAVED_MODEL:
-        # Reading it would make a second copy of all variables.
-        input_names = [each["name"] for each in inputs]
-        output_names = [each["name"] for each in outputs]
-        output_names = output_names if len(output_names) > 1 else [_ONLY_OUTPUT]
-    elif format == formats.LITERT:
-        runner = formats.litert_runner(str(path))
-        input_names = [*runner.get_input_details()]
-        output_names = [*runner.get_output_details()]
-    else:
-        input_names, output_names = _names_in_onnx(path)
-    by_name = {each["name"]: each for each in outputs}
-    return {
-        "inputs": [each for each in inputs if each["name"] in input_names],
-        "outputs": [
-            by_name.get(name, outputs[0]) | {"name": name}
-            for name in output_names
-        ],
-    }
+        Converters drop unused inputs, and choose the name of a single output.
+        """
+        if self.format == formats.SAVED_MODEL:
+            # Reading it would make a second copy of all variables.
+            input_names = [each["name"] for each in inputs]
+            output_names = [each["name"] for each in outputs]
+            output_names = (
+                output_names if len(output_names) > 1 else [_ONLY_OUTPUT]
+            )
+        elif self.format == formats.LITERT:
+            runner = formats.litert_runner(str(path))
+            input_names = [*runner.get_input_details()]
+            output_names = [*runner.get_output_details()]
+        else:
+            input_names, output_names = _names_in_onnx(path)
+        by_name = {each["name"]: each for each in outputs}
+        return {
+            "inputs": [each for each in inputs if each["name"] in input_names],
+            "outputs": [
+                by_name.get(name, outputs[0]) | {"name": name}
+                for name in output_names
+            ],
+        }
 
 
 def _names_in_onnx(path: Path) -> tuple[list[str], list[str]]:
@@ -355,63 +395,3 @@ def _run_once(path: Path, format: str, inputs: list[dict[str, Any]]) -> None:
         for each in inputs
     }
     formats.runtime_of(path, format)(zeros)
-
-
-# Weights in 16 bits, or all in 8.
-
-
-def _quantization(
-    policy: Policy,
-    deterministic: bool,
-    quantize: str | None,
-    representative: Tree[npt.ArrayLike] | None,
-) -> dict[str, Any]:
-    """Returns the attributes of `tf.lite.TFLiteConverter` for quantization."""
-    if quantize is None:
-        return {}
-    options: dict[str, Any] = {"optimizations": [tf.lite.Optimize.DEFAULT]}
-    if quantize == formats.FLOAT16:
-        options["target_spec"] = {"supported_types": [tf.float16]}
-        return options
-    assert representative is not None
-    _check_fits_8_bits(policy, deterministic)
-    batch, single = policy.as_batch(representative)
-    if single:
-        raise ValueError(
-            "Expected some hundreds of representative observations [N, ...]. "
-            "Received: one observation"
-        )
-    specs = input_specs(policy.observation_spec)
-    arrays = {str(s.name): a for s, a in zip(specs, leaves(batch), strict=True)}
-    count = len(leaves(batch)[0])
-    if not deterministic:
-        generator = np.random.default_rng(0)
-        arrays["noise"] = policy.noise.draw(generator, (count,))[0]
-    options["representative_dataset"] = lambda: (
-        {name: array[i : i + 1] for name, array in arrays.items()}
-        for i in range(0, count, -(-count // _MOST))
-    )
-    return options
-
-
-def _check_fits_8_bits(policy: Policy, deterministic: bool) -> None:
-    """Raises an error for a policy that 8 bits cannot represent.
-
-    The values of invalid actions, and the values that noise assigns to random
-    actions, are far from all other numbers, so that the 256 steps between them
-    would leave none for the others.
-    """
-    forced = any(
-        part["kind"] == "epsilon_greedy" for part in policy.noise.parts
-    )
-    for found, kind in (
-        (policy.is_masked, "a policy with action masks"),
-        (forced and not deterministic, "epsilon-greedy exploration"),
-        (policy.initial_state(1), "a recurrent policy"),
-    ):
-        if found:
-            raise ValueError(
-                'Expected a policy that fits into the 256 steps of `"int8"`; '
-                'export with `quantize="float16"`. '
-                f"Received: {kind}, of {type(policy.agent).__name__}"
-            )

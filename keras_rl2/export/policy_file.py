@@ -12,8 +12,10 @@ import textwrap
 import threading
 import zipfile
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from contextlib import contextmanager
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -82,6 +84,17 @@ def no_policy(path: str | os.PathLike[str], reason: object) -> ValueError:
         f"of a SavedModel. Received: {path}: "
         f"{textwrap.shorten(text, _LONGEST_REASON, placeholder=' ...')}"
     )
+
+
+@contextmanager
+def _blamed_on(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turns errors of a runtime into that of a file without a policy."""
+    try:
+        yield
+    except ImportError:
+        raise
+    except Exception as error:
+        raise no_policy(path, error) from error
 
 
 def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -162,12 +175,8 @@ def _read(path: Path, format: str) -> Any:
         file = path / _EXTRA / NAME
         return read_json(file) if file.exists() else None
     if format == ONNX:
-        try:
+        with _blamed_on(path):
             session = onnx_session(str(path))
-        except ImportError:
-            raise
-        except Exception as error:
-            raise no_policy(path, error) from error
         text = session.get_modelmeta().custom_metadata_map.get(NAME)
     elif zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
@@ -179,12 +188,8 @@ def _read(path: Path, format: str) -> Any:
 def runtime_of(path: str | os.PathLike[str], format: str) -> Runtime:
     """Returns the runtime of a file."""
     runtimes = {LITERT: litert_runner, ONNX: _onnx, SAVED_MODEL: _saved_model}
-    try:
+    with _blamed_on(path):
         runner: Any = runtimes[format](str(path))
-    except ImportError:
-        raise
-    except Exception as error:
-        raise no_policy(path, error) from error
     return lambda inputs: runner(**inputs)
 
 
@@ -377,11 +382,8 @@ class PolicyFile:
             each["name"]: np.ascontiguousarray(by_role[_key(each)])
             for each in self.manifest["inputs"]
         }
-        try:
-            with self._alone:
-                found = self._runtime(inputs)
-        except Exception as error:
-            raise no_policy(self._path, error) from error
+        with _blamed_on(self._path), self._alone:
+            found = self._runtime(inputs)
         return {
             _key(each): found[each["name"]] for each in self.manifest["outputs"]
         }

@@ -240,6 +240,11 @@ class RoundsInGraph(abc.ABC):
         source.reset_if_needed()
         source.collector.leave()
 
+    def _take_back(self, ended: np.ndarray, totals: np.ndarray) -> None:
+        """Hands episodes back to the collector; see `Collector.take_back`."""
+        collector = self._dataset.source.collector
+        collector.take_back(self._env.observations, ended, totals)
+
     def _noise_inputs(
         self, rounds: int, generator: np.random.Generator
     ) -> dict[str, np.ndarray]:

@@ -18,7 +18,7 @@ from keras_rl2.graph.graph_rollout import RoundsInGraph
 from keras_rl2.graph.graph_rollout import draw_seeds
 from keras_rl2.graph.graph_rollout import ended_episodes
 from keras_rl2.graph.graph_rollout import overrides
-from keras_rl2.networks.inputs import flat
+from keras_rl2.networks.sequences import flat
 from keras_rl2.spaces.trees import map_leaves
 
 
@@ -155,12 +155,8 @@ class GraphRounds(RoundsInGraph):
             self._scaler.take_array(parts.pop("scale"))
         ended = ended_episodes(parts)
         del parts["count"], parts["episodes"]
-        self._dataset.take_round(
-            self._env.observations,
-            ended,
-            parts.pop("totals"),
-            {name: float(each) for name, each in parts.items()},
-        )
+        self._take_back(ended, parts.pop("totals"))
+        self._dataset.take_round({k: float(each) for k, each in parts.items()})
 
     def settings(self) -> tuple[Any, ...]:
         """Returns the numbers and functions that the graph is made of."""

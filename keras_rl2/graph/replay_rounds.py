@@ -215,12 +215,10 @@ class ReplayRounds(RoundsInGraph):
                 ended_episodes({key: each[k] for key, each in reports.items()})
                 for k in range(rounds)
             ]
-            self._dataset.take_rounds(
-                self._env.observations,
-                self._trajectory(reports, rounds),
-                np.concatenate(ended, axis=1),
-                reports["totals"][rounds - 1],
+            self._take_back(
+                np.concatenate(ended, axis=1), reports["totals"][rounds - 1]
             )
+            self._dataset.take_rounds(self._trajectory(reports, rounds))
         if rounds < len(bad):
             self._refuse_not_finite(bad[rounds])
 

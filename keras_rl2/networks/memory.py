@@ -16,10 +16,10 @@ from keras_rl2.networks.building import dense
 from keras_rl2.networks.building import hidden_layer
 from keras_rl2.networks.building import normalized_input
 from keras_rl2.networks.building import with_seeds
-from keras_rl2.networks.inputs import flat
 from keras_rl2.networks.inputs import inputs_for
-from keras_rl2.networks.inputs import of_one_step
-from keras_rl2.networks.inputs import sequences_like
+from keras_rl2.networks.sequences import flat
+from keras_rl2.networks.sequences import of_one_step
+from keras_rl2.networks.sequences import sequences_like
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 

@@ -115,16 +115,9 @@ class NetworkOptions:
             ValueError: If an option is out of range, or the class does not
                 support it.
         """
-        for name in (
-            "memory",
-            "shared",
-            "network",
-            "critic_dropout",
-            "critic_sees",
-            "state_dependent_noise",
-        ):
-            value, default = getattr(self, name), getattr(type(self), name)
-            if value is not default and not getattr(kind, f"takes_{name}"):
+        for name, value in vars(self).items():
+            default, flag = getattr(type(self), name), f"takes_{name}"
+            if value is not default and not getattr(kind, flag, True):
                 raise ValueError(
                     f"Expected `{name}={default}` for {kind.__name__}, which "
                     f"does not support it. Received: {name}={value}"

@@ -4,7 +4,9 @@ M are sequences, S their steps, and L those steps of which outputs are needed.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -47,13 +49,9 @@ class Sequences:
         """Returns the same with observations as inputs of networks."""
 
         def each(part: Mapping[str, Any]) -> dict[str, Any]:
-            shape = ops.shape(part["begins"])
-            # [M, S, ...] -> [M * S, ...] and back
-            observation = map_leaves(
-                lambda array: ops.reshape(array, (*shape, *array.shape[1:])),
-                encode(map_leaves(_flat, part["observation"])),
-            )
-            return {"observation": observation, "begins": part["begins"]}
+            begins, rows = part["begins"], map_leaves(flat, part["observation"])
+            sequences = map_leaves(sequences_like(begins), encode(rows))
+            return {"observation": sequences, "begins": begins}
 
         burn_in = self.burn_in and each(self.burn_in)
         return dataclasses.replace(self, **each(vars(self)), burn_in=burn_in)
@@ -62,7 +60,7 @@ class Sequences:
         """Returns an array `[M, S, ...]` at the steps, `[B, ...]`."""
         if self.places is not None:
             array = tf.gather(array, self.places, axis=1, batch_dims=1)
-        return _flat(array)
+        return flat(array)
 
     def __getitem__(self, key: str) -> Tensor:
         """Returns an array of Dict observations at the steps, `[B, ...]`."""
@@ -70,6 +68,44 @@ class Sequences:
         return self.rows(observation[key])
 
 
-def _flat(array: Tensor) -> Tensor:
+def states_by_network(
+    networks: Iterable[keras.Model], state: Sequence[Tensor]
+) -> dict[keras.Model, Sequence[Tensor]]:
+    """Cuts the states of recurrent networks, as far as there are any."""
+    rest = iter(state)
+    return {
+        each: [*itertools.islice(rest, len(each.initial_state(1)))]
+        for each in networks
+    }
+
+
+def flat(array: Tensor) -> Tensor:
     """Lays sequences end to end: `[M, S, ...]` -> `[M * S, ...]`."""
     return ops.reshape(array, (-1, *array.shape[2:]))
+
+
+def sequences_like(begins: Tensor) -> Callable[[Tensor], Tensor]:
+    """Returns the inverse of `flat`.
+
+    Args:
+        begins: `[B, T]`. Has the sizes of the sequences.
+
+    Returns:
+        Function from `[B * T, ...]` to `[B, T, ...]`.
+
+    Example:
+
+    >>> import numpy as np
+    >>> rewards = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    >>> flat(rewards).numpy().tolist()
+    [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    >>> sequences_like(rewards)(flat(rewards)).numpy().tolist()
+    [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+    """
+    batch, steps = ops.shape(begins)[:2]
+    return lambda array: ops.reshape(array, (batch, steps, *array.shape[1:]))
+
+
+def of_one_step(array: Tensor) -> Tensor:
+    """Makes sequences of single steps: `[B, ...]` -> `[B, 1, ...]`."""
+    return array[:, None]

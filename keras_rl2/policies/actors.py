@@ -1,5 +1,6 @@
 """Acting: the policy, frozen between two rounds and called once per step."""
 
+import dataclasses
 import functools
 import hashlib
 import logging
@@ -9,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -81,7 +81,7 @@ class ActorSnapshot(PolicyActor):
         self.variables = list(policy.acting_variables)
         # Raises an error before anything is converted.
         weights_of(self.variables)
-        runner = _make_runner(policy, num_envs, deterministic, self.variables)
+        runner = _make_runner(policy, num_envs, deterministic)
         self.backend = runner.backend
         super().__init__(
             runner,
@@ -163,31 +163,16 @@ class SentActor(ActorWithoutMemory):
         self.sync()
         # The interpreter's results for a single row differ in the last bit.
         batch = num_envs if _sees_pictures(policy) else max(num_envs, 2)
-        runner = _make_runner(
-            policy,
-            batch,
-            False,
-            self.variables,
-            with_log_prob,
-            tensorflow=False,
-        )
-        if not isinstance(runner, LiteRTRunner):
+        sent = _sent(policy, num_envs, batch, False, with_log_prob)
+        if sent is None:
             raise ValueError(
                 "Expected a policy that converts to LiteRT: workers act "
                 "without TensorFlow. Received: the policy of "
                 f"{type(policy).__name__}, which does not; the log has the "
                 "reason"
             )
-        self.policy = SentPolicy(
-            converted=runner.converted,
-            weights=len(self.variables),
-            inputs=runner.observations,
-            action=action_spec(policy.action_space),
-            initial_state=policy.initial_state(num_envs),
-            num_envs=num_envs,
-            batch=batch,
-            with_log_prob=with_log_prob,
-        )
+        # Each of several processes has one core at best.
+        self.policy = dataclasses.replace(sent, threads=1)
 
     def sync(self) -> None:
         """Takes over the agent's present weights, which must be finite."""
@@ -204,18 +189,36 @@ def litert_policy(policy: ActingPolicy) -> LiteRTPolicy | None:
         `LiteRTPolicy` with the current weights; None where the policy cannot
         be converted.
     """
-    variables = list(policy.acting_variables)
-    runner = _make_runner(policy, 1, True, variables, tensorflow=False)
+    sent = _sent(policy, 1, 1, True)
+    if sent is None:
+        return None
+    weights = _copies(list(policy.acting_variables))
+    return LiteRTPolicy(sent, weights, policy.observation_spec)
+
+
+def _sent(
+    policy: ActingPolicy,
+    num_envs: int,
+    batch: int,
+    deterministic: bool,
+    with_log_prob: bool = False,
+) -> SentPolicy | None:
+    """Returns a policy to act without TensorFlow; None if it cannot."""
+    runner = _make_runner(
+        policy, batch, deterministic, with_log_prob, tensorflow=False
+    )
     if not isinstance(runner, LiteRTRunner):
         return None
-    return LiteRTPolicy(
-        runner.converted,
-        _copies(variables),
-        runner.threads,
-        policy.observation_spec,
-        runner.observations,
-        action_spec(policy.action_space),
-        policy.initial_state(1),
+    return SentPolicy(
+        converted=runner.converted,
+        weights=len(policy.acting_variables),
+        threads=runner.threads,
+        inputs=runner.observations,
+        action=action_spec(policy.action_space),
+        initial_state=policy.initial_state(num_envs),
+        num_envs=num_envs,
+        batch=batch,
+        with_log_prob=with_log_prob,
     )
 
 
@@ -250,7 +253,6 @@ def _make_runner(
     policy: ActingPolicy,
     num_envs: int,
     deterministic: bool,
-    variables: list[keras.Variable],
     with_log_prob: bool = False,
     tensorflow: bool = True,
 ) -> LiteRTRunner | _TensorFlowRunner:
@@ -258,6 +260,7 @@ def _make_runner(
 
     With `tensorflow`, policies that are faster there are not converted.
     """
+    variables = list(policy.acting_variables)
     function = policy_function(
         policy,
         deterministic,

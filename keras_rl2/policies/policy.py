@@ -4,6 +4,7 @@ import copy
 import functools
 import itertools
 import operator
+import types
 import warnings
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -22,11 +23,16 @@ from keras import ops
 
 from keras_rl2.basics import arguments
 from keras_rl2.basics.direct_call import direct_call
+from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.checks import check_actions
 from keras_rl2.collecting.checks import check_mask
 from keras_rl2.collecting.litert import for_environment
 from keras_rl2.distributions import PolicyHead
 from keras_rl2.networks.inputs import has_memory
+from keras_rl2.networks.inputs import run_memory
+from keras_rl2.networks.sequences import Sequences
+from keras_rl2.networks.sequences import of_one_step
+from keras_rl2.networks.sequences import states_by_network
 from keras_rl2.networks.task import Task
 from keras_rl2.policies.actors import litert_policy
 from keras_rl2.policies.policy_function import actions_and_log_prob
@@ -83,7 +89,6 @@ class Policy(Task):
     )
     sample_action = _of_agent("sample_action")
     greedy_action = _of_agent("greedy_action")
-    policy_step = _of_agent("policy_step")
     distribution = _of_agent("distribution")
     noise = property(operator.attrgetter("agent.noise"))
 
@@ -147,6 +152,26 @@ class Policy(Task):
             each.initial_state(batch_size) for each in (memory, *self._further)
         ]
         return tuple(map(np.asarray, itertools.chain(*states)))
+
+    def policy_step(
+        self, observation: Tree[Tensor], begins: Tensor, state: Sequence[Tensor]
+    ) -> tuple[Any, Sequence[Tensor]]:
+        """Returns the policy of one step and the state after it, in a graph."""
+        agent, networks = self.agent, (self.memory, *self._further)
+        states = states_by_network(networks, state)
+        seen = map_leaves(of_one_step, self.completed(observation))
+        step: Any = Sequences(seen, of_one_step(begins), states)
+        encoded = agent.policy.encode(step).observation
+        after: list[Tensor] = []
+        for network, own in states.items():
+            body = network.remember if network in self._further else network
+            after += run_memory(body, encoded, step.begins, own)[1]
+        policy = types.SimpleNamespace(
+            mode=lambda: agent.greedy_action(step),
+            sample=lambda noise: agent.sample_action(step, noise),
+            log_prob=lambda action: agent.distribution(step).log_prob(action),
+        )
+        return policy, after
 
     @functools.cached_property
     def acting(self) -> "Policy":

@@ -55,13 +55,6 @@ class CompileArguments:
         )
 
     @property
-    def first_steps_per_execution(self) -> int:
-        """Steps per execution before the length of a round is known."""
-        if self.steps_per_execution == "auto":
-            return 1
-        return int(self.steps_per_execution)
-
-    @property
     def optimizers(self) -> list[keras.optimizers.Optimizer]:
         """The optimizers that `make_optimizer` has joined."""
         both = self.optimizer, self.critic_optimizer
@@ -83,7 +76,8 @@ class CompileArguments:
             return actor
         agent.critic_variables()
         if self.critic_optimizer == "auto":
-            self.critic_optimizer = _like(actor)
+            config = {**actor.get_config(), "name": "critic"}
+            self.critic_optimizer = type(actor).from_config(config)
         critic = keras.optimizers.get(self.critic_optimizer)
         _refuse_rate(critic)
         self.critic_optimizer = critic
@@ -117,14 +111,6 @@ class CompileArguments:
             key: keras.saving.deserialize_keras_object(value)
             for key, value in config.items()
         }
-
-
-def _like(
-    optimizer: keras.optimizers.Optimizer,
-) -> keras.optimizers.Optimizer:
-    """Returns a critic's optimizer with the settings of another one."""
-    config = {**optimizer.get_config(), "name": "critic"}
-    return type(optimizer).from_config(config)
 
 
 def _refuse_rate(optimizer: keras.optimizers.Optimizer) -> None:

@@ -18,8 +18,8 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.collecting.trajectory import as_sequences
 from keras_rl2.distributions import Distribution
-from keras_rl2.networks.inputs import flat
-from keras_rl2.networks.inputs import of_one_step
+from keras_rl2.networks.sequences import flat
+from keras_rl2.networks.sequences import of_one_step
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
@@ -249,7 +249,7 @@ class RolloutSamples:
             return ops.swapaxes(array, 0, 1)
 
         steps = int(np.prod(arrays["reward"].shape))
-        parameters, value, _ = agent.run_sequences(
+        parameters, value = agent.run_sequences(
             map_leaves(swapped, arrays["observation"]),
             swapped(arrays["begins"]),
             tuple(each[0] for each in arrays["state"]),
@@ -262,7 +262,7 @@ class RolloutSamples:
         values = [flat(swapped(value))]
         if "final_index" in arrays:
             index = ops.cast(arrays["final_index"], "float32")
-            _, value, _ = agent.run_sequences(
+            _, value = agent.run_sequences(
                 map_leaves(of_one_step, arrays["final_observation"]),
                 of_one_step(ops.zeros_like(index)),
                 arrays["final_state"],

@@ -288,7 +288,7 @@ def test_a_recurrent_actor_learns_from_a_critic_without_memory():
     agent.fit(rollouts, epochs=1, verbose=0)
     seen = np.random.default_rng(0).normal(size=(2, 5, 3)).astype(np.float32)
     state = agent.initial_state(2)
-    _, value, _ = agent.run_sequences(seen, np.zeros((2, 5)), state)
+    _, value = agent.run_sequences(seen, np.zeros((2, 5)), state)
     expected = np.reshape(critic(seen.reshape(10, 3)), (2, 5))
     np.testing.assert_allclose(value, expected, rtol=1e-5)
 

@@ -112,7 +112,7 @@ def test_training_sees_the_policy_that_acted():
     batch = next(iter(batches))
     assert batch["observation"].shape == (2, LENGTH, 4)
     assert batch["weight"].shape == (2, LENGTH)
-    parameters, _, _ = agent.run_sequences(
+    parameters, _ = agent.run_sequences(
         batch["observation"], batch["begins"], batch["state"]
     )
     flat = tf.reshape(parameters, (-1, 2))
@@ -188,14 +188,15 @@ def assert_memory_begins_anew(cell):
     state = [np.ones_like(each) for each in agent.initial_state(2)]
     on = np.zeros((2, 5), np.float32)
     anew = np.where(np.arange(5) == 3, np.float32(1.0), on)
-    _, values, after = agent.run_sequences(observation, anew, state)
-    _, alone, expected = agent.run_sequences(
-        observation[:, 3:], on[:, 3:], agent.initial_state(2)
-    )
+    initial = agent.initial_state(2)
+    _, values = agent.run_sequences(observation, anew, state)
+    _, alone = agent.run_sequences(observation[:, 3:], on[:, 3:], initial)
     np.testing.assert_allclose(values[:, 3:], alone, atol=1e-6)
+    _, after = agent.actor(observation, anew, state)
+    _, expected = agent.actor(observation[:, 3:], on[:, 3:], initial)
     for one, other in zip(after, expected, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)
-    _, values, _ = agent.run_sequences(observation, on, state)
+    _, values = agent.run_sequences(observation, on, state)
     assert np.abs(values[:, 3:] - alone).min() > 1e-3
 
 
@@ -248,7 +249,7 @@ def test_truncated_episodes_are_valued_with_their_memory():
     steps, envs = np.divmod(trajectory.final_index, 2)
     assert steps.tolist() == [2, 2, 5, 5, 8, 8]
     for row, (t, b) in enumerate(zip(steps, envs, strict=True)):
-        _, value, _ = agent.run_sequences(
+        _, value = agent.run_sequences(
             trajectory.final_observation[row][None, None],
             np.zeros((1, 1), np.float32),
             [each[b : b + 1] for each in states[t + 1]],
@@ -441,14 +442,13 @@ def test_a_loss_over_sequences_is_that_of_their_steps(burn_in, double):
         values[network.name] = []
         for name, part in parts.items():
             for t in range(part["begins"].shape[1]):
-                outputs, state = agent.run_sequences(
-                    network,
+                outputs, state = network(
                     part["observation"][:, t : t + 1],
                     part["begins"][:, t : t + 1],
                     state,
                 )
                 if name == "after":
-                    values[network.name].append(np.array(outputs)[:, 0, :, 0])
+                    values[network.name].append(np.array(outputs)[:, 0])
     # [B, T, A]
     every_own, every_target = (
         np.stack(each, axis=1) for each in values.values()
@@ -475,7 +475,7 @@ def test_no_gradient_flows_through_the_burn_in():
     batch = replay.sample(4)
     del batch["index"]
     burn_in, network = batch["burn_in"], agent.q_network
-    _, warm = agent.run_sequences(network, **burn_in, state=batch["state"])
+    _, warm = network(**burn_in, state=batch["state"])
     none = {key: each[:, :0] for key, each in burn_in.items()}
     gradients = []
     for given in (batch, batch | {"burn_in": none, "state": tuple(warm)}):

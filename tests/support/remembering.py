@@ -26,12 +26,13 @@ def stepwise(agent, trajectory):
     for t in range(len(trajectory.reward)):
         states.append(state)
         observation = map_leaves(lambda a, t=t: a[t], trajectory.observation)
-        parameters, value, state = agent.run_sequences(
+        begins = trajectory.begins[t]
+        _, value = agent.run_sequences(
             map_leaves(lambda each: each[:, None], observation),
-            trajectory.begins[t][:, None],
+            begins[:, None],
             state,
         )
-        policy = agent.policy_of(parameters[:, 0], observation)
+        policy, state = agent.policy.policy_step(observation, begins, state)
         log_probs.append(policy.log_prob(trajectory.action[t]))
         values.append(value[:, 0])
     return np.array(log_probs), np.array(values), states
