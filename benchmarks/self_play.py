@@ -194,8 +194,8 @@ def tic_tac_toe(games, seed, steps):
     """Returns agent, dataset and the steps from one past self to the next."""
     falling = keras.optimizers.schedules.PolynomialDecay
     # Chance moves reach positions that good opponents avoid.
-    epsilon = falling(1.0, steps // 2, 0.1)
-    agent = rl.DQN.for_env(games, hidden=(128, 128), epsilon=epsilon, seed=seed)
+    epsilon = falling(1.0, steps // 2, 0.25)
+    agent = rl.DQN.for_env(games, hidden=(256, 256), epsilon=epsilon, seed=seed)
     # An update follows on every second step.
     agent.compile(
         keras.optimizers.Adam(
@@ -227,7 +227,7 @@ def connect_four(games, seed, steps):
 
 
 MAKERS = {"tic-tac-toe": tic_tac_toe, "connect-four": connect_four}
-STEPS = {"tic-tac-toe": 300_000, "connect-four": 2_000_000}
+STEPS = {"tic-tac-toe": 400_000, "connect-four": 2_000_000}
 
 
 def trained(game, seed, steps):
