@@ -1,13 +1,16 @@
 """Trainings in games of several players, beside each other.
 
     python benchmarks/many_players.py team [--pairs 5]
+    python benchmarks/many_players.py one [--pairs 5]
 
 trains one shared policy of 8 players, and a team of two members with 4 players
-each, in turn, in the same games, which cost nearly nothing. It prints the
-steps of players per second of both, and the median ratio of their times.
+each, in turn, in the same games, which cost nearly nothing; or `CartPole-v1`,
+and the same as a game of one player. It prints the steps of players per second
+of both, and the median ratio of their times.
 """
 
 import argparse
+import functools
 import os
 import statistics
 import sys
@@ -21,6 +24,7 @@ import gymnasium
 import numpy as np
 
 import keras_rl2 as rl
+from tests.support.one_player import OnePlayer
 
 STEPS = 40 * 2048
 
@@ -73,9 +77,26 @@ def team():
     return model, rl.TeamDataset(games, seed=0)
 
 
-def measure_team(pairs):
-    """Prints how long a team takes beside a shared policy."""
-    trainings = {"shared policy": shared(), "team": team()}
+def plain():
+    make = functools.partial(gymnasium.make, "CartPole-v1")
+    rollouts = rl.RolloutDataset(make, seed=0)
+    return rl.PPO.for_env(rollouts.env, seed=0), rollouts
+
+
+def of_one():
+    games = rl.envs.parallel(OnePlayer)
+    return rl.PPO.for_env(games, seed=0), rl.RolloutDataset(games, seed=0)
+
+
+CASES = {
+    "team": {"shared policy": shared, "team": team},
+    "one": {"environment": plain, "game of one": of_one},
+}
+
+
+def measure(case, pairs):
+    """Prints how long the second training takes beside the first."""
+    trainings = {name: make() for name, make in CASES[case].items()}
     speeds = {name: [] for name in trainings}
     for pair in range(pairs + 1):
         for name, (model, data) in trainings.items():
@@ -93,7 +114,7 @@ def measure_team(pairs):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("case", choices=["team"])
+    parser.add_argument("case", choices=CASES)
     parser.add_argument("--pairs", type=int, default=5)
     arguments = parser.parse_args()
-    measure_team(arguments.pairs)
+    measure(arguments.case, arguments.pairs)
